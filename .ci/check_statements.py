@@ -15,6 +15,8 @@ The words of any other statement are read by `claims_of`.
 from __future__ import annotations
 
 import argparse
+import contextlib
+import io
 import json
 import os
 import random
@@ -25,14 +27,19 @@ import tempfile
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import product
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
-from statement_rules import HEADERS, HOSTS, ITSELF, Cells, Claim, Finding, Range, Subject, check, order
+from statement_rules import ITSELF, Cells, Claim, Finding, Range, Subject, check, order
 
 ROOT = Path(__file__).parents[1]
+PUBLISHED = ROOT / "reports/matrix/results.parquet"
+LIBRARIES = {"cupy": ("cupy-nvrtc", "cupy-jitify"), "torch": ("torch-nvcc",)}
+GPUS = ("h100", "b200", "rtx 5090", "rtx 4090", "a100", "t4", "v100", "hopper", "blackwell", "gtx 1080")
+BARE = 0.1
+"""The share of questions that name no feature."""
+
 SHOWN = 5
 """Examples of each kind that are printed."""
 
@@ -61,6 +68,7 @@ class Statement:
     claims: tuple[Claim, ...] | None = None
     within: tuple[tuple[str, tuple[Range, ...]], ...] = ()
     cells: tuple[str, ...] = ()
+    grid: tuple[tuple[tuple[str, str], str], ...] = ()
 
     def __str__(self) -> str:
         about = f"{self.subject.case}[{self.subject.variants[0] if self.subject.variants else ''}{'…' * (len(self.subject.variants) > 1)}] {self.subject.tool}{f' with {self.subject.of}' * bool(self.subject.of)} {','.join(self.subject.targets[:4])}" if self.subject else "?"  # fmt: skip
@@ -111,8 +119,6 @@ def phrase(text: str, within: Mapping[str, tuple[Range, ...]]) -> list[Claim]:
 def claims_of(text: str, note: str, within: Mapping[str, tuple[Range, ...]]) -> list[Claim]:
     """The claims of a statement's words: those of the verdict, and those of each part of the note."""
     claims = phrase(text, within)
-    if "version" in claims[0].within and "version" not in within:
-        claims = [replace(claim, scoped=True) for claim in claims]
     main, more = 0, False
     exempt: list[Range] = []
     gaps: list[Range] = []
@@ -185,7 +191,10 @@ def stated(claims: Sequence[Claim], text: str) -> Iterator[Finding]:
 
 def claim_from(value: Mapping[str, Any]) -> Claim:
     """A claim from JSON."""
-    pairs = lambda name: tuple((low, high) for low, high in value.get(name, ()))  # noqa: E731
+
+    def pairs(name: str) -> tuple[Range, ...]:
+        return tuple((low, high) for low, high in value.get(name, ()))
+
     return Claim(
         value["says"], value.get("axis", ""), pairs("ranges"), value.get("holds", True), value.get("only", False), pairs("against"), pairs("exempt"),
         {axis: tuple((low, high) for low, high in found) for axis, found in value.get("within", {}).items()},
@@ -237,16 +246,16 @@ def of_page(folder: Path, cells: Cells) -> Iterator[Statement]:
         for place, label, _, fields in (*part["lines"], (-1, "", [], part["itself"])):
             case = data["features"][place]["case"] if place >= 0 else ITSELF
             named = variants_of(case, label, cells)
-            for column, verdict, grid, *own in fields:
+            for column, verdict, grid, *_own in fields:
                 tool, of = columns[column]
                 # A line has the variants that look alike on every tool; some tools were not tried with all.
                 variants = tuple(item for item in named if any(cell.target == target for cell in cells.by_entry.get((case, tool, of), {}).get(item, ())))  # fmt: skip
                 gpu = siblings(target, cells) if target in asked_for else ()
                 kind, text, note, *claims = part["verdicts"][verdict]
                 subject = Subject(case, variants, tool, of, (target,), gpu)
-                yield Statement(
-                    path.name, subject, kind, text, note, tuple(map(claim_from, claims[0])) if claims else None
-                )
+                versions, releases, letters = part["grids"][grid]
+                shown = tuple(zip(((version, release) for version in versions for release in releases), letters, strict=True))  # fmt: skip
+                yield Statement(path.name, subject, kind, text, note, tuple(map(claim_from, claims[0])) if claims else None, grid=shown)  # fmt: skip
     for path in sorted(folder.glob("features/*.json")):
         value = json.loads(path.read_text(encoding="utf-8"))
         for finding in value["variants"]:
@@ -279,9 +288,7 @@ def _asked(chips: Iterable[Mapping[str, Any]], said: Mapping[str, Any], of: str)
         axis = ""
         if chip["kind"] == "toolkit":
             axis = "cuda"
-        elif (chip["kind"] in ("header", "host") and chip["name"] == of) or (
-            chip["kind"] == "tool" and not of and said["backend"].startswith(chip["name"].partition("-")[0])
-        ):
+        elif chip["name"] == of if of else chip["kind"] == "tool" and said["backend"] in (chip["name"], *LIBRARIES.get(chip["name"], ())):  # fmt: skip
             axis = "version"
         if axis:
             found[axis] += [(value, value) for value in chip["values"]]
@@ -289,35 +296,53 @@ def _asked(chips: Iterable[Mapping[str, Any]], said: Mapping[str, Any], of: str)
 
 
 def questions(cells: Cells, count: int, seed: int) -> list[str]:
-    """Questions for features, with GPUs or architectures, and releases or tools."""
-    names = sorted({cell.case for cell in cells.by_id.values()})
-    places = ["", *sorted(cells.universe["target"], key=order), "h100", "b200", "rtx 5090", "rtx 4090", "a100", "t4", "v100", "hopper", "blackwell", "gtx 1080"]  # fmt: skip
-    tools = ["", *(f"cuda {release}" for release in sorted(cells.universe["cuda"], key=order)), "nvcc", "nvrtc"]
-    for name in ("numba", "numba-cuda", "cupy-nvrtc", "torch-nvcc", "cuda-core", *HEADERS, *HOSTS):
-        short = {"cupy-nvrtc": "cupy", "torch-nvcc": "torch"}.get(name, name)
-        tools += [short, *(f"{short} {release}" for release in sorted(cells.universe[name] - {""}, key=order))]
-    every = [
-        " ".join(filter(None, item)) for item in product((name.replace("/", " ") for name in names), places, tools)
-    ]
-    every += [" ".join(item) for item in product(places[1:], [tool for tool in tools if tool.startswith("cuda")])]
-    return random.Random(seed).sample(every, min(count, len(every)))
+    """Questions for features, with GPUs or architectures, and the releases and tools that each was tried with; some with any CUDA release."""
+    draw = random.Random(seed)
+    places = ["", *sorted(cells.universe["target"], key=order), *GPUS]
+    releases = [f"cuda {release}" for release in sorted(cells.universe["cuda"], key=order)]
+    tools: dict[str, dict[str, None]] = defaultdict(dict)
+    for cell in cells.by_id.values():
+        name = cell.of or {"cupy-nvrtc": "cupy", "cupy-jitify": "jitify", "torch-nvcc": "torch"}.get(cell.backend, cell.backend)  # fmt: skip
+        version = cell.version if name != "jitify" else ""
+        tools[cell.case].update(dict.fromkeys(("", name, f"{name} {version}".strip(), f"{name} {version} cuda {cell.cuda}")))  # fmt: skip
+    cases = sorted(tools)
+    found: dict[str, None] = {}
+    while len(found) < count:
+        case = draw.choice(cases)
+        place, tool = draw.choice(places), draw.choice([*tools[case], *releases])
+        name = case.replace("/", " ") if draw.random() > BARE or not place else ""
+        found[" ".join(filter(None, (name, place, tool)))] = None
+    return list(found)
 
 
 def of_questions(asked: Iterable[str], cells: Cells, results: Path) -> Iterator[Statement]:
-    """The statements of `cumatrix ask --json`, in this process: a process each takes a second."""
-    from harness.answers.store import vocabulary_of  # noqa: F401  (fails early where the command is another one)
-    from harness.cli.ask_output import put, sources_of, to_json
-    from harness.errors import UsageError
+    """The statements of `cumatrix ask --json`, run in this process: Python alone takes longer to start than the answer."""
+    from harness.cli import main as command
 
-    sources = sources_of((results,))
-    for question in asked:
-        try:
-            query, _, found = put(question, sources)
-        except UsageError:
-            continue
-        value = to_json(found, query)
-        for finding in value["findings"]:
-            yield from of_finding(f"ask {question!r}", finding["case"], finding["variants"], finding["said"], cells, value["chips"])  # fmt: skip
+    options = [] if results.resolve() == PUBLISHED else ["--results", str(results.resolve())]
+    with tempfile.TemporaryDirectory() as empty, contextlib.chdir(empty):
+        for question in asked:
+            out = io.StringIO()
+            sys.argv = ["cumatrix", "ask", "--json", question, *options]
+            with contextlib.redirect_stdout(out), contextlib.redirect_stderr(io.StringIO()), contextlib.suppress(SystemExit):  # fmt: skip
+                command()
+            value = json.loads(out.getvalue() or "{}")
+            for finding in value.get("findings", ()):
+                yield from of_finding(f"ask {question!r}", finding["case"], finding["variants"], finding["said"], cells, value["chips"])  # fmt: skip
+
+
+def other_letters(statement: Statement, cells: Cells) -> Iterator[str]:
+    """Yield the cells, or places without one, for which the grid of a page has another letter."""
+    if not statement.grid or statement.subject is None or statement.subject.case == ITSELF:
+        return
+    letters = {"builds": "w", "works": "w", "fails": "xks"}
+    for entry in cells.entry(statement.subject):
+        found = {(cell.version, cell.cuda): cell for cell in entry if cell.target in statement.subject.targets}
+        for place, letter in statement.grid:
+            cell = found.get(place)
+            expected = ("." if cell is None else letters.get(cell.outcome) or {"unsupported": "n", "unavailable": "u"}.get(cell.status, "."))  # fmt: skip
+            if letter not in expected:
+                yield cell.id if cell else f"{' '.join(place)}: no cell"
 
 
 def judge(statement: Statement, cells: Cells, least: int) -> Iterator[Finding]:
@@ -329,6 +354,8 @@ def judge(statement: Statement, cells: Cells, least: int) -> Iterator[Finding]:
     missing = [name for name in statement.cells if name not in cells.by_id]
     if missing:
         yield Finding("no such cell", ", ".join(missing))
+    if wrong := list(other_letters(statement, cells)):
+        yield Finding("another letter in the grid", f"{len(wrong)} places", tuple(wrong))
     try:
         claims = statement.claims if statement.claims is not None else claims_of(statement.text, statement.note, dict(statement.within))  # fmt: skip
     except Unreadable as error:
@@ -367,7 +394,7 @@ def report(statements: Iterable[Statement], cells: Cells, *, least: int, without
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="check_statements.py", description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("results", type=Path, nargs="?", default=ROOT / "reports/matrix/results.parquet")
+    parser.add_argument("results", type=Path, nargs="?", default=PUBLISHED)
     parser.add_argument("--page", type=Path, metavar="DIR", help="a built page; by default it is built from RESULTS")
     parser.add_argument("--questions", type=int, default=1000, metavar="N", help="questions to put; 0 for none")
     parser.add_argument("--seed", type=int, default=1)

@@ -238,12 +238,12 @@ def check(claims: Sequence[Claim], subject: Subject, cells: Cells, *, least: int
         if held and not any(cell.outcome == "works" for cell in held):
             yield Finding("4 works, for builds", "no cell has launched a kernel", (held[-1].id,))
     if any(claim.says == "none" and not claim.within for claim in claims) and subject.gpu:
+        works = [cell for entry in entries for cell in entry if cell.target in subject.gpu and cell.holds]
         named = [item for claim in claims if claim.axis == "target" and claim.holds for item in claim.ranges]
-        works = [cell.id for entry in entries for cell in entry if cell.target in subject.gpu and cell.holds and not inside(cell.target, named)]  # fmt: skip
         if works:
-            yield Finding(
-                "5 never of a GPU, one of whose targets works", f"on {', '.join(subject.targets)}", tuple(works[-1:])
-            )
+            noted = all(inside(cell.target, named) for cell in works)
+            kind = f"5 never of a GPU, one of whose targets works{', which only the note tells' * noted}"
+            yield Finding(kind, f"on {', '.join(subject.targets)}", _ids(works[-1:]))
 
 
 def _check_claim(claim: Claim, some: Sequence[Cell], subject: Subject, cells: Cells, untried: Mapping[str, Sequence[Range]], least: int) -> Iterator[Finding]:  # fmt: skip
