@@ -342,13 +342,12 @@ def _check_ranges(claim: Claim, tried: Sequence[Cell], subject: Subject, cells: 
             yield Finding("3 border over unnamed untried releases", f"{where}: {', '.join(sorted(unnamed, key=order))}")
     if claim.evidence is not None:
         yield from _check_evidence(claim, cells)
-    if (
-        axis == "version"
-        and not subject.of
-        and len(found := {cell.cuda for cell in tried}) == 1
-        and "cuda" not in claim.within
-    ):
-        yield Finding("1 change of a library with one CUDA release, unnamed", f"{_spell(claim)}: CUDA {found.pop()} only", _ids(tried[-1:]))  # fmt: skip
+    other = {"version": "cuda", "cuda": "version"}.get(axis, "")
+    if other and not (axis == "version" and subject.of) and other not in claim.within:
+        found = {getattr(cell, other) for cell in tried}
+        if len(found) == 1 and found != {""}:
+            what = "a library with one CUDA release" if axis == "version" else "CUDA with one release of the library"
+            yield Finding(f"1 change of {what}, unnamed", f"{_spell(claim)}: {found.pop()} only", _ids(tried[-1:]))
 
 
 def _pairs(tried: Sequence[Cell], axis: str) -> Iterator[tuple[Cell, Cell]]:
