@@ -31,7 +31,7 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
-from statement_rules import ITSELF, Cells, Claim, Finding, Range, Subject, check, order
+from statement_rules import ITSELF, PARTS_NAMED, Cells, Claim, Finding, Range, Subject, check, order, shows_change
 
 ROOT = Path(__file__).parents[1]
 PUBLISHED = ROOT / "reports/matrix/results.parquet"
@@ -47,7 +47,7 @@ _VALUE = r"(?:sm_)?\d[\w.]*"
 _VALUES = rf"{_VALUE}(?:(?: to |–){_VALUE})?"
 _LIST = rf"{_VALUES}(?:, {_VALUES})*"
 _WORDS = {
-    "since": "in", "up to": "in", "only": "in", "broken": "in", "from": "in", "untried": "untried", "never": "none", "not tried": "silent", "combinations": "count",
+    "since": "in", "up to": "in", "only": "in", "except": "in", "from": "in", "untried": "untried", "never": "none", "not tried": "silent", "combinations": "count",
 }  # fmt: skip
 """Words of a statement, and what its claims have to say then."""
 
@@ -69,6 +69,7 @@ class Statement:
     within: tuple[tuple[str, tuple[Range, ...]], ...] = ()
     cells: tuple[str, ...] = ()
     grid: tuple[tuple[tuple[str, str], str], ...] = ()
+    changes: tuple[tuple[str, ...], ...] = ()
 
     def __str__(self) -> str:
         about = f"{self.subject.case}[{self.subject.variants[0] if self.subject.variants else ''}{'…' * (len(self.subject.variants) > 1)}] {self.subject.tool}{f' with {self.subject.of}' * bool(self.subject.of)} {','.join(self.subject.targets[:4])}" if self.subject else "?"  # fmt: skip
@@ -85,31 +86,53 @@ def ranges_of(text: str) -> tuple[Range, ...]:
 
 
 def phrase(text: str, within: Mapping[str, tuple[Range, ...]]) -> list[Claim]:
-    """The claims of a verdict's words."""
-    for word in ("works", "never", "known fault", "does not work", "does not work: a known fault", "not tried", "not applicable", "not available"):  # fmt: skip
-        if text == word:
-            says = "all" if word == "works" else "silent" if word in ("not tried", "not applicable", "not available") else "none"  # fmt: skip
-            return [Claim(says, within=within, scoped=word != "never", word=word)]
+    """The claims of a statement's words."""
+    if text in ("runs", "builds"):
+        return [Claim("all", within=within, word=text)]
+    if text == "never":
+        return [Claim("none", within=within, word=text)]
+    if text in ("not tried", "not applicable", "not available", "no kernels"):
+        return [Claim("silent", within=within, word=text)]
+    if found := re.fullmatch(r"(never \(|known fault, |does not build, |)0 of (\d+)\)?(: a known fault)?", text):
+        return [Claim("none", within=within, count=(0, int(found[2])), word=found[1].rstrip(" (,"))]
+    held = re.fullmatch(rf"(.+) \((CUDA )?({_VALUE})\)", text)
+    if held:
+        axis = "cuda" if held[2] else "version"
+        # The release that all of them have in common: none was tried with another one.
+        return [
+            *phrase(held[1], {**within, axis: ranges_of(held[3])}),
+            Claim("tried", axis, ranges_of(held[3]), within=within),
+        ]
+    if gap := re.fullmatch(rf"(.+?), (CUDA )?({_LIST}) untried", text):
+        # A phrase about one version, with the releases at its border that nobody tried.
+        return [
+            *phrase(gap[1], within),
+            Claim("untried", "cuda" if gap[2] else "version", ranges_of(gap[3]), within=within),
+        ]
     patterns = {
-        rf"works since (CUDA )?({_VALUE})": "since",
-        rf"not since (CUDA )?({_VALUE})": "not since",
-        rf"works up to (CUDA )?({_VALUE})": "until",
-        rf"broken in (CUDA )?({_VALUES}) only": "broken",
-        rf"only in (CUDA )?({_LIST})": "only",
-        rf"not with (CUDA )({_VALUES})": "not with",
+        rf"builds since (CUDA )?({_VALUE})": "since",
+        rf"does not build since (CUDA )?({_VALUE})": "not since",
+        rf"builds up to (CUDA )?({_VALUE})": "until",
+        rf"builds except (CUDA )?({_LIST})": "except",
+        rf"builds only with (CUDA )?({_LIST})": "only",
     }
     for pattern, word in patterns.items():
         if found := re.fullmatch(pattern, text):
             axis = "cuda" if found[1] else "version"
             ends: dict[str, tuple[Range, ...]] = {"since": ((found[2], None),), "not since": ((found[2], None),), "until": ((None, found[2]),)}  # fmt: skip
-            holds = word not in ("not since", "broken", "not with")
-            return [Claim("in", axis, ends.get(word) or ranges_of(found[2]), holds, only=word != "not with", within=within, word=word)]  # fmt: skip
-    if found := re.fullmatch(r"works with (CUDA )?(.+); not with (?:CUDA )?(.+)", text):
+            holds = word not in ("not since", "except")
+            return [
+                Claim("in", axis, ends.get(word) or ranges_of(found[2]), holds, only=True, within=within, word=word)
+            ]
+    if found := re.fullmatch(rf"builds with ({_LIST}) and CUDA ({_LIST}); not with ({_LIST}) and CUDA ({_LIST})", text):
+        good, bad = ({**within, "version": ranges_of(found[at]), "cuda": ranges_of(found[at + 1])} for at in (1, 3))
+        return [Claim("all", within=good, word="builds"), Claim("none", within=bad, scoped=True)]
+    if found := re.fullmatch(rf"builds with (CUDA )?({_LIST}); not with (?:CUDA )?({_LIST})", text):
         axis = "cuda" if found[1] else "version"
         return [Claim("with", axis, ranges_of(found[2]), against=ranges_of(found[3]), within=within)]
-    if found := re.fullmatch(r"works in (\d+) of (\d+) combinations", text):
+    if found := re.fullmatch(r"builds in (\d+) of (\d+) combinations", text):
         return [Claim("count", count=(int(found[1]), int(found[2])), within=within)]
-    if found := re.fullmatch(rf"({_VALUES}): (.+)", text):
+    if found := re.fullmatch(rf"({_LIST}): (.+)", text):
         if "version" in within:
             raise Unreadable(text)
         return phrase(found[2], {**within, "version": ranges_of(found[1])})
@@ -121,7 +144,6 @@ def claims_of(text: str, note: str, within: Mapping[str, tuple[Range, ...]]) -> 
     claims = phrase(text, within)
     main, more = 0, False
     exempt: list[Range] = []
-    gaps: list[Range] = []
     for item in _items(note):
         if found := re.fullmatch(r"(?:with other versions|with the CCCL that CUDA brings|without [\w ]+|with the machine's own host compiler \(.*\)): (.+)", item):  # fmt: skip
             if claims[0].word == "not tried" and not item.startswith("with other"):
@@ -129,32 +151,44 @@ def claims_of(text: str, note: str, within: Mapping[str, tuple[Range, ...]]) -> 
             _close(claims, main, exempt, more=more)
             main, exempt = len(claims), []
             claims += phrase(found[1], {})
-        elif re.fullmatch(r"with the machine's own host compiler \(.*\)", item):
+        elif re.fullmatch(r"with the machine's own host compiler \(.*\)", item) or item == "library and CUDA changed together":  # fmt: skip
             continue
-        elif found := re.fullmatch(rf"({_LIST})( untried)?", item):
-            gaps += ranges_of(found[1])
-            if found[2]:
-                axis = "target" if item.startswith("sm_") else next((claim.axis for claim in claims[main:] if claim.axis), "version")  # fmt: skip
-                scope = {} if axis == "target" else claims[main].within
-                claims.append(Claim("untried", axis, tuple(gaps), within=scope))
-                gaps = []
-        elif found := re.fullmatch(rf"and in (?:CUDA )?({_LIST})", item):
+        elif item.startswith("each with its own "):
+            # The statement says that these changed, too.
+            claims = [replace(claim, moved=tuple(PARTS_NAMED)) for claim in claims]
+        elif found := re.fullmatch(rf"(CUDA )?({_LIST}) untried", item):
+            axis = "target" if item.startswith("sm_") else "cuda" if found[1] else "version"
+            claims.append(Claim("untried", axis, ranges_of(found[2]), within={} if axis == "target" else claims[main].within))  # fmt: skip
+        elif found := re.fullmatch(rf"and with (?:CUDA )?({_LIST})", item):
             claims[main] = replace(claims[main], ranges=(*claims[main].ranges, *ranges_of(found[1])))
         elif found := re.fullmatch(r"and (\d+) more", item):
             more = True
-        elif found := re.fullmatch(r"(?:works )?from (sm_\w+)", item):
+        elif found := re.fullmatch(r"(?:builds )?from (sm_\w+)", item):
             claims.append(Claim("in", "target", ((found[1], None),), only=True))
-        elif found := re.fullmatch(rf"(?:works )?on ({_LIST}) only", item):
-            claims.append(Claim("in", "target", ranges_of(found[1]), only=True))
-        elif re.match(rf"{_VALUES}: ", item):
+        elif found := re.fullmatch(rf"(?:builds )?on ({_LIST}); (?:not on ({_VALUE})|0 of (\d+) others)", item):
+            claims.append(Claim("in", "target", ranges_of(found[1]), only=True, others=int(found[3] or 1)))
+        elif item.startswith("tried: "):
+            claims += tried(item.removeprefix("tried: "), within)
+        elif re.match(rf"{_LIST}: ", item):
             added = [replace(claim, scoped=True) for claim in phrase(item, claims[main].within if "version" not in claims[main].within else {})]  # fmt: skip
             exempt += added[0].within["version"]
             claims += added
         else:
             raise Unreadable(item)
-    if gaps:
-        raise Unreadable(note)
     _close(claims, main, exempt, more=more)
+    return claims
+
+
+def tried(text: str, within: Mapping[str, tuple[Range, ...]]) -> list[Claim]:
+    """The claims of ``13.0.0 to 14.2.0, CUDA 12.4``: these versions were tried, and no other ones."""
+    version, _, cuda = f", {text}".partition(", CUDA ")
+    version = re.sub(r"^(cccl|cutlass|gcc|clang|glibc|host compiler) ", "", version.removeprefix(", "))
+    claims = []
+    for axis, values in (("version", version), ("cuda", cuda)):
+        if counted := re.fullmatch(rf"(\d+) of ({_VALUE}) to ({_VALUE})", values):
+            claims.append(Claim("tried", axis, ((counted[2], counted[3]),), within=within, others=int(counted[1])))
+        elif values:
+            claims.append(Claim("tried", axis, ranges_of(values), within=within))
     return claims
 
 
@@ -165,10 +199,10 @@ def _close(claims: list[Claim], main: int, exempt: Sequence[Range], *, more: boo
 
 
 def _items(note: str) -> Iterator[str]:
-    """The parts of a note."""
+    """The parts of a note; a part that goes on after a semicolon is one."""
     held = ""
     for item in note.split("; ") if note else ():
-        if item.startswith("not with "):
+        if item.startswith(("not with ", "not on ")) or re.fullmatch(r"0 of \d+ others", item):
             held = f"{held}; {item}"
             continue
         if held:
@@ -240,7 +274,6 @@ def of_page(folder: Path, cells: Cells) -> Iterator[Statement]:
     """The statements of a page: by architecture, and those of each feature."""
     data = load(folder / "data/answers.js")
     columns = [(key.partition("+")[0], of) for key, _, _, of in data["columns"]]
-    asked_for = {targets[0] for targets in data["vocabulary"]["architectures"].values()}
     for path in sorted(folder.glob("data/answers-*.js")):
         part, target = load(path), path.stem.removeprefix("answers-")
         for place, label, _, fields in (*part["lines"], (-1, "", [], part["itself"])):
@@ -250,9 +283,9 @@ def of_page(folder: Path, cells: Cells) -> Iterator[Statement]:
                 tool, of = columns[column]
                 # A line has the variants that look alike on every tool; some tools were not tried with all.
                 variants = tuple(item for item in named if any(cell.target == target for cell in cells.by_entry.get((case, tool, of), {}).get(item, ())))  # fmt: skip
-                gpu = siblings(target, cells) if target in asked_for else ()
                 kind, text, note, *claims = part["verdicts"][verdict]
-                subject = Subject(case, variants, tool, of, (target,), gpu)
+                # For a GPU the page shows the target that most tools build: tests/report/test_browser_answers.py.
+                subject = Subject(case, variants, tool, of, (target,))
                 versions, releases, letters = part["grids"][grid]
                 shown = tuple(zip(((version, release) for version in versions for release in releases), letters, strict=True))  # fmt: skip
                 yield Statement(path.name, subject, kind, text, note, tuple(map(claim_from, claims[0])) if claims else None, grid=shown)  # fmt: skip
@@ -278,7 +311,9 @@ def of_finding(where: str, case: str, label: str, said: Sequence[Mapping[str, An
         subject = Subject(case, variants, tool, of, tuple(each["targets"]), gpu)
         claims = tuple(map(claim_from, each["claims"])) if "claims" in each else None
         known = subject if variants or each["kind"] in ("na", "untried") else None
-        yield Statement(where, known, each["kind"], each["answer"], each["note"], claims, _asked(chips, each, of), tuple(each["cells"]))  # fmt: skip
+        note = "; ".join(filter(None, (each["note"], f"tried: {each['tried']}" if each.get("tried") and claims is None and not each["tried"].endswith("not all on each") else "")))  # fmt: skip
+        changes = tuple((change["axis"], *change["cells"]) for change in each.get("changes", ()))
+        yield Statement(where, known, each["kind"], each["answer"], note, claims, _asked(chips, each, of), tuple(each["cells"]), changes=changes)  # fmt: skip
 
 
 def _asked(chips: Iterable[Mapping[str, Any]], said: Mapping[str, Any], of: str) -> tuple[tuple[str, tuple[Range, ...]], ...]:  # fmt: skip
@@ -304,7 +339,7 @@ def questions(cells: Cells, count: int, seed: int) -> list[str]:
     for cell in cells.by_id.values():
         name = cell.of or {"cupy-nvrtc": "cupy", "cupy-jitify": "jitify", "torch-nvcc": "torch"}.get(cell.backend, cell.backend)  # fmt: skip
         version = cell.version if name != "jitify" else ""
-        tools[cell.case].update(dict.fromkeys(("", name, f"{name} {version}".strip(), f"{name} {version} cuda {cell.cuda}")))  # fmt: skip
+        tools[cell.case].update(dict.fromkeys(("", name, f"{name} {version}".strip(), " ".join(filter(None, (name, version, "cuda", cell.cuda))))))  # fmt: skip
     cases = sorted(tools)
     found: dict[str, None] = {}
     while len(found) < count:
@@ -354,6 +389,10 @@ def judge(statement: Statement, cells: Cells, least: int) -> Iterator[Finding]:
     missing = [name for name in statement.cells if name not in cells.by_id]
     if missing:
         yield Finding("no such cell", ", ".join(missing))
+    # A cell that says that its toolkit knows no such architecture has no outcome of its own.
+    for axis, *pair in statement.changes if statement.subject.case != ITSELF else ():
+        moved = tuple(PARTS_NAMED) if "each with its own " in statement.note else ()
+        yield from shows_change(Claim("in", axis if axis == "cuda" else "version", moved=moved), pair, cells)
     if wrong := list(other_letters(statement, cells)):
         yield Finding("another letter in the grid", f"{len(wrong)} places", tuple(wrong))
     try:
@@ -396,6 +435,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="check_statements.py", description=(__doc__ or "").splitlines()[0])
     parser.add_argument("results", type=Path, nargs="?", default=PUBLISHED)
     parser.add_argument("--page", type=Path, metavar="DIR", help="a built page; by default it is built from RESULTS")
+    parser.add_argument("--no-page", action="store_true", help="check answers to questions only")
     parser.add_argument("--questions", type=int, default=1000, metavar="N", help="questions to put; 0 for none")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--sample", type=int, metavar="N", help="check as many statements of the page only")
@@ -404,13 +444,15 @@ def main() -> int:
     parser.add_argument("--shown", type=int, default=SHOWN, metavar="N", help="examples of each kind")
     args = parser.parse_args()
     cells = Cells(pd.read_parquet(args.results).astype(object).where(lambda table: table.notna(), None))
+    page: list[Statement] = []
     with tempfile.TemporaryDirectory() as temporary:
         folder = args.page
-        if folder is None:
+        if folder is None and not args.no_page:
             folder = Path(temporary) / "page"
-            command = [sys.executable, "-m", "harness.cli", "report", "--out", str(folder), str(args.results)]
+            command = [sys.executable, "-m", "cumatrix", "report", "--out", str(folder), str(args.results)]
             subprocess.run(command, check=True, cwd=ROOT, stdout=subprocess.DEVNULL, env=os.environ)
-        page = list(of_page(folder, cells))
+        if folder is not None:
+            page = list(of_page(folder, cells))
     if args.sample is not None:
         page = random.Random(args.seed).sample(page, min(args.sample, len(page)))
     asked = of_questions(questions(cells, args.questions, args.seed), cells, args.results) if args.questions else ()

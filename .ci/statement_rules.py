@@ -3,9 +3,9 @@
 A claim is one assertion of a statement. Its keys in JSON are those of `Claim`; `check_statements.py` has an example.
 
 1. A change along an axis needs two cells that differ in that axis alone, the claimed value among them.
-2. "never" has a count and the releases, or covers every release that knows the target.
+2. "never" has a count, or covers every release that knows the target and that the program is applicable to.
 3. A range contains only values that were tried and have its outcome; "only" excludes the others.
-4. "works" needs a launched kernel; a cell without a launch "builds".
+4. "runs" needs a launched kernel; a cell without a launch "builds".
 5. "never" of a GPU speaks of all of its targets.
 """
 
@@ -34,6 +34,9 @@ _UNKNOWN_TARGET = re.compile("invalid value for --gpu-architecture|Unsupported g
 _COMPILERS = ("nvrtc", "nvcc", "ptxas", "nvvm", "nvjitlink", "cuda_bindings")
 _PARTS = (*_COMPILERS, "host_compiler", "numba", "python")
 """Parts of a toolchain that decide an outcome. A library's own dependencies are left out: NumPy and llvmlite follow the release."""
+
+PARTS_NAMED = ("numba",)
+"""Those that a statement may name as changed together with the library."""
 
 Range = tuple[str | None, str | None]
 
@@ -79,10 +82,10 @@ class Cell:
         return tuple(getattr(self, name) for name in AXES if name != axis)
 
 
-def differ_alone(one: Cell, other: Cell, axis: str) -> bool:
+def differ_alone(one: Cell, other: Cell, axis: str, named: Sequence[str] = ()) -> bool:
     """Return whether two cells of one program and tool differ in one axis and in no part that the axis does not move."""
     moved = {"cuda": _COMPILERS, "version": ("host_compiler",) if one.of in HOSTS else () if one.of else (one.backend, "cuda_bindings")}.get(axis, ())  # fmt: skip
-    parts = (part for part in one.parts.keys() & other.parts.keys() if part not in moved)
+    parts = (part for part in one.parts.keys() & other.parts.keys() if part not in (*moved, *named))
     same = (one.case, one.variant, one.tool, one.of) == (other.case, other.variant, other.tool, other.of)
     return (
         same
@@ -109,7 +112,7 @@ class Claim:
     """One assertion.
 
     `says` is ``in`` (the outcome `holds` inside `ranges` and, with `only`, the other one outside), ``all``, ``none``, ``silent``,
-    ``untried``, ``with`` (works with `ranges`, not with `against`) or ``count``. `exempt` are ranges of which other claims speak.
+    ``untried``, ``tried`` (these values and no others; `others` of them where it is a number), ``with`` (works with `ranges`, not with `against`) or ``count``. `exempt` are ranges of which other claims speak.
     """
 
     says: str
@@ -123,6 +126,8 @@ class Claim:
     count: tuple[int, int] | None = None
     scoped: bool = False
     word: str = ""
+    others: int | None = None
+    moved: tuple[str, ...] = ()
     evidence: tuple[tuple[str, ...], ...] | None = None
 
     @property
@@ -233,10 +238,10 @@ def check(claims: Sequence[Claim], subject: Subject, cells: Cells, *, least: int
             for target in ("",) if claim.axis == "target" else subject.targets:
                 some = [cell for cell in entry if (not target or cell.target == target) and all(inside(getattr(cell, axis), found) for axis, found in claim.within.items())]  # fmt: skip
                 yield from _check_claim(claim, some, subject, cells, untried, least)
-    if any(claim.positive for claim in claims) and subject.case != ITSELF:
+    if any(claim.positive and claim.word == "runs" for claim in claims) and subject.case != ITSELF:
         held = [cell for entry in entries for cell in entry if cell.target in subject.targets and cell.holds]
         if held and not any(cell.outcome == "works" for cell in held):
-            yield Finding("4 works, for builds", "no cell has launched a kernel", (held[-1].id,))
+            yield Finding("4 runs, for builds", "no cell has launched a kernel", (held[-1].id,))
     if any(claim.says == "none" and not claim.within for claim in claims) and subject.gpu:
         works = [cell for entry in entries for cell in entry if cell.target in subject.gpu and cell.holds]
         named = [item for claim in claims if claim.axis == "target" and claim.holds for item in claim.ranges]
@@ -260,6 +265,14 @@ def _check_claim(claim: Claim, some: Sequence[Cell], subject: Subject, cells: Ce
         if found := [cell for cell in tried if inside(getattr(cell, claim.axis), claim.ranges)]:
             yield Finding("3 untried, but tried", _spell(claim), _ids(found))
         return
+    if claim.says == "tried":
+        values = {getattr(cell, claim.axis) for cell in tried}
+        named = {value for value in cells.releases(claim.axis, subject) if inside(value, claim.ranges)}
+        ends = {end for found in claim.ranges for end in found}
+        outside = values - {value for value in values if inside(value, claim.ranges)}
+        if outside or (claim.others is None and named - values) or (claim.others is not None and claim.others != len(values)) or not ends <= values:  # fmt: skip
+            yield Finding("3 tried, but not these", f"{_spell(claim)}, not {', '.join(sorted(values, key=order))}", _ids(tried[-1:]))  # fmt: skip
+        return
     if not tried:
         yield Finding("3 nothing tried", _spell(claim), _ids(some))
     elif claim.says == "all" and failed:
@@ -267,7 +280,7 @@ def _check_claim(claim: Claim, some: Sequence[Cell], subject: Subject, cells: Ce
     elif claim.says == "none" and held:
         yield Finding("3 never, but builds", claim.word, _ids(held))
     elif claim.says == "none":
-        yield from _check_never(claim, failed, cells, least)
+        yield from _check_never(claim, failed, some, cells, least)
     elif claim.says == "count" and claim.count != (len(held), len(tried)):
         yield Finding("2 another count", f"{claim.count}, not {len(held)} of {len(tried)}", _ids(tried))
     elif claim.says == "with":
@@ -275,24 +288,34 @@ def _check_claim(claim: Claim, some: Sequence[Cell], subject: Subject, cells: Ce
         wrong += [cell for cell in held if inside(getattr(cell, claim.axis), claim.against)]
         if wrong:
             yield Finding("3 range with another outcome", _spell(claim), _ids(wrong))
-        elif not any(differ_alone(one, other, claim.axis) for one in held for other in failed):
+        elif not any(differ_alone(one, other, claim.axis, claim.moved) for one in held for other in failed):
             yield Finding("1 change without a pair", _spell(claim), _ids([*held[-1:], *failed[-1:]]))
     elif claim.says == "in":
         yield from _check_ranges(claim, tried, subject, cells, untried)
 
 
-def _check_never(claim: Claim, failed: Sequence[Cell], cells: Cells, least: int) -> Iterator[Finding]:
+def _check_never(
+    claim: Claim, failed: Sequence[Cell], some: Sequence[Cell], cells: Cells, least: int
+) -> Iterator[Finding]:
     """Rule 2."""
     releases = {cell.cuda for cell in failed}
     if claim.count is not None:
         if claim.count != (0, len(failed)):
             yield Finding("2 another count", f"{claim.count}, not 0 of {len(failed)}", _ids(failed))
+        versions = {cell.version for cell in failed}
+        if claim.word == "never" and (len(releases) < least or (versions != {""} and len(versions) < least)):
+            yield Finding(
+                "2 never, from too few releases", f"CUDA {', '.join(releases)}; {len(versions)} versions", _ids(failed)
+            )
         return
-    knowing = set().union(*(cells.knowing[cell.target] for cell in failed))
+    # A release that the program is not applicable to cannot be tried.
+    knowing = set().union(*(cells.knowing[cell.target] for cell in failed)) - (
+        {cell.cuda for cell in some if cell.status == "unsupported"} - releases
+    )
     if claim.scoped or (len(releases) >= least and knowing <= releases):
         return
-    few = "one cell" if len(failed) == 1 else "one CUDA release" if len(releases) == 1 else "fewer CUDA releases than know the target"  # fmt: skip
-    yield Finding(f"2 never without a count, from {few}", f"0 of {len(failed)}: CUDA {', '.join(sorted(releases, key=order))}; {len(knowing)} know the target", _ids(failed))  # fmt: skip
+    few = "one cell" if len(failed) == 1 else "one CUDA release" if len(releases) == 1 else "fewer CUDA releases than could be tried"  # fmt: skip
+    yield Finding(f"2 never without a count, from {few}", f"0 of {len(failed)}: CUDA {', '.join(sorted(releases, key=order))}; {len(knowing)} could be tried", _ids(failed))  # fmt: skip
 
 
 def _check_ranges(claim: Claim, tried: Sequence[Cell], subject: Subject, cells: Cells, untried: Mapping[str, Sequence[Range]]) -> Iterator[Finding]:  # fmt: skip
@@ -322,7 +345,11 @@ def _check_ranges(claim: Claim, tried: Sequence[Cell], subject: Subject, cells: 
     values = sorted(said, key=order)
     pairs = list(_pairs(tried, axis))
     for before, after in pairwise(values):
-        if said[before] == said[after] or (not claim.only and not inside(after, claim.ranges)):
+        if (
+            said[before] == said[after]
+            or (not claim.only and not inside(after, claim.ranges))
+            or claim.others is not None
+        ):
             continue
         fits = [
             (one, other)
@@ -333,7 +360,7 @@ def _check_ranges(claim: Claim, tried: Sequence[Cell], subject: Subject, cells: 
             and other.holds == said[after]
         ]
         where = f"{_spell(claim)}: between {before} and {after}"
-        if not any(differ_alone(one, other, axis) for one, other in fits):
+        if not any(differ_alone(one, other, axis, claim.moved) for one, other in fits):
             shown = fits[0] if fits else (by_value[before][-1], by_value[after][-1])
             yield Finding(f"1 change without a pair{', other parts differ' if fits else ''}", where, _ids(shown))
         between = [value for value in cells.releases(axis, subject) if order(before) < order(value) < order(after)]
@@ -364,10 +391,15 @@ def _check_evidence(claim: Claim, cells: Cells) -> Iterator[Finding]:
     if not claim.evidence:
         yield Finding("1 change without evidence", _spell(claim))
     for pair in claim.evidence or ():
-        found = [cells.by_id.get(name) for name in pair]
-        one, other = (*found, None, None)[:2]
-        if one is None or other is None or not differ_alone(one, other, claim.axis) or not one.outcome or not other.outcome or one.holds == other.holds:  # fmt: skip
-            yield Finding("1 evidence that shows no change", _spell(claim), pair)
+        yield from shows_change(claim, pair, cells)
+
+
+def shows_change(claim: Claim, pair: Sequence[str], cells: Cells) -> Iterator[Finding]:
+    """Two named cells differ in the axis alone and have two outcomes."""
+    found = [cells.by_id.get(name) for name in pair]
+    one, other = (*found, None, None)[:2]
+    if one is None or other is None or not differ_alone(one, other, claim.axis, claim.moved) or not one.outcome or not other.outcome or one.holds == other.holds:  # fmt: skip
+        yield Finding("1 evidence that shows no change", _spell(claim), tuple(pair))
 
 
 def _ids(cells: Iterable[Cell]) -> tuple[str, ...]:

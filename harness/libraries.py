@@ -229,6 +229,12 @@ def with_releases() -> tuple[str, ...]:
     return tuple(name for name, library in LIBRARIES.items() if library.releases)
 
 
+def companions_of(name: str) -> tuple[str, ...]:
+    """Libraries under test that a library comes with, and that have releases of their own."""
+    beside = LIBRARIES[name].beside if name in LIBRARIES else ()
+    return tuple(other for other in beside if other in LIBRARIES and LIBRARIES[other].releases)
+
+
 def label_of(name: str) -> str:
     """The name of a library, or of another distribution, in prose."""
     return (LIBRARIES[name].label if name in LIBRARIES else "") or name

@@ -374,7 +374,7 @@ def newest_day(values: Mapping[str, str]) -> str:
     return max(values.values(), default="")[:10]
 
 
-def _claims(said: ToolFinding, target: str) -> list[dict[str, Any]]:
+def _changes(said: ToolFinding, target: str) -> list[dict[str, Any]]:
     """Changes that the statement names: axis, versions before and after, and the two cells."""
     found = []
     for claim in field_of(said.entry, target).verdict.claims:
@@ -397,7 +397,7 @@ def said_json(said: ToolFinding) -> dict[str, Any]:
         "answer": said.verdict.text,
         "note": "; ".join(filter(None, (said.verdict.note, said.overall))),
         "tried": said.tried,
-        "claims": [claim for target in said.targets for claim in _claims(said, target) if said.of_all],
+        "changes": [change for target in said.targets for change in _changes(said, target) if said.of_all],
         "cells": [row.cell for row in said.proof],
     }
 

@@ -207,15 +207,6 @@ class Entry:
         """Targets that work with some version, in order."""
         return tuple(target for target, grid in self.grids.items() if WORKS in grid.letters)
 
-    @cached_property
-    def compared(self) -> tuple[str, ...]:
-        """Targets tried with versions that work somewhere: only these can be compared."""
-        grids = [grid.letters for grid in self.grids.values()]
-        places = [place for place, letters in enumerate(zip(*grids, strict=True)) if WORKS in letters]
-        return tuple(
-            target for target, grid in self.grids.items() if any(grid.letters[place] not in SILENT for place in places)
-        )
-
     def differ(self, refused: str, built: str) -> bool:
         """Return whether two cells that differ in the architecture alone show one that is refused and one that is built."""
         one, other = self.grids[refused].letters, self.grids[built].letters

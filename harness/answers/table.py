@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from math import prod
 
@@ -13,6 +13,8 @@ from harness.answers.cells import Entry, Feature, Known, hosted, words_of_featur
 from harness.answers.question import Vocabulary, words_of
 from harness.answers.verdict import Support, VersionGrid, verdict_of
 from harness.backends import BACKENDS, library_of
+from harness.libraries import companions_of
+from harness.libraries import label_of as library_label
 from harness.matrix.axes import natural_key, version_key
 from harness.matrix.ranges import between, spell_tried
 from harness.model import KNOWN_TARGETS
@@ -110,6 +112,10 @@ def field_of(entry: Entry, target: str) -> Field:
     grid = entry.grids[target]
     library = entry.axis or library_of(entry.backend)
     verdict = _verdict(grid, library)
+    if any(claim.axis == "library" for claim in verdict.claims) and (others := companions_of(library)):
+        # Its releases do not say which release of these they need: environments have another one each.
+        also = f"each with its own {' and '.join(map(library_label, others))}"
+        verdict = replace(verdict, note="; ".join(filter(None, (verdict.note, also))))
     return Field(
         entry=entry,
         target=target,
@@ -130,20 +136,19 @@ def _where(entry: Entry, target: str) -> str:
     ``from`` needs two cells that differ in the architecture alone. Architectures are compared where something builds.
     """
     kind = target.partition("_")[0] + "_"
-    compared = [item for item in entry.compared or entry.answered if item.startswith(kind)]
+    answered = [item for item in entry.answered if item.startswith(kind)]
     working = [item for item in entry.working if item.startswith(kind)]
-    refused = [item for item in compared if item not in working]
-    if not refused or not compared[1:]:
-        return ""
+    # An architecture that only versions were tried with that build for none tells nothing.
+    refused = [item for item in answered if item not in working and any(entry.differ(item, other) for other in working)]
     if not working:
-        return "nowhere"
-    plain = [item for item in compared if item[-1].isdigit()]
-    first = next((item for item in plain if item in working), "")
-    below = [item for item in plain if item in refused]
-    above = first and below and all(natural_key(item) < natural_key(first) for item in refused)
-    if above and entry.differ(below[-1], first):
+        return "nowhere" if len(answered) > 1 else ""
+    if not refused:
+        return ""
+    first, last = working[0], refused[-1]
+    ordered = [item for item in answered if natural_key(item) >= natural_key(first)] == working
+    if ordered and first[-1].isdigit() and last[-1].isdigit() and entry.differ(last, first):
         known = [str(each) for each in KNOWN_TARGETS if str(each).startswith(kind) and not each.suffix]
-        gap = [item for item in between(below[-1], first, known, natural_key) if item not in entry.answered]
+        gap = [item for item in between(last, first, known, natural_key) if item not in entry.answered]
         return f"from {first}{f'; {spell_tried(gap, known, natural_key)} untried' if gap else ''}"
     others = f"; 0 of {len(refused)} others" if len(refused) > 1 else f"; not on {refused[0]}"
     return f"on {', '.join(working)}{others}"

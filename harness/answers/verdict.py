@@ -12,7 +12,7 @@ A statement follows from the cells of its grid:
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from harness.answers.question import version_of
 from harness.matrix.axes import version_key
@@ -32,6 +32,7 @@ NEVER = 3
 """Releases of CUDA, and of the library where there is one, that must refuse a program before it is said to build never."""
 
 _LISTED = 3
+_RANGES, _EVERY = 4, 1000
 
 Place = tuple[str, str]
 """A version of the library and a CUDA release."""
@@ -211,12 +212,20 @@ class Places:
     def tried(self, places: Iterable[Place], last: str = ", ") -> str:
         """``13.0.0 to 14.2.0, CUDA 12.4``."""
         chosen = list(places)
-        return last.join(filter(None, (self.spell(axis, [place[axis] for place in chosen]) for axis in (0, 1))))
+        return last.join(
+            filter(None, (self.spell(axis, [place[axis] for place in chosen], _RANGES) for axis in (0, 1)))
+        )
 
-    def spell(self, axis: int, values: Sequence[str]) -> str:
+    def spell(self, axis: int, values: Sequence[str], most: int = _EVERY) -> str:
         """Tried values of an axis, with the prefix of its name."""
         chosen = {value for value in values if value}
-        return ("CUDA " if axis else "") + spell_tried(chosen, self.known[axis], version_key) if chosen else ""
+        return (
+            ("CUDA " if axis else "") + spell_tried(chosen, self.known[axis], version_key, most=most) if chosen else ""
+        )
+
+    def count(self, libraries: Sequence[str]) -> int:
+        """The number of answered places of some versions of the library."""
+        return sum(place[0] in libraries for place in self.answered)
 
     def pair(self, axis: int, before: str, after: str) -> Claim | None:
         """Two places that differ in this axis alone and in their outcome."""
@@ -286,14 +295,19 @@ class Places:
         for version in self.values[0]:
             row = {place: works for place, works in self.answered.items() if place[0] == version}
             found = Places(row, (), self.known[1])
-            works = set(row.values())
-            phrase = found.along_one() if len(works) > 1 else None
+            phrase = found.along_one() if len(set(row.values())) > 1 else None
             if phrase is None:
-                text = ANSWER_KINDS["works"].text if works == {True} else f"0 of {len(row)}"
-                phrase = Support(kind="works" if works == {True} else "never", text=text)
+                kind = "works" if all(row.values()) else "never"
+                phrase = Support(kind=kind, text=ANSWER_KINDS[kind].text)
             # The row names its version already.
-            rows.append((version, (phrase.kind, phrase.text.removesuffix(f" ({version})"), phrase.claims)))
-        runs = ranges((version, row[:2]) for version, row in rows)
+            text = ", ".join(filter(None, (phrase.text.removesuffix(f" ({version})"), phrase.note)))
+            rows.append((version, (phrase.kind, text, phrase.claims)))
+        runs = [
+            replace(run, outcome=(run.outcome[0], f"0 of {self.count(run.values)}"))
+            if run.outcome[0] == "never"
+            else run
+            for run in ranges((version, row[:2]) for version, row in rows)
+        ]
         claims = dict(rows)
         newest, (kind, text) = runs[-1], runs[-1].outcome
         before = [f"{self.spell(0, run.values)}: {run.outcome[1]}" for run in reversed(runs[:-1])]
