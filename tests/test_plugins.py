@@ -9,9 +9,13 @@ import subprocess
 import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
+from answers.node import said_by_script
 from venvs import python_with
+
+from harness.repro.reduce import Shown, difference
 
 ROOT = Path(__file__).parents[1]
 EXAMPLE = ROOT / "examples" / "backend"
@@ -120,6 +124,122 @@ def test_an_executor_of_another_distribution_compiles(tmp_path: Path, toolkit: C
     assert "told of 2" in done.stderr
     wrong = run(folder, "-m", "cumatrix", "try", kernel, "--executor", "tolled")
     assert (wrong.returncode, wrong.stderr) == (2, "cumatrix: unknown executor 'tolled' (did you mean \"told\"?)\n")
+
+
+SHADER = {
+    "shader/__init__.py": """\
+from cumatrix.backend import BackendInfo
+
+INFO = BackendInfo(
+    name="shaderc", title="a compiler of shaders", label="Shader C", aliases=("shady",), tracker="https://example.org/shader/lang/issues/new",
+    module="shader.backend", languages=("cuda",), repro="shader.script:script",
+)
+""",
+    "shader/backend.py": """\
+from cumatrix.backend import Nvrtc, Ready, Rejected
+
+
+class Shader:
+    def prepare(self, setup):
+        self.nvrtc = Nvrtc(setup)
+        return Ready(observed={}, architectures=self.nvrtc.architectures(), architectures_of="Shader C 1")
+
+    def compile(self, setup, job):
+        job.enter("compile")
+        if job.capability < (9, 0):
+            job.say("kernel.cu(1): error: a shader has no threads before 9.0")
+            raise Rejected("Shader C refuses it", stage="compile")
+        code, log, program = self.nvrtc.compile(job.source.read_bytes(), "kernel.cu", ["-arch=" + job.target])
+        job.enter("assemble")
+        job.keep(self.nvrtc.get(program, "CUBIN"), "cubin")
+
+
+backend = Shader()
+""",
+    "shader/script.py": """\
+from cumatrix.repro import Script
+
+
+def script(subject):
+    text = f"if {subject.job.capability} < (9, 0):\\n    raise SystemExit('kernel.cu(1): error: a shader has no threads before 9.0')\\n"
+    return Script(text + "print('built')\\n", files=(), device="Shader C needs no GPU.")
+""",
+}
+"""A distribution with a backend: NVRTC, which refuses every program for an architecture before 9.0."""
+
+NEXT_STEPS = """{
+    const { next } = require("./load.js");
+    const { file, record } = JSON.parse(require("node:fs").readFileSync(0, "utf8"));
+    globalThis.cumatrix = { receive: (name, text) => { globalThis.matrix = JSON.parse(text); } };
+    require("node:vm").runInThisContext(require("node:fs").readFileSync(file, "utf8"));
+    const about = { title: record.title, place: "", files: {}, libraries: [], trackers: matrix.trackers };
+    const steps = next.steps((key) => record[key], record, about);
+    console.log(JSON.stringify(steps.find((step) => step.title === "Report it upstream").links));
+}"""
+"""A program of the page's script: the forms that a cell's report is prepared for."""
+
+
+@pytest.fixture
+def shader(tmp_path: Path, toolkit: Callable[[str], object]) -> tuple[Path, dict[str, dict[str, Any]]]:
+    """The folder in which the backend of shaders is installed, and the records of a run beside it, by target."""
+    toolkit("12.9")
+    folder = tmp_path / "installed"
+    distribution(folder, "shader", {"cumatrix.backends": {"shaderc": "shader:INFO"}}, SHADER)
+    case = tmp_path / "cases" / "shaders" / "light"
+    case.mkdir(parents=True)
+    (case / "case.toml").write_text(
+        'title = "Light in a shader"\nfeatures = ["light"]\n\n[source]\ncuda = "kernel.cu"\n'
+    )
+    (case / "kernel.cu").write_text("__global__ void k() {}\n")
+    done = run(
+        folder, "-m", "cumatrix", "run", "-b", "shaderc", "-t", "12.9", "-a", "sm_80,sm_90", "--out", "some.jsonl"
+    )
+    assert done.returncode == 1, done.stderr
+    records = map(json.loads, (tmp_path / "some.jsonl").read_text().splitlines())
+    return folder, {record["target"]: record for record in records if "target" in record}
+
+
+def test_a_backend_known_by_its_entry_point_has_a_column_and_a_tracker(
+    shader: tuple[Path, dict[str, dict[str, Any]]],
+) -> None:
+    folder, records = shader
+    assert {target: record["status"] for target, record in records.items()} == {"sm_80": "rejected", "sm_90": "built"}
+    made = run(folder, "-m", "cumatrix", "report", "some.jsonl", "--out", "html")
+    assert made.returncode == 0, made.stderr
+    html = folder.parent / "html"
+    assert "| Case | shaderc<br>CUDA 12.9 |" in (html / "matrix.md").read_text()
+    assert "Shader C" in (html / "index.html").read_text()
+    file = str(html / "data" / "matrix.js")
+    ((name, link),) = said_by_script(NEXT_STEPS, {"file": file, "record": records["sm_80"]})
+    assert name == "shader/lang"
+    assert link.startswith("https://example.org/shader/lang/issues/new?title=")
+
+
+@pytest.mark.parametrize("name", ["Shader C", "shady", "shaderc"])
+def test_a_backend_known_by_its_entry_point_is_asked_for_by_name(
+    shader: tuple[Path, dict[str, dict[str, Any]]], name: str
+) -> None:
+    folder, _ = shader
+    done = run(folder, "-m", "cumatrix", "ask", "light", name, "sm_80", "--results", "some.jsonl", "--json")
+    assert done.returncode == 0, done.stderr
+    answer = json.loads(done.stdout)
+    assert [(chip["kind"], chip["name"]) for chip in answer["chips"]] == [("word", "light"), ("tool", "shaderc"), ("target", "sm_80")]  # fmt: skip
+    assert [said["backend"] for finding in answer["findings"] for said in finding["said"]] == ["shaderc"]
+
+
+@pytest.mark.parametrize("target", ["sm_80", "sm_90"])
+def test_repro_writes_the_script_of_a_backend_known_by_its_entry_point(
+    shader: tuple[Path, dict[str, dict[str, Any]]], target: str
+) -> None:
+    folder, records = shader
+    made = run(folder, "-m", "cumatrix", "repro", records[target]["cell"], "--results", "some.jsonl", "--out", "shown")
+    assert made.returncode == 0, made.stderr
+    out = folder.parent / "shown"
+    shown = subprocess.run([sys.executable, "-I", "repro.py"], cwd=out, capture_output=True, text=True, timeout=60)
+    assert difference(records[target], Shown(shown.returncode, shown.stdout + shown.stderr)) == ""  # type: ignore[arg-type]
+    text = (out / "README.md").read_text()
+    assert "Shader C needs no GPU." in text
+    assert "Report it at <https://example.org/shader/lang/issues/new>." in text
 
 
 @pytest.mark.compilers

@@ -84,15 +84,23 @@ _OTHERS: Mapping[str, str] = {
 
 @cache
 def aliases() -> Mapping[str, str]:
-    """Names that a version can follow: of CUDA, host compilers, header libraries, libraries under test and backends."""
+    """Names that a version can follow: of CUDA, host compilers, header libraries, libraries under test and backends.
+
+    A label or an alias of one entry never replaces the name of another.
+    """
     libraries = {info.library: LIBRARIES[info.library] for info in BACKENDS.values() if info.library}
-    found = {
-        alias: name
-        for table in (HEADERS, BACKENDS, libraries)
-        for name, entry in table.items()
-        for alias in (name.replace("-", " "), *entry.aliases)
-    }
-    return {**found, **_OTHERS}
+    found = {_asked(name): name for table in (HEADERS, BACKENDS, libraries) for name in table}
+    found.update(_OTHERS)
+    for table in (HEADERS, libraries, BACKENDS):
+        for name, entry in table.items():
+            for other in filter(None, (getattr(entry, "label", ""), *entry.aliases)):
+                found.setdefault(_asked(other), name)
+    return found
+
+
+def _asked(name: str) -> str:
+    """A name as a question has it: ``cupy jitify``."""
+    return name.lower().replace("-", " ").replace(",", "")
 
 
 @cache

@@ -118,6 +118,11 @@ class BackendInfo:
         return self.compiler == "nvcc"
 
     @property
+    def of_host(self) -> bool:
+        """Return whether it compiles programs of the host too: it runs nvcc, and no library decides how."""
+        return self.nvcc and not self.library
+
+    @property
     def distributions(self) -> tuple[str, ...]:
         """Distributions that it may come from, by normalized name, the first one installed counting."""
         return tuple(LIBRARIES[self.library].distributions) if self.library else ()
@@ -307,6 +312,11 @@ def _plugged(name: str, value: Any) -> BackendInfo:
 
 BACKENDS: Final[Mapping[str, BackendInfo]] = Table(_OWN, "cumatrix.backends", _plugged)
 """Every backend by name, in display order."""
+
+
+def host_backends() -> tuple[str, ...]:
+    """Names of the backends that compile programs of the host."""
+    return tuple(info.name for info in BACKENDS.values() if info.of_host)
 
 
 def label_of(name: str) -> str:

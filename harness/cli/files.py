@@ -12,6 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from harness.backends import BACKENDS, host_backends
 from harness.cases.rules import rules_in
 from harness.cli.nvcc_options import spell
 from harness.diagnostics import one_line
@@ -47,15 +48,10 @@ def languages_of(file: Path) -> tuple[str, ...]:
     if file.suffix in _CUDA:
         return ("cuda",)
     imported = _imported(text)
-    cupy = bool(imported & {"cupy", "cupyx"})
-    # A file that imports neither may do so through another file in its folder.
-    return (
-        ("cupy",)
-        if cupy and "numba" not in imported
-        else ("python", "cupy")
-        if cupy or "numba" not in imported
-        else ("python",)
-    )
+    by_import = {package: info.languages[0] for info in BACKENDS.values() for package in info.imports}
+    # A file that imports none of them may do so through another file in its folder.
+    found = [language for package, language in by_import.items() if package in imported]
+    return tuple(dict.fromkeys(found or by_import.values()))
 
 
 def beside_texts(file: Path, languages: tuple[str, ...]) -> tuple[str, ...]:
@@ -193,7 +189,7 @@ def programs_of(
         spoken_in, entries = languages[place], signed.get(file, {})
         options = [OptionRule(when=_only(backends), values=values) for backends, values in rules.items()]
         if file.suffix in (".cuh", ".cpp"):  # nvcc goes by the name
-            options.insert(0, OptionRule(when=_only(("nvcc",)), values={"flags": ["-x", "cu"]}))
+            options.insert(0, OptionRule(when=_only(host_backends()), values={"flags": ["-x", "cu"]}))
         defined = [f"-D{name}={value}" for name, value in sorted(definitions.items())]
         of_cuda = [*spell(rules), *defined, *(f"-I{_shown(folder, place)}" for folder in include)]
         of_python = [*defined, *(f"--signature={name}={value}" for name, value in sorted(entries.items()))]

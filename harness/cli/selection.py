@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 
-from harness.backends import BACKENDS
+from harness.backends import BACKENDS, host_backends
 from harness.cli.progress import install_for
 from harness.cli.terminal import console_for
 from harness.diagnostics import one_line
@@ -157,8 +157,9 @@ def _cells(context: RunContext, cases: Sequence[Case]) -> tuple[list[Cell], list
         info.name: newest_for(info, environment, context.store, offline=request.offline)
         for info in (choose_backends(request.backends, environment, context.others) if unnamed else ())
     }
+    of_host = next((newest[name][0] for name in host_backends() if name in newest), "")
     for each in cases:
-        asking, case = with_nvcc(context, each, console, newest.get("nvcc", ("", ""))[0])
+        asking, case = with_nvcc(context, each, console, of_host)
         fitting = (
             {name: chosen for name, chosen in newest.items() if BACKENDS[name].language(case)}
             if asking.request.toolkits is None
@@ -220,7 +221,7 @@ def with_nvcc(context: RunContext, case: Case, console: Console, newest: str = "
         reason=f"{what}, and this backend compiles device code alone: nvcc is what compiles it",
     )
     chosen = [info.name for info in choose_backends(request.backends, environment, context.others)]
-    backends = ",".join(dict.fromkeys([*chosen, "nvcc"]))
+    backends = ",".join(dict.fromkeys([*chosen, *host_backends()]))
     return context.asking(backends=backends, toolkits=toolkits), replace(case, unsupported=(rule, *case.unsupported))
 
 

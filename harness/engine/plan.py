@@ -118,7 +118,7 @@ def plan(
         own = [each for each in others if each.library == info.library] if info.library else []
         pairs = [(each, toolkit) for each in own or [environment] for toolkit in each.toolkits or toolkits]
         for each, toolkit in pairs:
-            if info.name == "nvcc" and not nvcc_of(toolkit):
+            if info.of_host and not nvcc_of(toolkit):
                 continue
             toolchain = Toolchain(
                 backend=info.name,
@@ -276,7 +276,7 @@ def toolkit_for(named: Iterable[BackendInfo], own: str, store: ToolkitStore | No
         The user's own when left out.
     """
     named = list(named)
-    if "nvcc" in (info.name for info in named) and not any(info.distributions for info in named):
+    if any(info.of_host for info in named) and not any(info.distributions for info in named):
         return toolkit_with_nvcc(own, store or ToolkitStore())
     return own
 

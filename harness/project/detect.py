@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePath
 from typing import Any
 
-from harness.backends import BACKENDS
+from harness.backends import BACKENDS, host_backends
 from harness.cases.preprocessor import host_signs
 from harness.errors import UsageError
 from harness.model import Case, OptionRule
@@ -169,7 +169,7 @@ def loose(project: ProjectFiles, names: list[str], found: Found, settings: Mappi
                     table = {**more, **table, "include": list(dict.fromkeys([*more["include"], *include]))}
                     words = f"{words}, with the options of {setup}"
         elif kind == "host":
-            table["backends"] = ["nvcc"]
+            table["backends"] = list(host_backends())
         found.add(table, f"CUDA C++, {words}: {some(files)}")
 
 
@@ -338,7 +338,7 @@ def _units(project: ProjectFiles, units: list[Unit], name: str, found: Found, ta
         if group[-1] == "torch":
             table["language"] = "torch"
         elif group[-1] == "host":
-            table["backends"] = ["nvcc"]
+            table["backends"] = list(host_backends())
         found.add(table, f"commands of {name}: {some(files)}")
     return set(of)
 
@@ -376,7 +376,7 @@ def with_unit(case: Case, unit: Unit, source: Path) -> Case:
     common |= {"flags": flags.pop("")} if "" in flags else {}
     rules = [OptionRule(when=Condition.always(), values=common)] if common else []
     for name, given in flags.items():
-        names = [each.name for each in BACKENDS.values() if each.nvcc] if name == "nvcc" else [name]
+        names = [each.name for each in BACKENDS.values() if each.nvcc] if name in host_backends() else [name]
         when = Condition.parse(" or ".join(f'backend == "{each}"' for each in names))
         rules.append(OptionRule(when=when, values={"flags": given}))
     define = definitions_of(list(unit.define))

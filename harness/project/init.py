@@ -13,6 +13,7 @@ from typing import Any
 import tomlkit
 from tomlkit.items import Array
 
+from harness.backends import BACKENDS
 from harness.cases.load import load_case
 from harness.cases.sources import project_of
 from harness.cases.values import NAME
@@ -52,9 +53,10 @@ def proposal(found: Found, prefix: tuple[str, ...]) -> str:
     if libraries and len(kinds) > 1:
         # Where libraries are named, their backends alone run unless others are named as well.
         head["backend"] = [
-            *(["nvrtc", "nvcc"] if "cuda" in kinds else []),
-            *(["torch-nvcc"] if "torch" in kinds else []), *(["numba-cuda"] if "python" in kinds else []),
-        ]  # fmt: skip
+            info.name
+            for info in BACKENDS.values()
+            if (info.library in libraries if info.library else kinds & set(info.languages))
+        ]
     if libraries:
         head["with"] = [f"{name}={release.version.removesuffix('.*')}" for name, release in releases.items()]
     head["toolkit"] = releases["torch"].toolkit if "torch" in releases else TOOLKIT

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from harness.backends import BACKENDS
+from harness.backends import BACKENDS, host_backends
 from harness.cases.load import project_at
 from harness.cases.rules import read_rules, rules_in
 from harness.cases.sources import is_pattern, matching
@@ -217,8 +217,8 @@ class _Program:
                     signatures = table.get("signatures", {})
                     cases.append(replace(whole, entries={kind: dict(signatures)} if signatures else {}))
                 continue
-            extra = [only("nvcc", ["-x", "cu"])] if kind == "cuda" and path.suffix != ".cu" else []
-            cases.append(replace(whole, options=(*extra, *own, *options)))
+            extra = host_backends() if kind == "cuda" and path.suffix != ".cu" else ()
+            cases.append(replace(whole, options=(*(only(name, ["-x", "cu"]) for name in extra), *own, *options)))
         return cases
 
     def _extension(self) -> dict[str, Any]:

@@ -18,9 +18,9 @@ from harness.errors import UsageError
         ("k.py", "from numba import cuda\n", ("python",)),
         ("k.py", "import cupy as cp\n", ("cupy",)),
         ("k.py", "def f():\n    from cupyx import jit\n", ("cupy",)),
-        ("k.py", "import numba.cuda, cupy\n", ("python", "cupy")),
-        ("k.py", "from .cupy import x\nimport helper\n", ("python", "cupy")),
-        ("k.py", "def f(:\n", ("python", "cupy")),
+        ("k.py", "import numba.cuda, cupy\n", ("cupy", "python")),
+        ("k.py", "from .cupy import x\nimport helper\n", ("cupy", "python")),
+        ("k.py", "def f(:\n", ("cupy", "python")),
     ],
 )
 def test_python_is_whose_it_imports(tmp_path: Path, name: str, text: str, languages: tuple[str, ...]) -> None:
