@@ -136,10 +136,6 @@ def _bytes(value: Mapping[str, Any]) -> bytes:
     return (json.dumps(value, indent=2) + "\n").encode()
 
 
-if __name__ == "__main__":
-    write_docs(Path(__file__).parents[2] / "docs")
-
-
 SCHEMA = 1
 """Version of ``matrix.json``."""
 
@@ -362,3 +358,7 @@ def _cell(cells: tuple[tuple[str, str], ...]) -> str:
         for kind in KINDS.values()
         if any(key == kind.key for _, key in cells)
     )
+
+
+if __name__ == "__main__":
+    write_docs(Path(__file__).parents[2] / "docs")
