@@ -370,7 +370,7 @@ def _spills(log: str) -> dict[str, int]:
     return {name: int(stores) + int(loads) for name, stores, loads in (match.groups() for match in found)}
 
 
-_TARGET = re.compile(r"^[^\S\n]*+\.target\s++sm_(\w+)", re.MULTILINE)
+_TARGET = re.compile(r"^[^\S\n]*+\.target\s++(\w+)", re.MULTILINE)
 _ENTRY = re.compile(r"\.entry\s++([\w$]+)")
 # Compilers write the braces of a function's body at the beginning of a line.
 _BODY, _END = re.compile(r"^[^\S\n]*+\{", re.MULTILINE), re.compile(r"^\}", re.MULTILINE)
@@ -409,7 +409,7 @@ def read_ptx(text: str) -> Contents:
         raise ValueError("not PTX: it has no .target")
     bodies = _bodies(text)
     return Contents(
-        Target.parse(f"compute_{found[1]}"),
+        Target.parse(found[1]).as_virtual,
         tuple(
             KernelResources(name=name, instructions=body.count, opcodes=len(body.kinds))
             for name, body in bodies.items()

@@ -24,7 +24,7 @@ from harness.model.case import Case, Expectation, LaunchRule, OptionRule, Scalar
 from harness.model.cell import Cell
 from harness.model.condition import Condition, ConditionError
 from harness.model.outcome import Stage, Status
-from harness.model.target import KNOWN_TARGETS, OLD_TARGETS
+from harness.model.target import KNOWN_TARGETS, OLD_TARGETS, VIRTUAL_PATTERN
 from harness.regex import PatternError, pattern
 from harness.toolkits import RELEASES
 
@@ -78,7 +78,7 @@ TOOLS = ("assembler", "linker")
 NAMED = ("compile_for", *TOOLS)
 """Options whose value may be the name of a definition, so that parameters vary them."""
 
-_LITERAL = re.compile(r"\d+\.\d+|compute_\d+[af]?")
+_LITERAL = re.compile(rf"\d+\.\d+|{VIRTUAL_PATTERN}")
 
 
 def options_for(cell: Cell) -> dict[str, Any]:

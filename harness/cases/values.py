@@ -12,6 +12,7 @@ from harness.cases.toml import Report, shown
 from harness.errors import did_you_mean
 from harness.model.case import FILLS
 from harness.model.host_compiler import NAME as HOST_COMPILER
+from harness.model.target import VIRTUAL_PATTERN
 from harness.regex import PatternError, pattern
 
 IDENTIFIER = r"^[A-Za-z_][A-Za-z0-9_]*$"
@@ -200,7 +201,7 @@ KINDS: Mapping[str, ValueType] = {
     ),
     "size": _text(r"^[0-9]+[KMG]$", wanted='a size such as "3G"'),
     "architecture": _text(
-        rf"^compute_\d{{2,3}}[af]?$|{IDENTIFIER}",
+        rf"^{VIRTUAL_PATTERN}$|{IDENTIFIER}",
         wanted='a virtual architecture such as "compute_80", or the name of a definition',
     ),
     "release": _text(

@@ -156,7 +156,7 @@ def _of_a_warp(registers: int) -> int:
 
 def _occupancy(limits: Limits, registers: int, shared: int, threads: int) -> Occupancy:
     warps = -(-threads // WARP)
-    new = Target.parse(f"sm_{limits.capability.replace('.', '')}").cc >= 80
+    new = float(limits.capability) >= 8
     unit, system = (128, 1024) if new else (256, 0)
     taken = -(-(shared + system) // unit) * unit if shared + system else 0
     room = {"blocks": limits.blocks, "threads": limits.threads // (warps * WARP)}

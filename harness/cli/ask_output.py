@@ -22,6 +22,7 @@ from harness.cli.terminal import console_for, printable, say
 from harness.diagnostics import one_line
 from harness.errors import NothingToRun, UsageError
 from harness.matrix.marks import ANSWER_KINDS, GROUPS
+from harness.model import Target
 from harness.protocol.text import counted
 from harness.published import ANSWERS, published_folder, read_manifest, stale_cases
 
@@ -289,7 +290,7 @@ def elsewhere(found: Found, asked: Query, vocabulary: Vocabulary) -> tuple[str, 
 
 def _tried(chip: Chip, targets: Container[str]) -> Chip:
     """Use the real architecture for an untried virtual one: compilers name ``compute_120`` for either."""
-    real = {value: value.replace("compute_", "sm_") for value in chip.values if chip.kind == "target"}
+    real = {value: str(Target.parse(value).real) for value in chip.values if chip.kind == "target"}
     if not any(value not in targets and other in targets for value, other in real.items()):
         return chip
     return replace(chip, values=tuple(value if value in targets else real[value] for value in chip.values))

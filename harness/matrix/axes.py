@@ -17,7 +17,8 @@ from packaging.version import InvalidVersion, Version
 
 from harness.backends import BACKENDS
 from harness.matrix.ranges import consecutive, spell, spell_tried
-from harness.model import KNOWN_TARGETS, Cell, Target
+from harness.model import Cell, Target
+from harness.model.target import Vendor
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -252,8 +253,8 @@ def natural_key(text: str) -> tuple[tuple[int, int, str], ...]:
 
 
 @cache
-def target_key(target: str) -> tuple[bool, int, str]:
-    """Order of targets: real before virtual, then by compute capability, then by suffix."""
+def target_key(target: str) -> tuple[int, bool, int, str]:
+    """Order of targets: by vendor, real before virtual, then by compute capability, then by suffix."""
     return Target.parse(target).sort_key
 
 
@@ -317,9 +318,12 @@ def fold_targets(chosen: Iterable[str], axis: Sequence[str]) -> str:
 @cache
 def _fold(chosen: frozenset[str], axis: tuple[str, ...]) -> str:
     parts: list[str] = []
+    kinds: dict[str, list[str]] = {}
+    for item in axis:
+        kinds.setdefault(Target.parse(item).kind, []).append(item)
     # A range never goes from real to virtual architectures.
-    for kind in ("sm_", "compute_"):
-        for names in consecutive(chosen, (item for item in axis if item.startswith(kind))):
+    for items in kinds.values():
+        for names in consecutive(chosen, items):
             parts += [spell(names, whole=2, to="–")]
     return ", ".join(parts)
 
@@ -329,14 +333,14 @@ def spell_targets(targets: Iterable[str]) -> str:
 
     As on the command line, a range is of targets without a suffix.
     """
-    groups: dict[tuple[bool, bool], list[str]] = {}
-    for target in sorted(set(targets), key=target_key):
-        known = Target.parse(target)
-        groups.setdefault((known.virtual, bool(known.suffix)), []).append(target)
-    return ", ".join(
-        spell_tried(group, [str(known) for known in KNOWN_TARGETS if known.virtual == virtual and bool(known.suffix) == suffix], target_key, to="–")
-        for (virtual, suffix), group in groups.items()
-    )  # fmt: skip
+    groups: dict[tuple[Vendor, str, bool], list[str]] = {}
+    for target in map(Target.parse, sorted(set(targets), key=target_key)):
+        groups.setdefault((target.vendor, target.kind, bool(target.suffix)), []).append(str(target))
+    spelled = []
+    for (vendor, kind, suffix), group in groups.items():
+        known = [str(each) for each in vendor.targets if each.kind == kind and bool(each.suffix) == suffix]
+        spelled.append(spell_tried(group, known, target_key, to="–"))
+    return ", ".join(spelled)
 
 
 @cache
@@ -394,9 +398,15 @@ def targets_of(records: Sequence[Mapping[str, Any]]) -> list[str]:
     return sorted({record["target"] for record in records}, key=target_key)
 
 
+def is_virtual(target: str) -> bool:
+    """Return whether a target is a virtual architecture."""
+    return Target.parse(target).virtual
+
+
 def short_target(target: str) -> str:
     """``80``, ``90a``; ``c80`` for the virtual architecture."""
-    return target.replace("compute_", "c").replace("sm_", "")
+    known = Target.parse(target)
+    return f"c{known.number}" if known.virtual else known.number
 
 
 def _order(record: Mapping[str, Any]) -> tuple[Any, ...]:

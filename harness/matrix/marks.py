@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from harness.model import Status, Verdict
+from harness.model import Status, Target, Verdict
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -249,7 +249,7 @@ def stopped_at_ptx(record: Mapping[str, Any]) -> bool:
     return (
         artifact is not None
         and artifact["format"] == "ptx"
-        and record["target"].startswith("sm_")
+        and not Target.parse(record["target"]).virtual
         and not {"assemble", "link", "load", "launch", "verify"} & set(record["stages"])
     )
 

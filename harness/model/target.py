@@ -1,29 +1,118 @@
-"""Targets: real architectures (``sm_90a``) and virtual ones (``compute_90``), and lists of them as users write them."""
+"""Targets: real architectures (``sm_90a``) and virtual ones (``compute_90``), and lists of them as users write them.
+
+What a target is called, read from and sorted by is in its vendor's entry in `VENDORS`.
+"""
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
-
-TARGET_PATTERN = r"(sm|compute)_(\d{2,3})([af]?)"
-"""The syntax of targets."""
-
-_PATTERN = re.compile(TARGET_PATTERN)
-
-# Compute capabilities that the toolkits of toolkits/releases.toml know, as `ptxas --help` lists them
-# (CUDA 11.8 to 13.5). Only the order and the spelling come from here: whether a toolkit knows one
-# is asked of that toolkit.
-_CAPABILITIES = tuple(
-    "50 52 53 60 61 62 70 72 75 80 86 87 88 89 90 90a 100 100a 100f 101 101a 101f "
-    "103 103a 103f 107 107a 107f 110 110a 110f 120 120a 120f 121 121a 121f".split()
-)
-# CUDA 11.8 knows these, too; they are no part of "all", for nothing later does.
-_OLD = ("35", "37")
 
 
 class TargetError(ValueError):
     """A target that is not spelled like one."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Vendor:
+    """A vendor of GPUs: the spelling of its targets, and those that there are.
+
+    Parameters
+    ----------
+    name : str
+        Its key in `VENDORS`.
+    rank : int
+        Its place in the order of targets.
+    real, virtual : str
+        The kinds of targets, in front of their numbers: ``sm_`` and ``compute_``. An empty `virtual` is for a vendor without virtual targets.
+    number : str
+        Pattern of the digits.
+    base : int
+        10 for decimal digits, 16 for hexadecimal ones (``gfx90a``).
+    minors : int
+        How many digits follow the major one in a compute capability: one in 8.0.
+    suffix : str
+        Pattern of what follows the number, which may be empty.
+    short : str
+        Pattern of what users write for a real target; its groups make the number and the suffix. Empty where they write targets in full.
+    known, old : tuple of str
+        Numbers with suffixes, in order: those that toolkits know, and those that only old ones know, which are no part of ``all``.
+    default : str
+        Targets of a run that names none.
+    examples : str
+        Targets for the message about a text that is none.
+    toolkit : str
+        What its toolkits are called: ``CUDA release``.
+    """
+
+    name: str
+    rank: int
+    real: str
+    virtual: str = ""
+    number: str
+    base: int = 10
+    minors: int = 1
+    suffix: str = ""
+    short: str = ""
+    known: tuple[str, ...]
+    old: tuple[str, ...] = ()
+    default: str
+    examples: str
+    toolkit: str
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """Real before virtual."""
+        return tuple(filter(None, (self.real, self.virtual)))
+
+    @cached_property
+    def pattern(self) -> str:
+        """The syntax of its targets, with groups for kind, number and suffix."""
+        return rf"({'|'.join(self.kinds)})({self.number})({self.suffix})"
+
+    @cached_property
+    def targets(self) -> tuple[Target, ...]:
+        """Every known target, in order."""
+        return tuple(Target.parse(kind + number) for kind in self.kinds for number in self.known)
+
+    @cached_property
+    def old_targets(self) -> tuple[Target, ...]:
+        """Targets that only old toolkits know, in order."""
+        return tuple(Target.parse(kind + number) for kind in self.kinds for number in self.old)
+
+    def __reduce__(self) -> tuple[object, tuple[str]]:
+        """Pickle the name: a copy would be another vendor."""
+        return _vendor, (self.name,)
+
+
+NVIDIA = Vendor(
+    name="nvidia",
+    rank=0,
+    real="sm_",
+    virtual="compute_",
+    number=r"\d{2,3}",
+    suffix="[af]?",
+    short=r"(\d{1,2})\.?(\d)([af]?)",
+    # Compute capabilities that the toolkits of toolkits/releases.toml know, as `ptxas --help` lists them
+    # (CUDA 11.8 to 13.5). Only the order and the spelling come from here: whether a toolkit knows one
+    # is asked of that toolkit.
+    known=tuple(
+        "50 52 53 60 61 62 70 72 75 80 86 87 88 89 90 90a 100 100a 100f 101 101a 101f "
+        "103 103a 103f 107 107a 107f 110 110a 110f 120 120a 120f 121 121a 121f".split()
+    ),
+    old=("35", "37"),  # of CUDA 11.8
+    default="sm_50,sm_60,sm_70,sm_75,sm_80,sm_89,sm_90,sm_100,sm_120",  # one of each generation, from Maxwell to both Blackwells
+    examples="sm_80, sm_90a or compute_80",
+    toolkit="CUDA release",
+)
+
+VENDORS: dict[str, Vendor] = {NVIDIA.name: NVIDIA}
+"""Every vendor by name."""
+
+
+def _vendor(name: str) -> Vendor:
+    return VENDORS[name]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,11 +127,14 @@ class Target:
         Compute capability as the field writes it in one number: 80 for 8.0, 121 for 12.1.
     suffix : str
         ``""``, ``"a"`` (architecture-specific) or ``"f"`` (family-specific).
+    vendor : Vendor
+        Its vendor.
     """
 
     virtual: bool
     cc: int
     suffix: str = ""
+    vendor: Vendor = field(default=NVIDIA, repr=False)
 
     @classmethod
     def parse(cls, text: str) -> Target:
@@ -60,47 +152,82 @@ class Target:
 
     @cached_property
     def _text(self) -> str:
-        return f"{'compute' if self.virtual else 'sm'}_{self.cc}{self.suffix}"
+        return self.kind + self.number
 
     @property
+    def kind(self) -> str:
+        """Its vendor's spelling of real or virtual targets: ``sm_``."""
+        return self.vendor.virtual if self.virtual else self.vendor.real
+
+    @cached_property
+    def number(self) -> str:
+        """The target without its kind: ``"80"``, ``"90a"``."""
+        return f"{self._digits}{self.suffix}"
+
+    @property
+    def _digits(self) -> str:
+        return format(self.cc, "x" if self.vendor.base == 16 else "d")
+
+    @cached_property
     def capability(self) -> str:
         """Compute capability as CUDA's documentation writes it: ``"8.0"``."""
-        return f"{self.cc // 10}.{self.cc % 10}"
+        digits, minors = self._digits, self.vendor.minors
+        return ".".join([digits[:-minors], *(str(int(digit, self.vendor.base)) for digit in digits[-minors:])])
 
     @property
     def real(self) -> Target:
         """The real architecture of the same compute capability."""
-        return Target(virtual=False, cc=self.cc, suffix=self.suffix)
+        return Target(virtual=False, cc=self.cc, suffix=self.suffix, vendor=self.vendor)
 
     @property
     def as_virtual(self) -> Target:
-        """The virtual architecture of the same compute capability."""
-        return Target(virtual=True, cc=self.cc, suffix=self.suffix)
+        """The virtual architecture of the same compute capability; the real one of a vendor without virtual targets."""
+        return Target(virtual=bool(self.vendor.virtual), cc=self.cc, suffix=self.suffix, vendor=self.vendor)
 
     @property
-    def sort_key(self) -> tuple[bool, int, str]:
-        """Real before virtual, then by compute capability, then by suffix."""
-        return (self.virtual, self.cc, self.suffix)
+    def sort_key(self) -> tuple[int, bool, int, str]:
+        """By vendor, real before virtual, then by compute capability, then by suffix."""
+        return (self.vendor.rank, self.virtual, self.cc, self.suffix)
+
+    def masked(self, text: str) -> str:
+        """A text with XX for the number of this target, as messages of several targets have it in common: ``sm_XX``."""
+        return self._spelled.sub(r"\1XX", text) if self.number in text else text
+
+    def unmasked(self, text: str) -> str:
+        """A text that `masked` returned, with the number of this target again."""
+        return re.sub(rf"\b({'|'.join(self.vendor.kinds)})XX\b", rf"\g<1>{self.number}", text)
+
+    @cached_property
+    def _spelled(self) -> re.Pattern[str]:
+        return re.compile(rf"\b({'|'.join(self.vendor.kinds)}){re.escape(self.number)}\b")
 
 
 @lru_cache(maxsize=256)
 def _parsed(text: str) -> Target:
-    match = _PATTERN.fullmatch(text.strip())
-    if not match:
-        raise TargetError(f"{text!r} is not a target: write sm_80, sm_90a or compute_80")
-    return Target(virtual=match[1] == "compute", cc=int(match[2]), suffix=match[3])
+    for vendor in VENDORS.values():
+        if match := re.fullmatch(vendor.pattern, text.strip()):
+            virtual, number = match[1] == vendor.virtual, int(match[2], vendor.base)
+            return Target(virtual=virtual, cc=number, suffix=match[3], vendor=vendor)
+    examples = ", ".join(vendor.examples for vendor in VENDORS.values())
+    raise TargetError(f"{text!r} is not a target: write {examples}")
 
 
-KNOWN_TARGETS: tuple[Target, ...] = tuple(
-    Target.parse(f"{kind}_{name}") for kind in ("sm", "compute") for name in _CAPABILITIES
+TARGET_PATTERN = f"(?:{'|'.join(vendor.pattern for vendor in VENDORS.values())})"
+"""The syntax of targets."""
+
+VIRTUAL_PATTERN = (
+    f"(?:{'|'.join(each.virtual + each.number + each.suffix for each in VENDORS.values() if each.virtual)})"
 )
+"""The syntax of virtual ones."""
+
+KNOWN_TARGETS: tuple[Target, ...] = tuple(target for vendor in VENDORS.values() for target in vendor.targets)
 """Every target that some supported toolkit knows, in sorting order."""
 
-OLD_TARGETS: tuple[Target, ...] = tuple(Target.parse(f"{kind}_{name}") for kind in ("sm", "compute") for name in _OLD)
+OLD_TARGETS: tuple[Target, ...] = tuple(target for vendor in VENDORS.values() for target in vendor.old_targets)
 """Targets that only CUDA 11 knows."""
 
-DEFAULT_TARGETS = "sm_50,sm_60,sm_70,sm_75,sm_80,sm_89,sm_90,sm_100,sm_120"
-"""One target for each generation, from Maxwell to both Blackwells."""
+DEFAULT_TARGETS = NVIDIA.default
+"""Targets of a run that names none."""
 
 
 def parse_targets(text: str) -> list[Target]:
@@ -116,41 +243,50 @@ def parse_targets(text: str) -> list[Target]:
     found: dict[Target, None] = {}
     for part in filter(None, (item.strip() for item in text.split(","))):
         if part == "all":
-            found.update(dict.fromkeys(KNOWN_TARGETS))
+            found.update((target, None) for vendor in VENDORS.values() for target in vendor.targets)
         elif ".." in part:
-            low, high = (_target(end) for end in part.split("..", 1))
-            if low.virtual != high.virtual:
-                raise TargetError(f"{part!r} mixes real and virtual architectures")
-            within = [
-                target
-                for target in KNOWN_TARGETS
-                if target.virtual == low.virtual and not target.suffix and low.cc <= target.cc <= high.cc
-            ]
-            if not within:
-                raise TargetError(f"no known target lies in {part}")
-            found.update(dict.fromkeys(within))
+            found.update(dict.fromkeys(_range(part)))
         else:
-            found[_target(part)] = None
+            found[short_or_whole(part)] = None
     if not found:
         raise TargetError(f"{text!r} names no target: write sm_80, sm_75..sm_120 or all")
     return sorted(found, key=lambda target: target.sort_key)
 
 
+def _range(text: str) -> list[Target]:
+    low, high = (short_or_whole(end) for end in text.split("..", 1))
+    if low.vendor is not high.vendor:
+        raise TargetError(f"{text!r} mixes architectures of several vendors")
+    if low.virtual != high.virtual:
+        raise TargetError(f"{text!r} mixes real and virtual architectures")
+    within = [
+        target
+        for target in low.vendor.targets
+        if target.virtual == low.virtual and not target.suffix and low.cc <= target.cc <= high.cc
+    ]
+    if not within:
+        raise TargetError(f"no known target lies in {text}")
+    return within
+
+
 def check_known(target: Target) -> None:
-    """Raise `TargetError` for a target that no CUDA release has, with those that are nearest to it."""
-    if target in KNOWN_TARGETS or target in OLD_TARGETS:
+    """Raise `TargetError` for a target that no toolkit of its vendor has, with those that are nearest to it."""
+    vendor = target.vendor
+    if target in vendor.targets or target in vendor.old_targets:
         return
-    kind = [known for known in KNOWN_TARGETS if known.virtual == target.virtual]
+    kind = [known for known in vendor.targets if known.virtual == target.virtual]
     near = [known for known in kind if known.cc == target.cc]
     if not near:
         plain = [known for known in kind if not known.suffix]
         below = [known for known in plain if known.cc < target.cc]
         near = [*below[-1:], *[known for known in plain if known.cc > target.cc][:1]]
     names = " and ".join(map(str, near))
-    raise TargetError(f"no CUDA release knows {target}; the nearest {'are' if len(near) > 1 else 'is'} {names}")
+    raise TargetError(f"no {vendor.toolkit} knows {target}; the nearest {'are' if len(near) > 1 else 'is'} {names}")
 
 
-def _target(text: str) -> Target:
-    """``sm_80``, or its number alone as ``nvidia-smi`` and device queries have it: ``80``, ``8.0``, ``90a``."""
-    number = re.fullmatch(r"\s*(?:(\d{2,3})|(\d{1,2})\.(\d))([af]?)\s*", text)
-    return Target.parse(f"sm_{number[1] or number[2] + number[3]}{number[4]}" if number else text)
+def short_or_whole(text: str) -> Target:
+    """Read a target as users write it: ``sm_80``, or its number alone as ``nvidia-smi`` and device queries have it: ``80``, ``8.0``, ``90a``."""
+    for vendor in VENDORS.values():
+        if vendor.short and (number := re.fullmatch(vendor.short, text.strip())):
+            return Target.parse(vendor.real + "".join(number.groups()))
+    return Target.parse(text)

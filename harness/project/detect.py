@@ -16,6 +16,7 @@ from harness.cases.preprocessor import host_signs
 from harness.errors import UsageError
 from harness.model import Case, OptionRule
 from harness.model.condition import Condition
+from harness.model.target import short_or_whole
 from harness.project.cmake import LISTS, built_by
 from harness.project.commands import Unit, units_of
 from harness.project.config import definitions_of, split_flags
@@ -308,7 +309,7 @@ def _cmake(project: ProjectFiles, found: Found, taken: set[str]) -> set[str]:
         f"what only running {LISTS} would tell: `cmake -B build -DCMAKE_EXPORT_COMPILE_COMMANDS=ON` writes "
         "build/compile_commands.json, which init reads in its place"
     )
-    found.architectures += [f"sm_{each}" for each in built.architectures]
+    found.architectures += [str(short_or_whole(each)) for each in built.architectures]
     return _units(project, built.units, LISTS, found, taken)
 
 

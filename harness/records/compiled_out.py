@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
-from harness.matrix.axes import PROGRAM, TOOLCHAIN, place_of
+from harness.matrix.axes import PROGRAM, TOOLCHAIN, is_virtual, place_of
 from harness.model import Cell, Target
 from harness.records.merge import identity
 from harness.records.record import Kernel, Record
@@ -49,7 +49,7 @@ def remarks(records: Iterable[Record]) -> Remarks:
 
 def _group(record: Record) -> tuple[Any, ...]:
     names = (*PROGRAM, *TOOLCHAIN, "environment", "program")
-    return (*place_of(record, names), record["target"].startswith("compute_"))
+    return (*place_of(record, names), is_virtual(record["target"]))
 
 
 def _key(record: Record) -> Key:
@@ -175,4 +175,4 @@ def amended(line: bytes, found: Remarks) -> bytes:
 
 def _of(cell: str, target: str) -> str:
     """The common part of a program's and toolchain's cells: their id without the target and the device."""
-    return cell.partition(f" {target}")[0] + (" virtual" if target.startswith("compute_") else "")
+    return cell.partition(f" {target}")[0] + (" virtual" if is_virtual(target) else "")

@@ -15,7 +15,7 @@ from harness.backends import BACKENDS
 from harness.diagnostics import one_line, place_of, tells_most
 from harness.matrix.axes import ToolchainColumn, fold_targets, target_key, toolchain_key
 from harness.matrix.marks import LEAST_EXPECTED, Mark, as_expected, kind_of
-from harness.model import Status
+from harness.model import Status, Target
 from harness.model.host_compiler import NAME as HOST_COMPILER
 from harness.records.merge import case_of, failed_at
 from harness.records.record import Record
@@ -60,7 +60,7 @@ def said_of(record: Mapping[str, Any]) -> tuple[str, str]:
 def words_of(group: Records) -> str:
     """The main message of a group; with the architecture if there is one cell."""
     words, _ = said_of(group[0])
-    return words.replace("_XX", "_" + group[0]["target"].partition("_")[2]) if len(group) == 1 else words
+    return Target.parse(group[0]["target"]).unmasked(words) if len(group) == 1 else words
 
 
 def places_of(group: Records, among: Sequence[str]) -> list[str]:
@@ -91,8 +91,7 @@ def _what(record: Mapping[str, Any]) -> tuple[Any, ...]:
 
 
 def _without_target(record: Mapping[str, Any], text: str) -> str:
-    number = re.escape(record["target"].partition("_")[2])
-    return one_line(re.sub(rf"\b(sm|compute)_{number}\b", r"\1_XX", text), 300)
+    return one_line(Target.parse(record["target"]).masked(text), 300)
 
 
 def _toolchains(toolchains: Sequence[ToolchainColumn]) -> str:

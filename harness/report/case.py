@@ -35,7 +35,7 @@ from harness.matrix.axes import (
 )
 from harness.matrix.marks import KINDS, Mark, kind_of
 from harness.matrix.parameters import matrix_link
-from harness.model import Case, Stage
+from harness.model import Case, Stage, Target
 from harness.published import ENVIRONMENT
 from harness.records import Merged, Record
 from harness.report.text import clean, one_line
@@ -197,17 +197,17 @@ def _group(kind: Mark, cells: list[_Placed], axes: Mapping[Place, list[str]]) ->
 def _facts(record: Mapping[str, Any], said: Any) -> tuple[Any, ...]:
     """All that makes one outcome another, with the cell's own target written as XX."""
     expected = record["expected"]
-    number = record["target"].partition("_")[2]
+    target = record["target"]
     return (
         *(record["status"], record["stage"], record["signal"], *record["stages"]),
-        said(record["reason"], number),
-        *(said(item["message"], number) for item in record["diagnostics"]),
+        said(record["reason"], target),
+        *(said(item["message"], target) for item in record["diagnostics"]),
         *(expected[key] for key in ("status", "stage", "diagnostic", "xfail", "reason")),
     )
 
 
-def _without_target(text: str, number: str) -> str:
-    return re.sub(rf"(sm|compute)_{number}(?![0-9a-z])", r"\1_XX", text) if number in text else text
+def _without_target(text: str, target: str) -> str:
+    return Target.parse(target).masked(text)
 
 
 def _range(values: set[int]) -> str:

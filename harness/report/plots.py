@@ -22,7 +22,16 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter
 
 from harness.analysis.frame import answered
-from harness.matrix.axes import AXIS, TOOLCHAIN, backend_key, natural_key, target_key, version_key
+from harness.matrix.axes import (
+    AXIS,
+    TOOLCHAIN,
+    backend_key,
+    is_virtual,
+    natural_key,
+    short_target,
+    target_key,
+    version_key,
+)
 from harness.matrix.marks import GROUPS
 from harness.report.junit import xml_text
 from harness.report.overview import Sum, parts, totals
@@ -269,7 +278,7 @@ def resources_by_target(table: pd.DataFrame, resource: str = "registers", *, tit
     title : str, optional
         Made of the case where it is left out.
     """
-    part = table[table[resource].notna() & table["target"].str.startswith("sm_")]
+    part = table[table[resource].notna() & ~table["target"].map(is_virtual).astype(bool)]
     if part.empty:
         return ""
     targets = sorted(set(part["target"]), key=target_key)
@@ -280,8 +289,8 @@ def resources_by_target(table: pd.DataFrame, resource: str = "registers", *, tit
     different = _same_together(values.reindex(columns=targets).astype("float64"))
     return lines(
         different,
-        [target.removeprefix("sm_") for target in targets],
-        "architecture (sm_)",
+        list(map(short_target, targets)),
+        "architecture",
         unit,
         title or _title(part, unit),
     )

@@ -175,7 +175,7 @@ def _toolkit_key(text: str) -> Any:
 def _kind(axis: str) -> Callable[[str], str]:
     """Values that a range may take in together; empty for those that have no order."""
     if axis == "target":
-        return lambda value: "" if Target.parse(value).suffix else value.split("_")[0]
+        return lambda value: "" if Target.parse(value).suffix else Target.parse(value).kind
     if axis == "toolkit":
         return lambda value: "" if "+" in value or "@" in value else "release"
     if axis == "library":

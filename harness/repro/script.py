@@ -286,7 +286,7 @@ def _to_ptx(subject: ReproTarget, name: str, types: str) -> str:
     """A virtual architecture ends with PTX, by Numba's public function for that."""
     old = subject.backend == "numba" and subject.series < (0, 60)
     more = "" if old else ', device=False, abi="numba", output="ptx"'
-    suffix = subject.job.arch.lstrip("0123456789")
+    suffix = subject.cell.target.suffix
     capability = (*subject.job.capability, suffix) if suffix else subject.job.capability
     return (
         f'options = {{key: {name}.targetoptions.get(key) for key in ("debug", "lineinfo", "fastmath", "opt")}}\n'
@@ -358,14 +358,14 @@ nvrtc.nvrtcGet{kind}Size(program, ctypes.byref(size))
 image = ctypes.create_string_buffer(size.value)
 nvrtc.nvrtcGet{kind}(program, image)
 images.append(image.raw{stripped})
-""") + (f'image = link.with_runtime(cuda, images, "sm_{job.arch}"{lto})\n' if linked else JOINED) + BUILT  # fmt: skip
+""") + (f'image = link.with_runtime(cuda, images, "{subject.cell.target.real}"{lto})\n' if linked else JOINED) + BUILT  # fmt: skip
     return Script(text, ("cuda_home.py", *(["link.py"] if linked else [])))
 
 
 def nvcc(subject: ReproTarget) -> Script:
     """nvcc as a process."""
     setup, job = subject.setup, subject.job
-    arch = f"-arch={job.target}" if job.lto else f"-gencode=arch=compute_{job.arch},code={job.target}"
+    arch = f"-arch={job.target}" if job.lto else f"-gencode=arch={subject.cell.target.as_virtual},code={job.target}"
     folders = nvcc_backend.include_of(setup, job)
     options = [arch, *nvcc_backend.options_of(job), *(f"-I{folder}" for folder in folders)]
     options, mode, suffix = [*options, *nvcc_backend.behind_toolkit(setup, job)], "-c", "o"
@@ -404,7 +404,7 @@ print("built:", os.path.getsize({made[0]!r}), "bytes")
 def torch(subject: ReproTarget) -> Script:
     """``torch.utils.cpp_extension``, the whole unit where the cell has the device pass alone."""
     setup, job = subject.setup, subject.job
-    capability = subject.cell.target.capability + job.arch.lstrip("0123456789")
+    capability = subject.cell.target.capability + subject.cell.target.suffix
     options = [*nvcc_backend.options_of(job), *nvcc_backend.behind_toolkit(setup, job)]
     folders = nvcc_backend.include_of(setup, job)
     include = f"    extra_include_paths={list_of(folders)},\n" if folders else ""

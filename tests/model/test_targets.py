@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
 import re
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from harness.matrix.axes import fold_targets, short_target, spell_targets, target_key
 from harness.model import KNOWN_TARGETS, Target, TargetError
-from harness.model.target import DEFAULT_TARGETS, check_known, parse_targets
+from harness.model import target as module
+from harness.model.target import DEFAULT_TARGETS, NVIDIA, VENDORS, Vendor, check_known, parse_targets
 from harness.toolkits import Installed
 
 
@@ -118,6 +122,95 @@ def test_what_no_release_knows_is_told_with_the_nearest(text: str, words: str) -
     with pytest.raises(TargetError) as caught:
         check_known(target)
     assert words in str(caught.value)
+
+
+@pytest.fixture
+def other() -> Iterator[Vendor]:
+    """A vendor with hexadecimal numbers, features after them, and no virtual targets."""
+    vendor = Vendor(
+        name="other", rank=1, real="gfx", number=r"\d{1,2}[0-9a-f]{2}", base=16, minors=2, suffix=r"(?::[a-z]+[+-])*",
+        known=("908", "90a", "90a:xnack+", "942", "1030", "1100"), old=("803",), default="gfx90a", examples="gfx90a or gfx1100",
+        toolkit="ROCm release",
+    )  # fmt: skip
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(VENDORS, vendor.name, vendor)
+        for cached in (module._parsed, target_key):
+            cached.cache_clear()
+        yield vendor
+    for cached in (module._parsed, target_key):
+        cached.cache_clear()
+
+
+@pytest.mark.parametrize(
+    ("text", "cc", "number", "suffix", "capability"),
+    [
+        ("gfx90a", 0x90A, "90a", "", "9.0.10"),
+        ("gfx942", 0x942, "942", "", "9.4.2"),
+        ("gfx1100", 0x1100, "1100", "", "11.0.0"),
+        ("gfx90a:sramecc-:xnack+", 0x90A, "90a:sramecc-:xnack+", ":sramecc-:xnack+", "9.0.10"),
+    ],
+)
+def test_a_target_of_another_vendor_is_read_as_it_is_written(
+    other: Vendor, text: str, cc: int, number: str, suffix: str, capability: str
+) -> None:
+    target = Target.parse(text)
+    assert (target.vendor, target.virtual, target.cc, target.number) == (other, False, cc, number)
+    assert (target.kind, target.suffix, target.capability, str(target)) == ("gfx", suffix, capability, text)
+    assert target.real == target.as_virtual == target
+    assert target != Target(virtual=False, cc=cc, suffix=suffix)
+
+
+def test_vendors_follow_each_other_and_numbers_count_in_their_base(other: Vendor) -> None:
+    mixed = "gfx1100,compute_80,gfx942,sm_120,gfx90a,sm_90,gfx908,gfx90a:xnack+"
+    ordered = ["sm_90", "sm_120", "compute_80", "gfx908", "gfx90a", "gfx90a:xnack+", "gfx942", "gfx1100"]
+    assert names(mixed) == sorted(mixed.split(","), key=target_key) == ordered
+
+
+def test_a_range_and_all_take_the_targets_of_another_vendor(other: Vendor) -> None:
+    assert names("gfx90a..gfx1030") == ["gfx90a", "gfx942", "gfx1030"]
+    assert names("all") == [*map(str, KNOWN_TARGETS), *map(str, other.targets)]
+    with pytest.raises(TargetError, match=re.escape("'sm_80..gfx942' mixes architectures of several vendors")):
+        parse_targets("sm_80..gfx942")
+
+
+def test_a_number_alone_belongs_to_the_vendor_that_has_a_short_form(other: Vendor) -> None:
+    assert names("90a,8.0") == ["sm_80", "sm_90a"]
+    with pytest.raises(
+        TargetError, match="'942b' is not a target: write sm_80, sm_90a or compute_80, gfx90a or gfx1100"
+    ):
+        parse_targets("942b")
+
+
+def test_what_no_release_of_another_vendor_knows_is_told_with_its_nearest(other: Vendor) -> None:
+    check_known(Target.parse("gfx942"))
+    check_known(Target.parse("gfx803"))
+    with pytest.raises(TargetError, match="no ROCm release knows gfx940; the nearest are gfx90a and gfx942"):
+        check_known(Target.parse("gfx940"))
+
+
+def test_messages_and_headings_have_targets_of_another_vendor(other: Vendor) -> None:
+    target = Target.parse("gfx90a")
+    assert target.masked("gfx90a: no gfx90a in gfx90a0, sm_90a") == "gfxXX: no gfxXX in gfx90a0, sm_90a"
+    assert target.unmasked("no gfxXX, but sm_XX") == "no gfx90a, but sm_XX"
+    assert short_target("gfx90a") == "90a"
+    axis = ["sm_80", "sm_90", "compute_80", "gfx908", "gfx90a", "gfx942"]
+    assert fold_targets(["sm_90", "compute_80", "gfx90a", "gfx942"], axis) == "sm_90, compute_80, gfx90a, gfx942"
+    assert fold_targets(axis, axis) == "sm_80, sm_90, compute_80, gfx908–gfx942"
+    assert spell_targets(["sm_80", "gfx90a", "gfx942", "gfx908", "gfx1100"]) == "sm_80, gfx908–gfx942, gfx1100"
+
+
+def test_messages_hide_the_number_of_both_kinds() -> None:
+    target = Target.parse("compute_90a")
+    assert target.masked("sm_90a, compute_90a, sm_90, sm_90ab") == "sm_XX, compute_XX, sm_90, sm_90ab"
+    assert target.unmasked("sm_XX, compute_XX, sm_XXL") == "sm_90a, compute_90a, sm_XXL"
+
+
+def test_a_copied_target_has_the_same_vendor() -> None:
+    target = Target.parse("sm_90a")
+    for same in (pickle.loads(pickle.dumps(target)), copy.deepcopy(target)):
+        assert same == target
+        assert hash(same) == hash(target)
+        assert same.vendor is NVIDIA
 
 
 @pytest.mark.compilers
