@@ -15,6 +15,7 @@ from harness.matrix.axes import PLACE, ROWS, TOOLCHAIN, axis_key, place_key
 from harness.matrix.marks import ENDINGS, kind_of, stopped_at_ptx
 from harness.records import Merged, Record, at_stage, spell_other, weight
 from harness.records.make import largest
+from harness.records.record_names import RESOURCES
 
 COLUMNS = [
     *("cell", *ROWS, "title", "features", "environment", *TOOLCHAIN, "release", "headers", "target"),
@@ -26,7 +27,6 @@ COLUMNS = [
 NUMBERS = {"signal": "Int64", "registers": "Int64", "shared": "Int64", "spills": "Int64",
             "seconds": "float64", "cached": "boolean"}  # fmt: skip
 """Kinds of the columns that are no texts."""
-_KERNEL = {"registers": "num_regs", "shared": "shared_bytes", "spills": "spill_bytes"}
 
 _encode = json.JSONEncoder(sort_keys=True).encode
 
@@ -145,7 +145,7 @@ def _made(records: Sequence[Record]) -> dict[str, list[Any]]:
     made["outcome"] = [
         mark if mark == "built" else outcome_of(record) for mark, record in zip(made["mark"], records, strict=True)
     ]
-    for name, key in _KERNEL.items():
+    for name, key in RESOURCES.items():
         made[name] = [largest(kernels, key) for kernels in lists]
     return made
 

@@ -79,7 +79,20 @@ def load_set(place: str, history: Path | None = None, rejudge: Rejudge | None = 
     return CellSet(name=place, table=cells_frame(merged), warnings=results.warnings, known=known)
 
 
-COLUMNS = (*PLACE, "cell", "topic", "environment", "status", "stage", "verdict", "message", "reason")
+COLUMNS = (
+    *PLACE,
+    "cell",
+    "topic",
+    "environment",
+    "status",
+    "stage",
+    "verdict",
+    "message",
+    "reason",
+    "mark",
+    "run",
+    "title",
+)
 """Columns of a history that conditions ask."""
 
 

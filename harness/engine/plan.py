@@ -211,6 +211,7 @@ def _facts(cell: Cell) -> dict[str, Any]:
         "topic": cell.case.topic,
         "variant": cell.variant.name,
         "environment": cell.toolchain.environment,
+        "host_compiler": cell.toolchain.host.name,
     }
 
 

@@ -380,6 +380,8 @@ class _Reader:
             raise self.wrong(right, f"{name} is never {value!r}{did_you_mean(str(value), map(_shown, known))}")
         if kind is str and not isinstance(value, str):
             raise self.wrong(right, f'{name} is a text: compare it with "{value}"')
+        if kind is float and (isinstance(value, bool) or not isinstance(value, int | float)):
+            raise self.wrong(right, f"{name} is a number: compare it with one, such as {name} {symbol} 64")
         if symbol not in ("==", "!="):
             if kind is str or (spelled and isinstance(value, str)):
                 raise self.wrong(node, f"{name} is a text: compare it with == or !=")

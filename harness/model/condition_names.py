@@ -97,14 +97,24 @@ def _version(text: str, lenient: bool) -> Version | None:
 
 CELLS: Mapping[str, type] = {
     **NAMES,
-    **dict.fromkeys(("cell", "case", "project", "topic", "variant", "environment"), str),
+    **dict.fromkeys(("cell", "case", "project", "topic", "variant", "environment", "host_compiler"), str),
 }
 """Names for cells that have not run."""
 
-RESULTS: Mapping[str, type] = {**CELLS, **dict.fromkeys(("status", "stage", "verdict", "message"), str)}
+RESULTS: Mapping[str, type] = {
+    **CELLS,
+    **dict.fromkeys(("status", "stage", "verdict", "message", "mark", "run", "title", "features"), str),
+    "expected": bool,
+    **dict.fromkeys(("registers", "shared", "spills", "seconds"), float),
+}
 """Names for cells and what happened to them."""
 
-_VALUES: Mapping[str, tuple[str, ...]] = {"status": tuple(Status), "stage": tuple(Stage), "verdict": tuple(Verdict)}
+RESULT_VALUES: Mapping[str, tuple[str, ...]] = {
+    "status": tuple(Status),
+    "stage": tuple(Stage),
+    "verdict": tuple(Verdict),
+}
+"""For some of the names of results, the only possible values."""
 
 
 def read_where(
@@ -132,7 +142,7 @@ def read_where(
         One sentence, with the character that it is about.
     """
     try:
-        return Condition.parse(text, parameters, names=names, values={**_VALUES, **(values or {})})
+        return Condition.parse(text, parameters, names=names, values={**RESULT_VALUES, **(values or {})})
     except ConditionError as error:
         where = f", character {error.position}" if error.position else ""
         raise UsageError(f"--where{where}: {error}") from None

@@ -9,14 +9,19 @@ from typing import Any
 
 from harness.backends import BACKENDS
 from harness.matrix import parameters
+from harness.matrix.marks import KINDS, kind_of
 from harness.model import Target
 from harness.model.condition import VALUES, Spelled
 from harness.model.condition_names import RESULTS, cell_facts, none_left, read_where, toolchain_facts
 from harness.model.host_compiler import named
+from harness.records.make import largest
 from harness.records.merge import Merged, case_of
 
-_TEXTS = ("cell", "topic", "variant", "environment", "backend", "target")
+_TEXTS = ("cell", "topic", "variant", "environment", "backend", "target", "run", "title")
 _OUTCOME = ("status", "stage", "verdict")
+
+RESOURCES: Mapping[str, str] = {"registers": "num_regs", "shared": "shared_bytes", "spills": "spill_bytes"}
+"""Keys of a kernel by the names that conditions and columns of tables have for them."""
 
 
 def facts_of(cell: Mapping[str, Any]) -> dict[str, Any]:
@@ -58,8 +63,26 @@ def facts_of(cell: Mapping[str, Any]) -> dict[str, Any]:
         **{name: cell[name] for name in _TEXTS if name in cell},
         **({"case": case_of(cell)} if "case" in cell else {}),
         "project": cell.get("project") or "",
+        "host_compiler": cell.get("host_compiler") or "",
         **{name: cell[name] for name in _OUTCOME if cell.get(name)},
         "message": message or cell.get("reason") or "",
+        **_measured(cell),
+    }
+
+
+def _measured(cell: Mapping[str, Any]) -> dict[str, Any]:
+    """The mark, the features and the numbers of a record; a planned cell has the mark alone."""
+    if "artifact" not in cell:
+        mark = KINDS["missing" if not cell.get("status") else cell["mark"]]
+        return {"mark": mark.key, "expected": mark.as_expected}
+    mark, artifact = kind_of(cell), cell["artifact"]
+    kernels = artifact["kernels"] if artifact else ()
+    return {
+        "mark": mark.key,
+        "expected": mark.as_expected,
+        "features": " ".join(cell.get("features", ())),
+        "seconds": cell.get("seconds"),
+        **{name: largest(kernels, key) for name, key in RESOURCES.items()},
     }
 
 
@@ -98,14 +121,21 @@ def chooser(where: str, cells: Iterable[Mapping[str, Any]]) -> Callable[[Mapping
     """
     parameters: dict[str, dict[Spelled, None]] = {}
     # Records may come from a cumatrix that knows more.
-    known = {"backend": dict.fromkeys(BACKENDS), "target": dict.fromkeys(VALUES["target"])}
+    known = known_values(cells := list(cells))
     for cell in cells:
-        for name, values in known.items():
-            values[cell[name]] = None
         for name, value in parameters_of(cell).items():
             parameters.setdefault(name, {})[value] = None
     holds = read_where(where, RESULTS, {name: tuple(values) for name, values in parameters.items()}, known)
     return lambda cell: holds(facts_of(cell))
+
+
+def known_values(cells: Iterable[Mapping[str, Any]]) -> dict[str, tuple[str, ...]]:
+    """The values of names of which `BACKENDS`, targets and marks are all; records may come from a cumatrix that knows more."""
+    known = {"backend": dict.fromkeys(BACKENDS), "target": dict.fromkeys(VALUES["target"])}
+    for cell in cells:
+        for name, values in known.items():
+            values[cell[name]] = None
+    return {**{name: tuple(values) for name, values in known.items()}, "mark": tuple(KINDS)}
 
 
 def choose(merged: Merged, where: str) -> Merged:

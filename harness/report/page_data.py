@@ -35,8 +35,9 @@ from harness.matrix.ranges import ranges, spell
 from harness.model import Stage, Status, Verdict
 from harness.records import Record, weight
 from harness.records.json_io import text_of
-from harness.records.merge import failed_at
+from harness.records.merge import case_of, failed_at
 from harness.report.case import More
+from harness.report.condition_data import cell_facts, column_facts, names_data
 from harness.report.publish import is_own
 from harness.report.text import clean, one_line, trackers
 
@@ -64,7 +65,12 @@ def compact(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
 
 
-def matrix_data(table: pd.DataFrame, about: Mapping[str, Any], files: Mapping[str, str]) -> dict[str, Any]:
+def matrix_data(
+    table: pd.DataFrame,
+    about: Mapping[str, Any],
+    files: Mapping[str, str],
+    known: Mapping[str, Mapping[str, Any]] | None = None,
+) -> dict[str, Any]:
     """Axes, and of every cell what a first look and most filters need.
 
     Parameters
@@ -75,6 +81,8 @@ def matrix_data(table: pd.DataFrame, about: Mapping[str, Any], files: Mapping[st
         By case, its first record, for what the table does not have.
     files : Mapping[str, str]
         Page of each case.
+    known : Mapping, optional
+        Records and planned cells by their id, for conditions.
     """
     columns = sorted(set(rows_of(table, COLUMNS)), key=lambda key: column_key(*key))
     names: dict[str, list[str]] = {
@@ -86,17 +94,18 @@ def matrix_data(table: pd.DataFrame, about: Mapping[str, Any], files: Mapping[st
 
     across, ends = len(PROGRAM), len(PLACE)
     at = {column: number for number, column in enumerate(columns)}
-    outcomes: dict[tuple[str, ...], int] = {}
+    outcomes: dict[tuple[tuple[str, ...], int], int] = {}
     rows: list[tuple[str, ...]] = []
     patterns: list[list[int]] = []
     cells = []
-    for values in rows_of(table, [*PLACE, *_OUTCOME]):
+    numbers, facts = cell_facts(table, known or {})
+    for values, number in zip(rows_of(table, [*PLACE, *_OUTCOME]), numbers, strict=True):
         row, column, outcome = values[:across], values[across:ends], values[ends:]
         if not rows or rows[-1] != row:
             rows.append(row)
             patterns.append([])
         patterns[-1].append(at[column])
-        cells.append(outcomes.setdefault(outcome, len(outcomes)))
+        cells.append(outcomes.setdefault((outcome, number), len(outcomes)))
     kinds: dict[tuple[int, ...], int] = {}
     shapes = [kinds.setdefault(tuple(pattern), len(kinds)) for pattern in patterns]
 
@@ -107,10 +116,14 @@ def matrix_data(table: pd.DataFrame, about: Mapping[str, Any], files: Mapping[st
         "marks": [_shown(kind) for kind in KINDS.values()],
         "names": {key: [clean(name) for name in values] for key, values in names.items()},
         **_parameters(names["variant"]),
+        "conditions": names_data(table),
+        "facts": {"columns": column_facts(columns), "cells": facts},
         "trackers": trackers(),
         "cases": [
             {
                 "page": files[case],
+                "name": clean(case_of(about[case])) if case in about else case,
+                "project": clean(about.get(case, {}).get("project", "")),
                 "topic": place["topic"][first.at[case, "topic"]],
                 "title": clean(first.at[case, "title"]),
                 "features": [clean(item) for item in about.get(case, {}).get("features", ())],
@@ -127,7 +140,8 @@ def matrix_data(table: pd.DataFrame, about: Mapping[str, Any], files: Mapping[st
         },
         "patterns": [list(kind) for kind in kinds],
         "outcomes": {
-            key: [place[key][outcome[number]] for outcome in outcomes] for number, key in enumerate(_OUTCOME)
+            **{key: [place[key][outcome[at]] for outcome, _ in outcomes] for at, key in enumerate(_OUTCOME)},
+            "facts": [number for _, number in outcomes],
         },
         "cells": cells,
     }  # fmt: skip

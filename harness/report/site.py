@@ -184,8 +184,9 @@ def front_files(site: Site) -> Iterator[tuple[str, bytes]]:
         )
     for section in site.sections:
         yield f"{section.name}.html", _text(section_page(section, site.frame, site.files))
-    about = {record["case"]: record for record in reversed(site.merged.records)}
-    matrix = matrix_data(site.table, about, site.files)
+    known = {cell["cell"]: cell for cell in (*site.merged.missing, *reversed(site.merged.records))}
+    about = {cell["case"]: cell for cell in known.values()}
+    matrix = matrix_data(site.table, about, site.files, known)
     for case, item in zip(site.table["case"].unique(), matrix["cases"], strict=True):
         item["files"] = _stem(site, case) if case in site.sources else ""
         item["code"] = _code(site, case) if site.code and case in site.code.cells else ""

@@ -11,6 +11,7 @@ from record_builders import built, cell, plan, record, rejected
 from harness.errors import NothingToRun, UsageError
 from harness.model import Cell
 from harness.model.condition import NAMES, Spelled
+from harness.model.condition_names import CELLS
 from harness.records import merge
 from harness.records.record_names import choose, chooser, facts_of
 
@@ -43,8 +44,11 @@ def test_a_record_has_the_facts_of_its_cell(of: Cell) -> None:
 def test_what_a_plan_and_a_history_have_is_enough_for_most() -> None:
     of = cell(variant={"size": 4}, target="sm_90a")
     planned = plan(of)["cells"][0]
-    known = {name: value for name, value in facts_of(virtual(of)).items() if name not in ("status", "stage", "verdict")}
-    assert facts_of(planned) == known
+    found = facts_of(planned)
+    assert (found["mark"], found["expected"]) == ("missing", False)
+    known = [name for name in facts_of(virtual(of)) if name in CELLS or name in of.variant.labels]
+    assert {name: found[name] for name in known} == {name: facts_of(virtual(of))[name] for name in known}
+    assert not {"status", "stage", "verdict", "registers", "seconds"} & set(found)
     assert facts_of({**planned, "cell": f"{of.id} on NVIDIA H200"})["device"] is True
 
 
@@ -72,6 +76,11 @@ RECORDS = [
         ('cc >= "9.0" and suffix == ""', [1, 2]),
         ('cupy >= "13" and library == "13.6.0"', [0, 1, 3]),
         ('environment == "cupy13" and case in ("sync/grid",)', [3]),
+        ('mark == "fail" or mark == "rejected"', [1, 2]),
+        ("expected", [0, 3]),
+        ("registers >= 40", [0, 3]),
+        ("not (registers > 40 or shared > 1e6 or spills == 7 or seconds > 1e6)", [0, 1, 2, 3]),
+        ('not (host_compiler != "" or run == "none" or title == "none" or "none" in features)', [0, 1, 2, 3]),
     ],
 )
 def test_records_are_chosen(where: str, places: list[int]) -> None:
