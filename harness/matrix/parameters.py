@@ -6,8 +6,9 @@ by each of them, and support statements speak of them.
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Literal
@@ -99,10 +100,16 @@ def _parameter(name: str, values: set[str]) -> Parameter:
 _KEYS: Mapping[str, Callable[[str], Any]] = {"number": float, "version": version_key, "word": natural_key}
 
 
-def matrix_link(**terms: str) -> str:
-    """Address of the matrix, filtered; what `assets/address.js` reads."""
-    query = " ".join(f'{field}:"{value.replace(chr(34), "")}"' for field, value in terms.items() if value)
-    return f"matrix.html#q={quote(query, safe='/:,.')}"
+def matrix_link(*, across: str = "", **values: str | Sequence[str]) -> str:
+    """Address of the matrix, filtered by one or several values of each name; what `assets/address.js` reads."""
+    parts = [_chosen(name, [of] if isinstance(of, str) else of) for name, of in values.items() if of]
+    link = f"matrix.html#q={quote(' and '.join(parts), safe='/:,.=()')}"
+    return f"{link}&across={across}" if across else link
+
+
+def _chosen(name: str, values: Sequence[str]) -> str:
+    texts = [json.dumps(value, ensure_ascii=False) for value in values]
+    return f"{name} == {texts[0]}" if len(texts) == 1 else f"{name} in ({', '.join(texts)})"
 
 
 def cell_link(cell: Mapping[str, Any]) -> str:

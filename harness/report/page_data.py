@@ -35,7 +35,7 @@ from harness.matrix.ranges import ranges, spell
 from harness.model import Stage, Status, Verdict
 from harness.records import Record, weight
 from harness.records.json_io import text_of
-from harness.records.merge import case_of, failed_at
+from harness.records.merge import failed_at
 from harness.report.case import More
 from harness.report.condition_data import cell_facts, column_facts, names_data
 from harness.report.publish import is_own
@@ -122,7 +122,6 @@ def matrix_data(
         "cases": [
             {
                 "page": files[case],
-                "name": clean(case_of(about[case])) if case in about else case,
                 "project": clean(about.get(case, {}).get("project", "")),
                 "topic": place["topic"][first.at[case, "topic"]],
                 "title": clean(first.at[case, "title"]),

@@ -13,8 +13,8 @@ import pandas as pd
 
 from harness import __version__
 from harness.answers.feature import FeaturePage
-from harness.matrix.axes import COLUMNS
 from harness.matrix.marks import ANSWER_KINDS, GROUPS, KINDS
+from harness.model.condition_names import RESULTS
 from harness.published import ENVIRONMENT
 from harness.records import Merged, spell_other
 from harness.records.virtual_vs_real import virtual_against_real
@@ -74,7 +74,7 @@ SHOWN = 60
 
 SCRIPTS = (
     *("dom", "text", "timers", "data", "matrix"),
-    *("fields", "parser", "values", "query", "completion", "counts", "pivot", "address"),
+    *("fields", "versions", "syntax", "condition", "query", "completion", "counts", "pivot", "address"),
     *("part", "squares", "headings", "rows", "cursor", "grid"),
     *("commands", "next", "facts", "sections", "diff", "code", "panel"),
     *("search", "filters", "views", "app"),
@@ -291,7 +291,7 @@ def _environment() -> jinja2.Environment:
         kinds=KINDS,
         cell_groups=GROUPS,
         answer_kinds=ANSWER_KINDS,
-        columns=COLUMNS,
+        names=[name for name in RESULTS if name != "cell"],
         policy=_POLICY,
         scripts=SCRIPTS,
         answer_scripts=ANSWER_SCRIPTS,

@@ -151,9 +151,7 @@ def _disagreements(table: pd.DataFrame) -> dict[str, Any]:
 
 def _link_of(items: Sequence[Disagreement]) -> str:
     first = items[0]
-    return matrix_link(
-        case=first.case, variant=first.variant if len(items) == 1 else "", target=",".join(first.targets)
-    )
+    return matrix_link(case=first.case, variant=first.variant if len(items) == 1 else "", target=first.targets)
 
 
 def _changes(history: History, links: Mapping[str, str]) -> dict[str, Any]:

@@ -11,8 +11,9 @@ const SCRIPTS = {
   text: "text",
   matrix: "Matrix",
   fields: "fields",
-  parser: "parser",
-  values: "values",
+  versions: "versions",
+  syntax: "syntax",
+  condition: "condition",
   query: "query",
   completion: "completion",
   counts: "counts",
@@ -34,4 +35,4 @@ for (const name of Object.keys(SCRIPTS)) {
   const filename = path.join(ASSETS, `${name}.js`);
   vm.runInThisContext(fs.readFileSync(filename, "utf8"), { filename });
 }
-module.exports = vm.runInThisContext(`({ QueryError, ${Object.values(SCRIPTS).join()} })`);
+module.exports = vm.runInThisContext(`({ ConditionError, ${Object.values(SCRIPTS).join()} })`);

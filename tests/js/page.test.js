@@ -41,10 +41,15 @@ describe("an address holds the whole state", () => {
 });
 
 it("an address is for people to read", () => {
-  const state = { q: 'backend:numba "a b" 100%', ...FIRST, fold: [], cell: "wmma/fragments;n=1;nvrtc;;12.4;sm_80" };
+  const state = {
+    q: 'backend == "numba" and "100%" in text',
+    ...FIRST,
+    fold: [],
+    cell: "wmma/fragments;n=1;nvrtc;;12.4;sm_80",
+  };
   assert.equal(
     address.write(state, FIRST),
-    "#q=backend:numba+%22a+b%22+100%25&cell=wmma/fragments;n=1;nvrtc;;12.4;sm_80",
+    "#q=backend+==+%22numba%22+and+%22100%25%22+in+text&cell=wmma/fragments;n=1;nvrtc;;12.4;sm_80",
   );
 });
 

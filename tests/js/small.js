@@ -13,7 +13,18 @@ const AXES = [
   { key: "toolkit", side: "column", kind: "release", filter: true, prefix: "CUDA " },
   { key: "target", side: "column", kind: "target", filter: true },
 ].map((axis) => ({ prefix: "", title: axis.key, about: axis.key, ...axis }));
-fields.learn(AXES);
+/** Names of conditions, as harness/report/condition_data.py has them. */
+const named = (kind, ...names) => Object.fromEntries(names.map((name) => [name, { kind, about: name, filter: false }]));
+const filtered = ["topic", "backend", "library", "toolkit", "target", "environment", "status", "stage", "verdict"];
+const NAMES = {
+  ...named("text", "case", "topic", "variant", "backend", "target", "environment", "status", "stage", "verdict"),
+  ...named("text", "mark", "message", "title", "features", "run"),
+  ...named("version", "library", "toolkit", "cc"),
+  ...named("number", "registers"),
+  ...named("flag", "expected", "virtual"),
+};
+for (const name of filtered) NAMES[name].filter = true;
+fields.learn(NAMES);
 const OUTCOME = ["mark", "status", "stage", "verdict", "environment", "run"];
 const MARKS = [
   { key: "built", letter: "✓", word: "built", meaning: "", good: true },
@@ -44,6 +55,14 @@ const place = (list, value) => {
   if (!list.includes(value)) list.push(value);
   return list.indexOf(value);
 };
+
+/** Facts of columns: versions without what builds and headers add, and what a target says. */
+const columnFacts = ({ toolkit, target, library }, names) => ({
+  toolkit: toolkit.map((code) => names.toolkit[code].split(/[+@]/)[0]),
+  library: library.map((code) => names.library[code] || null),
+  cc: target.map((code) => names.target[code].replace(/.*_(\d+)(\d)[af]?$/, "$1.$2")),
+  virtual: target.map((code) => names.target[code].startsWith("compute_")),
+});
 
 /**
  * A matrix of cells in the order in which they are given: row by row.
@@ -85,6 +104,7 @@ const matrixOf = (some, { more = true, axes = AXES, parameters = [], variants = 
   const rest = {
     parameters,
     variants,
+    facts: { columns: columnFacts(data.columns, names), cells: {} },
     trackers: { backends: {}, libraries: {}, searched: {}, languages: {} },
     axes,
     marks: MARKS,
@@ -121,4 +141,4 @@ const CELLS = [
   },
 ].map((cell) => ({ ...PLAIN, ...cell }));
 
-module.exports = { AXES, CELLS, PLAIN, matrixOf };
+module.exports = { AXES, CELLS, NAMES, PLAIN, matrixOf };

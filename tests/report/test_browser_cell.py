@@ -99,10 +99,10 @@ def test_missing_cell_says_so(visit: Visit) -> None:
 
 
 def test_clicking_opens_and_the_link_is_in_the_address(visit: Visit) -> None:
-    page = visit("matrix.html#q=case:atomics")
+    page = visit('matrix.html#q=topic == "atomics"')
     page.locator("tbody td[aria-label='not available']").first.click()
     assert "CuPy 13.6.0 is not installed" in panel(page)
-    assert page.url.endswith("#q=case:atomics&cell=atomics/add;;cupy-nvrtc;13.6.0;12.4;sm_75")
+    assert page.url.endswith("#q=topic+==+%22atomics%22&cell=atomics/add;;cupy-nvrtc;13.6.0;12.4;sm_75")
     assert page.locator("td[aria-selected=true]").count() == 1
     page.go_back()
     page.wait_for_selector("#cell", state="hidden")
@@ -110,11 +110,11 @@ def test_clicking_opens_and_the_link_is_in_the_address(visit: Visit) -> None:
     page.wait_for_selector("#cell section")
     page.click("#cell .close")
     page.wait_for_selector("#cell", state="hidden")
-    assert page.url.endswith("#q=case:atomics")
+    assert page.url.endswith("#q=topic+==+%22atomics%22")
 
 
 def test_place_that_stands_for_several_lists_them(visit: Visit) -> None:
-    page = visit("matrix.html#q=case:wmma+backend:numba&across=backend")
+    page = visit('matrix.html#q=topic+==+"wmma"+and+backend+==+"numba"&across=backend')
     page.locator("tbody td.c:not(.open)").first.click()
     assert page.inner_text("#cell h2").strip() == "5 cells"
     links = page.locator("#cell a")
@@ -145,9 +145,9 @@ def test_hostile_texts_are_shown_and_do_nothing(visit: Visit) -> None:
     assert page.evaluate("({}).x") is None
     page.fill("#q", "<img src=x onerror=alert(5)>")
     page.wait_for_selector("#nothing:not([hidden])")
-    page.fill("#q", "title:")
+    page.fill("#q", "title == ")
     page.hover("#q-list [role=option] >> nth=-1")
-    page.fill("#q", "case:hostile")
+    page.fill("#q", '"hostile" in case')
     page.hover("tbody td[aria-label='not as expected']")
 
 

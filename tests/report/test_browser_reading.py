@@ -162,5 +162,5 @@ def test_many_cells_are_all_there_and_only_those_in_view_are_drawn(visit: Visit,
     assert page.evaluate(focused) == "251"
     page.keyboard.press("Enter")
     page.wait_for_selector("#cell section")
-    page.fill("#q", "case:case-003 target:sm_90")
+    page.fill("#q", '"case-003" in case and target == "sm_90"')
     page.wait_for_function("document.querySelector('#said').textContent === '200 of 20,000 cells'")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from typing import Any
+from urllib.parse import unquote
 
 import pytest
 from record_builders import cell, changed, plan, record, rejected
@@ -80,6 +81,8 @@ def test_details_have_each_value_once_and_every_key() -> None:
 
 
 def test_links_into_the_matrix_are_quoted() -> None:
-    assert matrix_link(case='a"b', target="sm_80,sm_90") == "matrix.html#q=case:%22ab%22%20target:%22sm_80,sm_90%22"
+    link = matrix_link(case='a"b', variant="", target=("sm_80", "sm_90"), across="bytes")
+    assert unquote(link) == r'matrix.html#q=case == "a\"b" and target in ("sm_80", "sm_90")&across=bytes'
+    assert not set(' "&+') & set(link.removesuffix("&across=bytes"))
     of = {"case": "a/b", "variant": "x;y=50%&", "backend": "nvrtc", "library": "", "toolkit": "12.4", "target": "sm_80"}
     assert cell_link(of) == "matrix.html#cell=a/b;x%253By=50%2525%26;nvrtc;;12.4;sm_80"

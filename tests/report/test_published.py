@@ -83,7 +83,7 @@ def test_a_field_says_what_is_known_and_what_ones_own_cells_say(page: Path) -> N
     assert "yours: 0 of 1" in case
     assert "</a> published</td>" in case and "</a> yours</td>" in case
     matrix = (page / "matrix.html").read_text()
-    assert '<a href="#q=-environment:published">your own cells only</a>' in matrix
+    assert '<a href="#q=environment+!=+%22published%22">your own cells only</a>' in matrix
 
 
 def test_a_folder_of_results_does_not_take_a_published_matrix_for_ones_own(tmp_path: Path, page: Path) -> None:

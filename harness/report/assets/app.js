@@ -85,11 +85,12 @@ class App {
 
   /** @param {string} field @param {string} value chosen in a filter, or no longer */
   toggle(field, value) {
+    const { names } = fields.choices(this.matrix, field);
     try {
-      this.go({ q: parser.toggle(this.state.q, field, value) });
+      this.go({ q: query.toggle(this.state.q, field, value, names) });
     } catch (error) {
-      if (!(error instanceof QueryError)) throw error;
-      this.go({ q: parser.toggle("", field, value) });
+      if (!(error instanceof ConditionError)) throw error;
+      this.go({ q: query.toggle("", field, value, names) });
     }
   }
 
@@ -137,13 +138,13 @@ class App {
     try {
       this.answer = query.ask(matrix, state.q);
     } catch (error) {
-      if (!(error instanceof QueryError)) throw error;
-      wrong = error.message;
+      if (!(error instanceof ConditionError)) throw error;
+      wrong = `${error.position ? `character ${error.position}: ` : ""}${error.message}`;
       this.answer ??= query.ask(matrix, "");
     }
     this.input.setAttribute("aria-invalid", String(Boolean(wrong)));
     this.said.classList.toggle("bad", Boolean(wrong));
-    if (wrong) this.said.textContent = `Not understood: ${wrong}.`;
+    if (wrong) this.said.textContent = `Not understood: ${wrong}`;
     if (wrong && before) return null;
     if (this.answer.needsMore && !matrix.more) this.more();
     return this.answer;
@@ -220,7 +221,7 @@ class App {
 
 addEventListener("DOMContentLoaded", async () => {
   const data = await cumatrix.load("matrix");
-  fields.learn(data.axes, data.parameters);
+  fields.learn(data.conditions, data.parameters);
   const app = new App(new Matrix(data));
   document.documentElement.dataset.ready = "true";
   const more = timers.later(50, () => app.more());

@@ -216,9 +216,9 @@ class AnswerPage {
     const { h } = dom;
     if (verdict.kind === "untried") return verdict.text;
     const [, , backend, axis] = this.data.columns[column];
-    const host = this.data.vocabulary.hosts.includes(axis) ? ` host_compiler:${axis}-*` : "";
+    const host = this.data.vocabulary.hosts.includes(axis) ? ` and "${axis}-" in host_compiler` : "";
     const name = this.data.features[feature]?.case;
-    const query = `${name ? `case:"${name}" ` : ""}backend:${backend}${host} target:${target}`;
+    const query = `${name ? `case == "${name}" and ` : ""}backend == "${backend}"${host} and target == "${target}"`;
     const href = `matrix.html#q=${encodeURIComponent(query)}`;
     return h("a", { href, title: "The cells that show it" }, verdict.text);
   }

@@ -1,4 +1,4 @@
-// What could come next in a query.
+// What could come next in a condition.
 "use strict";
 
 /** @typedef {{text: string, about: string}} Option */
@@ -8,33 +8,35 @@ const completion = (() => {
   const MOST_OPTIONS = 12;
 
   /**
-   * The values that a field can have.
+   * Names, and cases by a part of theirs.
    *
    * @param {Matrix} matrix
-   * @param {string} field
-   */
-  const valuesOf = (matrix, field) => {
-    if (field === "is") return Object.keys(fields.IS);
-    if (field === "feature") return [...new Set(matrix.cases.flatMap((item) => item.features))].sort();
-    if (field === "title") return matrix.cases.map((item) => item.title);
-    return matrix.names[field] || [];
-  };
-
-  /**
-   * Fields, and cases by their name.
-   *
-   * @param {Matrix} matrix
-   * @param {string} sign
    * @param {string} typed
    * @returns {Option[]}
    */
-  const fieldOptions = (matrix, sign, typed) => {
+  const names = (matrix, typed) => {
     const options = Object.entries(fields.FIELDS)
-      .filter(([field]) => field.startsWith(typed))
-      .map(([field, { about }]) => ({ text: `${sign}${field}:`, about }));
+      .filter(([name]) => name.startsWith(typed))
+      .map(([name, { kind, about }]) => ({ text: kind === "flag" ? `${name} ` : `${name} == `, about }));
     if (!typed) return options;
     const cases = matrix.names.case.filter((name) => name.toLowerCase().includes(typed));
-    return [...options, ...cases.map((name) => ({ text: `${sign}case:${parser.quoted(name)} `, about: "case" }))];
+    return [...options, ...cases.map((name) => ({ text: `case == ${syntax.quoted(name)} `, about: "case" }))];
+  };
+
+  /**
+   * The name that tokens compare with something, or list values of, where a value comes next; else empty.
+   *
+   * @param {Token[]} before
+   */
+  const compared = (before) => {
+    const isOpen = before.findLastIndex(({ text }) => "([".includes(text));
+    const isList = isOpen > 0 && before[isOpen - 1].text === "in" && "([,".includes(before[before.length - 1].text);
+    const rest = before.slice(0, isList ? isOpen : before.length);
+    const operator = rest.pop();
+    if (!operator || (operator.text !== "in" && !Object.hasOwn(syntax.SYMBOLS, operator.text))) return "";
+    if (operator.text === "in" && !isList) return "";
+    if (rest[rest.length - 1]?.text === "not") rest.pop();
+    return rest.pop()?.text || "";
   };
 
   /**
@@ -46,20 +48,20 @@ const completion = (() => {
    * @returns {Offer}
    */
   const complete = (matrix, text, caret) => {
-    const nothing = { start: caret, end: caret, field: "", text: "", negated: false };
-    const word =
-      parser.words(text).find((each) => each.kind === "term" && each.start <= caret && caret <= each.end) || nothing;
-    const sign = word.negated ? "-" : "";
-    const field = fields.fieldOf(word.field);
-    /** @type {Option[]} */
-    let options = [];
-    if (!field) options = fieldOptions(matrix, sign, word.text.replaceAll('"', "").toLowerCase());
-    else if (Object.hasOwn(fields.FIELDS, field)) {
-      const before = word.text.slice(0, word.text.lastIndexOf(",") + 1);
-      const typed = word.text.slice(before.length).replaceAll('"', "").toLowerCase();
-      options = valuesOf(matrix, field)
-        .filter((value) => value && value.toLowerCase().includes(typed))
-        .map((value) => ({ text: `${sign}${word.field}:${before}${parser.quoted(value)} `, about: "" }));
+    const tokens = syntax.tokens(text);
+    const at = tokens.findIndex(({ kind, start, end }) => kind !== "symbol" && start <= caret && caret <= end);
+    // What has no closing quote yet takes in the rest of the text.
+    const word = tokens[at] || { start: caret, end: caret, text: "" };
+    const before = tokens.slice(0, at < 0 ? tokens.findLastIndex(({ end }) => end <= caret) + 1 : at);
+    const typed = word.text.replace(/["']/g, "").toLowerCase();
+    const name = compared(before);
+    const last = before[before.length - 1];
+    let options = !last || ["and", "or", "not", "("].includes(last.text) ? names(matrix, typed) : [];
+    if (name && Object.hasOwn(fields.FIELDS, name) && name !== "text") {
+      const values = fields.FIELDS[name].kind === "flag" ? ["true", "false"] : fields.choices(matrix, name).names;
+      options = values
+        .filter((value) => String(value).toLowerCase().includes(typed))
+        .map((value) => ({ text: `${query.spell(name, String(value))} `, about: "" }));
     }
     return { start: word.start, end: word.end, options: options.slice(0, MOST_OPTIONS) };
   };

@@ -15,10 +15,6 @@ const condition = (() => {
   const { SYMBOLS, repr } = syntax;
   const MANY = 60;
 
-  /** @param {any} value @returns {string} */
-  const spell = (value) =>
-    typeof value === "string" ? repr(value) : typeof value === "boolean" ? (value ? "True" : "False") : String(value);
-
   /** @param {string} a @param {string} b @returns {number} letters in common, as Python's difflib counts them */
   const common = (a, b) => {
     let [size, left, right] = [0, 0, 0];
@@ -41,9 +37,7 @@ const condition = (() => {
   const didYouMean = (word, known) => {
     /** @param {string} each */
     const ratio = (each) => (2 * common(each, word)) / (each.length + word.length);
-    const [best] = known
-      .filter((each) => ratio(each) >= 0.6)
-      .sort((a, b) => ratio(b) - ratio(a) || (a < b ? 1 : -1));
+    const [best] = known.filter((each) => ratio(each) >= 0.6).sort((a, b) => ratio(b) - ratio(a) || (a < b ? 1 : -1));
     if (best !== undefined) return ` (did you mean "${best}"?)`;
     const listed = known.length > MANY ? [...known.slice(0, 3), "…", ...known.slice(-3)] : known;
     return listed.length ? `; known are ${listed.join(", ")}` : "";
@@ -91,28 +85,34 @@ const condition = (() => {
       return this.source.refuse(node.start, message);
     }
 
-    /** @param {Syntax} node as Python writes it, in quotes */
-    shown({ op, value, start, end }) {
-      return repr(op === "value" ? spell(value) : this.source.text.slice(start, end));
+    /** @param {Syntax} node @returns {string} as Python writes it */
+    spell({ op, value, start, end }) {
+      if (op === "value" && typeof value === "string") return repr(value);
+      return this.source.text.slice(start, end);
     }
 
     /** @param {Syntax} node @returns {Tree} */
     test(node) {
-      const { op, value, start, end } = node;
+      const { op, value } = node;
+      const place = syntax.placeOf(node);
       const parts = node.parts || [];
-      if (op === "and" || op === "or") return { op, parts: parts.map((part) => this.test(part)), start, end };
-      if (op === "not") return { op, part: this.test(parts[0]), start, end };
+      if (op === "and" || op === "or") return { op, parts: parts.map((part) => this.test(part)), ...place };
+      if (op === "not") return { op, part: this.test(parts[0]), ...place };
       if (op === "compare") {
-        const links = (node.links || []).map((link, at) => this.compare(parts[at], link, parts[at + 1], { start, end }));
-        return links.length === 1 ? links[0] : { op: "and", parts: links, start, end };
+        const links = (node.links || []).map((link, at) => this.compare(parts[at], link, parts[at + 1], place));
+        if (links.length === 1) return links[0];
+        return { op: "and", parts: links.map((link) => ({ ...link, equal: false })), ...place };
       }
-      if (op === "value" && typeof value === "boolean") return { op: "constant", value, start, end };
+      if (op === "value" && typeof value === "boolean") return { op: "constant", value, ...place };
       if (op !== "name")
-        throw this.wrong(node, `${this.shown(node)} is not allowed here: use names, comparisons, and, or, not, in`);
+        throw this.wrong(
+          node,
+          `${repr(this.spell(node))} is not allowed here: use names, comparisons, and, or, not, in`,
+        );
       if (this.field(node).kind !== "flag")
         throw this.wrong(node, `${repr(value)} is not true or false by itself: compare it with something`);
       const holds = (/** @type {any} */ found) => found === true || found === "true";
-      return { op: "test", name: value, holds, equal: false, start, end };
+      return { op: "test", name: value, holds, equal: false, ...place };
     }
 
     /** @param {Syntax} left @param {string} link @param {Syntax} right @param {{start: number, end: number}} place @returns {Tree} */
@@ -123,9 +123,15 @@ const condition = (() => {
       const flip = right.op === "name";
       const [node, other, symbol] = flip ? [right, left, SYMBOLS[link]] : [left, right, link];
       if (node.op !== "name")
-        throw this.wrong(node, `${this.shown(node)}: a comparison needs a name on one side, a value on the other`);
+        throw this.wrong(
+          node,
+          `${repr(this.spell(node))}: a comparison needs a name on one side, a value on the other`,
+        );
       if (other.op !== "value")
-        throw this.wrong(other, `${this.shown(other)} is not a value: write a text in quotes, a number, true or false`);
+        throw this.wrong(
+          other,
+          `${repr(this.spell(other))} is not a value: write a text in quotes, a number, true or false`,
+        );
       const holds = this.compareName(node, symbol, other.value, other);
       return { op: "test", name: node.value, holds, equal: symbol === "==", ...place };
     }
@@ -158,26 +164,27 @@ const condition = (() => {
       const isText = typeof value === "string";
       if (kind === "version" || (isText && parameter && values?.every(versions.parse))) {
         if (!isText) {
-          const text = `compare it with a text such as ${name} ${symbol} "${spell(value)}"`;
+          const text = `compare it with a text such as ${name} ${symbol} "${this.spell(right)}"`;
           throw this.wrong(right, `${name} is a version: ${text}`);
         }
         const fits = versions.specifier(symbol + value);
         if (!fits)
           throw this.wrong(right, `${name} ${symbol} ${repr(value)} is not a comparison of versions (PEP 440)`);
-        return (found) => found !== null && fits(found);
+        return fits;
       }
       const isEquality = symbol === "==" || symbol === "!=";
       if (values && !parameter && isEquality && !values.includes(value)) {
-        const hint = didYouMean(isText ? value : spell(value), values.map((each) => each || '""')); // prettier-ignore
-        throw this.wrong(right, `${name} is never ${spell(value)}${hint}`);
+        const hint = didYouMean(isText ? value : this.spell(right), values.map((each) => each || '""')); // prettier-ignore
+        throw this.wrong(right, `${name} is never ${this.spell(right)}${hint}`);
       }
-      if (kind === "text" && !isText) throw this.wrong(right, `${name} is a text: compare it with "${spell(value)}"`);
+      if (kind === "text" && !isText)
+        throw this.wrong(right, `${name} is a text: compare it with "${this.spell(right)}"`);
       if (kind === "number" && typeof value !== "number")
         throw this.wrong(right, `${name} is a number: compare it with one, such as ${name} ${symbol} 64`);
       if (!isEquality && (kind === "text" || (parameter && isText)))
         throw this.wrong(node, `${name} is a text: compare it with == or !=`);
       return (found) => {
-        const own = parameter && found !== null ? like(found, value) : found;
+        const own = parameter ? like(found, value) : found;
         return own !== null && compare(own, symbol, value);
       };
     }

@@ -8,7 +8,7 @@ const counts = (() => {
    * @param {Matrix} matrix
    * @param {Answer} answer
    * @param {number} but place of the term that does not count, or -1
-   * @returns {Map<Uint32Array, Uint32Array>} by `Matrix.source(…).of`
+   * @returns {Map<ArrayLike<number> | null, Uint32Array>} by `Matrix.source(…).of`
    */
   const tally = (matrix, { misses, missed }, but) => {
     const rows = new Uint32Array(matrix.rows.case.length);
@@ -40,13 +40,14 @@ const counts = (() => {
     const all = tally(matrix, answer, -1);
     return new Map(
       names.map((field) => {
-        const term = parser.filterTerm(answer.tree, field);
+        const place = query.filterOf(answer.parts, field);
+        const part = answer.parts[place];
         // What is chosen already does not count against the other values of its own field.
-        const sums = term ? tally(matrix, answer, answer.tree.parts.indexOf(term)) : all;
-        const { codes, of } = matrix.source(field);
-        const found = new Uint32Array(matrix.names[field].length);
-        sums.get(of)?.forEach((count, at) => (found[codes[at]] += count));
-        return [field, { chosen: term ? term.values : [], counts: found }];
+        const sums = part ? tally(matrix, answer, place) : all;
+        const { names: values, places, of } = fields.choices(matrix, field);
+        const found = new Map([...values, ""].map((value) => [value, 0]));
+        sums.get(of)?.forEach((count, at) => found.set(places[at], (found.get(places[at]) || 0) + count));
+        return [field, { chosen: part?.op === "test" ? values.filter(part.holds) : [], counts: found }];
       }),
     );
   };

@@ -1,105 +1,99 @@
-// The fields of the query language. docs/page.md tells of them.
+// The names that conditions may use, and the page's own ones. docs/page.md lists them.
 "use strict";
 
 /**
  * @typedef {object} Field
+ * @property {string} kind text, version, flag, number, or any: a parameter takes the kind of what it is compared with
  * @property {string} about what the completion says of it
- * @property {boolean} [exact] values are matched whole
- * @property {boolean} [version] values have an order, and 12 stands for every 12.x
- * @property {boolean} [target] values are architectures
- * @property {boolean} [ordered] values are in the order of their names
- * @property {string} [number] the number that it asks for
- * @property {boolean} [more] what it asks for comes after the first look
- * @property {boolean} [numeric] values are numbers, written out
+ * @property {string[]} [values] all that there are
+ * @property {boolean} [parameter] whether it is a parameter of cases, whose values are known as texts
+ * @property {boolean} [numeric] whether all values of a parameter are numbers
  * @property {boolean} [filter] there is a filter for it above the table
  */
 
+/**
+ * Values, which of them each place has, and the place of each cell; null where the one is the other.
+ *
+ * @typedef {{values: any[], codes: number[] | null, of: ArrayLike<number> | null}} Fact
+ */
+
 const fields = (() => {
-  /** @type {Record<string, Partial<Field>>} how values are matched, by the kind of an axis (harness/matrix/axes.py) */
-  const KINDS = {
-    name: {},
-    word: { exact: true },
-    backend: { exact: true },
-    version: { version: true },
-    number: { numeric: true },
-    release: { version: true },
-    target: { target: true },
-  };
+  /** @type {Record<string, Field>} what --where does not have */
+  const OWN = { text: { kind: "text", about: "text in case, title, features, variant, toolchain, target or message" } };
+
+  /** Names of what comes after the first look. */
+  const LATER = ["text", "message", "registers", "shared", "spills", "seconds"];
 
   /** @type {Record<string, Field>} */
-  const OTHERS = {
-    feature: { about: "feature of CUDA that the case shows" },
-    title: { about: "title of the case" },
-    status: { exact: true, filter: true, about: "what happened" },
-    verdict: { exact: true, filter: true, about: "what it means against the expectation" },
-    stage: { exact: true, ordered: true, filter: true, about: "how far it got" },
-    mark: { exact: true, about: "what the cell shows" },
-    is: { exact: true, about: "unexpected, expected, missing, run" },
-    environment: { filter: true, about: "environment that it ran in" },
-    run: { about: "name of the run" },
-    message: { more: true, about: "text of the first diagnostic, or the reason" },
-    registers: { more: true, number: "registers", about: "most registers of its kernels" },
-    shared: { more: true, number: "shared", about: "most static shared memory, in bytes" },
-    spills: { more: true, number: "spills", about: "most spilled bytes" },
-    seconds: { more: true, number: "seconds", about: "time to compile" },
-  };
+  let known = OWN;
 
-  /** @type {Record<string, Field>} */
-  let known = OTHERS;
-
-  /** @type {Set<string>} what no parameter can be called */
+  /** @type {Set<string>} names that no parameter has in conditions */
   let taken = new Set();
 
-  /** @type {Record<string, string>} */
-  const ALIASES = {
-    cuda: "toolkit",
-    arch: "target",
-    version: "library",
-    lib: "library",
-    says: "message",
-    env: "environment",
-    regs: "registers",
-    feat: "feature",
+  /** @param {Parameter} parameter @returns {Field} */
+  const ofParameter = ({ about, kind, filter, values }) => {
+    const isFlag = values.every((value) => value === "true" || value === "false");
+    return { kind: isFlag ? "flag" : "any", about, values, filter, parameter: true, numeric: kind === "number" };
   };
 
   /**
-   * Take axes and parameters of the data for fields; to be called before anything is asked.
+   * Take the names of the data; to be called before anything is asked.
    *
-   * @param {Axis[]} axes
+   * @param {Record<string, Field>} names
    * @param {Parameter[]} parameters
    */
-  const learn = (axes, parameters = []) => {
-    /** @param {(Axis | Parameter)[]} items @param {(name: string) => string} name */
-    const made = (items, name = (key) => key) =>
-      Object.fromEntries(items.map(({ key, about, kind, filter }) => [name(key), { about, filter, ...KINDS[kind] }]));
-    known = { ...made(axes), ...OTHERS };
-    taken = new Set([...Object.keys(known), ...Object.keys(ALIASES), "pattern"]);
-    known = { ...known, ...made(parameters, keyOf) };
+  const learn = (names, parameters = []) => {
+    taken = new Set(Object.keys(names));
+    const others = parameters.filter(({ key }) => !Object.hasOwn(names, key));
+    known = { ...OWN, ...names, ...Object.fromEntries(others.map((each) => [each.key, ofParameter(each)])) };
   };
 
   /**
-   * The field of a parameter: its name, or `variant.NAME` where a field is called so, or a short name of one.
+   * The dimension of a parameter: its name, or `variant.NAME` where something else is called so.
    *
    * @param {string} name
    */
   const keyOf = (name) => (taken.has(name) ? `variant.${name}` : name);
 
-  /** @type {Record<string, (mark: Mark) => boolean>} what `is:` asks of a mark */
-  const IS = {
-    unexpected: (mark) => !mark.good,
-    expected: (mark) => mark.good,
-    missing: (mark) => mark.key === "missing",
-    run: (mark) => !["missing", "unsupported", "unavailable"].includes(mark.key),
+  /**
+   * The values of a name of conditions; null where a cell has none.
+   *
+   * @param {Matrix} matrix
+   * @param {string} name
+   * @returns {Fact}
+   */
+  const fact = (matrix, name) => {
+    const { columns, cells } = matrix.facts;
+    if (Object.hasOwn(columns, name)) return { values: columns[name], codes: null, of: matrix.column };
+    const [row, { outcome }] = [{ codes: matrix.rows.case, of: matrix.row }, matrix];
+    if (Object.hasOwn(cells, name)) return { values: cells[name], codes: matrix.outcomes.facts, of: outcome };
+    if (name === "project" || name === "title")
+      return { values: matrix.cases.map((item) => (name === "title" ? item.title : item.project)), ...row };
+    if (name === "features") return { values: matrix.cases.map((item) => item.features.join(" ")), ...row };
+    const values = matrix.marks.map((mark) => mark.good);
+    if (name === "expected") return { values, codes: matrix.outcomes.mark, of: outcome };
+    if (name === "message" && matrix.more) return { values: matrix.more.texts, codes: null, of: matrix.more.message };
+    const numbers = matrix.more?.numbers[name];
+    if (numbers) return { values: numbers, codes: null, of: null };
+    if (!Object.hasOwn(matrix.names, name)) return { values: [null], codes: null, of: new Uint8Array(matrix.size) };
+    const lacking = ["status", "stage", "verdict"].includes(name) || matrix.parameters.some(({ key }) => key === name);
+    return { values: matrix.names[name].map((value) => (lacking && !value ? null : value)), ...matrix.source(name) };
   };
 
   /**
-   * The name of a field that is meant by a word of a query: itself, but for short names.
+   * The values of a name to choose from, in order, and the one that each place of its fact has; versions without local
+   * parts, which comparisons pass over.
    *
-   * @param {string} word
+   * @param {Matrix} matrix
+   * @param {string} name
    */
-  const fieldOf = (word) => {
-    if (word.startsWith("variant.")) return keyOf(word.slice("variant.".length));
-    return Object.hasOwn(ALIASES, word) ? ALIASES[word] : word;
+  const choices = (matrix, name) => {
+    const { values, codes, of } = fact(matrix, name);
+    const isVersion = known[name].kind === "version";
+    const plain = values.map((value) => (isVersion ? (value ?? "").split("+")[0] : (value ?? "")));
+    const order = matrix.names[name] || plain;
+    const names = [...new Set([...order.filter((each) => plain.includes(each)), ...plain])].filter(Boolean);
+    return { names, of, places: codes ? Array.from(codes, (code) => plain[code]) : plain };
   };
 
   return {
@@ -107,8 +101,9 @@ const fields = (() => {
     get FIELDS() {
       return known;
     },
-    IS,
-    fieldOf,
+    LATER,
+    choices,
+    fact,
     keyOf,
     learn,
   };

@@ -4,11 +4,11 @@
 /**
  * A value of a field, to choose.
  *
- * @typedef {{name: string, code: number, box: HTMLInputElement, count: HTMLElement, label: HTMLElement}} FilterValue
+ * @typedef {{name: string, box: HTMLInputElement, count: HTMLElement, label: HTMLElement}} FilterValue
  */
 /** @typedef {{group: HTMLDetailsElement, chosen: HTMLElement, values: FilterValue[]}} Filter */
-/** @typedef {{chosen: string[], counts: Uint32Array}} FieldState */
-/** @typedef {{mark: Mark, code: number, count: HTMLElement, button: HTMLElement}} LegendEntry */
+/** @typedef {{chosen: string[], counts: Map<string, number>}} FieldState how many cells have each value, and "" for none */
+/** @typedef {{mark: Mark, count: HTMLElement, button: HTMLElement}} LegendEntry */
 
 // A parameter of more values has no filter, but can be written.
 const MOST_VALUES = 1000;
@@ -27,7 +27,7 @@ class Filters {
     /** @type {Map<string, Filter>} */
     this.filters = new Map();
     for (const [field, { filter }] of Object.entries(fields.FIELDS)) {
-      const count = filter ? matrix.names[field].filter(Boolean).length : 0;
+      const count = filter ? fields.choices(matrix, field).names.length : 0;
       if (count > 1 && count <= MOST_VALUES) this.filters.set(field, this.filter(field));
     }
     /** @type {string[]} parameters that what is shown has several values of */
@@ -57,13 +57,12 @@ class Filters {
    */
   filter(field) {
     const { h } = dom;
-    const values = this.matrix.names[field].flatMap((name, code) => {
-      if (!name) return [];
+    const values = fields.choices(this.matrix, field).names.map((name) => {
       const box = h("input", { type: "checkbox", change: () => this.toggle(field, name) });
       const count = h("span", { class: "count" });
       const label = this.matrix.label(field, name);
       const shown = label === name ? text.words(name) : label;
-      return [{ name, code, box, count, label: h("label", {}, box, h("span", {}, shown), count) }];
+      return { name, box, count, label: h("label", {}, box, h("span", {}, shown), count) };
     });
     const labels = values.map(({ label }) => label);
     const chosen = h("span", { class: "chosen" });
@@ -88,7 +87,7 @@ class Filters {
       { type: "button", "aria-pressed": "false", title: mark.meaning, click: choose },
       ...[dom.chip(mark), " ", count, " ", mark.word],
     );
-    return { mark, code, count, button };
+    return { mark, count, button };
   }
 
   /** @param {Element | null} but the one that stays open */
@@ -124,32 +123,32 @@ class Filters {
    * @param {Parameter} item
    * @param {FieldState} [state]
    */
-  applies({ library, values }, state) {
+  applies({ library }, state) {
     if (!state) return false;
-    const own = state.counts.subarray(0, values.length);
+    const own = [...state.counts].filter(([value]) => value).map(([, count]) => count);
     const sum = own.reduce((total, count) => total + count, 0);
     const several = own.filter(Boolean).length > 1;
-    return state.chosen.length > 0 || (several && (library || sum > state.counts[values.length]));
+    return state.chosen.length > 0 || (several && (library || sum > (state.counts.get("") || 0)));
   }
 
-  /** @param {Filter} filter @param {string[]} chosen @param {Uint32Array} numbers by value */
+  /** @param {Filter} filter @param {string[]} chosen @param {Map<string, number>} numbers by value */
   updateFilter(filter, chosen, numbers) {
     const [only] = chosen;
     filter.chosen.textContent = chosen.length > 1 ? ` ${chosen.length} chosen` : only ? ` ${only}` : "";
     filter.group.classList.toggle("active", chosen.length > 0);
-    for (const { name, code, box, count, label } of filter.values) {
+    for (const { name, box, count, label } of filter.values) {
       box.checked = chosen.includes(name);
-      count.textContent = text.count(numbers[code]);
-      label.classList.toggle("none", !numbers[code] && !box.checked);
+      count.textContent = text.count(numbers.get(name) || 0);
+      label.classList.toggle("none", !numbers.get(name) && !box.checked);
     }
   }
 
-  /** @param {string[]} chosen @param {Uint32Array} numbers by mark */
+  /** @param {string[]} chosen @param {Map<string, number>} numbers by mark */
   updateLegend(chosen, numbers) {
-    for (const { mark, code, count, button } of this.legend) {
-      count.textContent = text.count(numbers[code]);
+    for (const { mark, count, button } of this.legend) {
+      count.textContent = text.count(numbers.get(mark.key) || 0);
       button.setAttribute("aria-pressed", String(chosen.includes(mark.key)));
-      button.classList.toggle("none", !numbers[code]);
+      button.classList.toggle("none", !numbers.get(mark.key));
     }
   }
 }

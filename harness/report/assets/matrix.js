@@ -28,7 +28,7 @@
  */
 /** @typedef {{key: string, letter: string, word: string, meaning: string, good: boolean, style: string}} Mark */
 /** @typedef {{page: string, topic: number, title: string, features: string[], links: string[], files: string,
- * code: string}} Case */
+ * code: string, project: string}} Case */
 /** @typedef {Record<string, number[]>} Codes by dimension, numbers into the names of that dimension */
 /** @typedef {{texts: string[], message: number[], numbers: Record<string, (number | null)[]>}} More */
 
@@ -39,6 +39,8 @@
  * @property {Axis[]} axes those of rows, from the outermost on, then those of columns
  * @property {Parameter[]} parameters what variants are made of
  * @property {Codes} variants by parameter the place of the value that each variant has, from 1; 0 for none
+ * @property {Record<string, Field>} conditions names that conditions may use
+ * @property {{columns: Record<string, any[]>, cells: Record<string, any[]>}} facts of each column, and of each number in outcomes.facts
  * @property {Trackers} trackers
  * @property {Mark[]} marks the legend
  * @property {Record<string, string[]>} names every value of every dimension
@@ -67,6 +69,8 @@ class Matrix {
   constructor(data) {
     this.axes = data.axes;
     this.marks = data.marks;
+    /** Values of names of conditions. */
+    this.facts = data.facts;
     /** @type {Parameter[]} */
     this.parameters = data.parameters.map((item) => ({ ...item, key: fields.keyOf(item.key) }));
     this.names = {
@@ -74,9 +78,11 @@ class Matrix {
       ...Object.fromEntries(this.parameters.map(({ key, values }) => [key, [...values, ""]])),
     };
     this.cases = data.cases;
+    const { pattern: shapes, ...rows } = data.rows;
+    this.shapes = shapes;
     /** @type {Codes} */
     this.rows = {
-      ...data.rows,
+      ...rows,
       topic: data.rows.case.map((place) => data.cases[place].topic),
       ...Object.fromEntries(
         data.parameters.map(({ key, values }) => [fields.keyOf(key), codesOfRows(data, key, values.length)]),
@@ -92,7 +98,7 @@ class Matrix {
     this.column = new Uint32Array(this.size);
     this.outcome = Uint32Array.from(data.cells);
     let at = 0;
-    data.rows.pattern.forEach((pattern, row) => {
+    shapes.forEach((pattern, row) => {
       for (const column of data.patterns[pattern]) {
         this.row[at] = row;
         this.column[at++] = column;
@@ -242,8 +248,8 @@ class Matrix {
     const column = this.columns.backend.findIndex((_, at) => is(this.columns, at));
     if (row < 0 || column < 0) return -1;
     let at = 0;
-    for (let before = 0; before < row; before++) at += this.patterns[this.rows.pattern[before]].length;
-    const place = this.patterns[this.rows.pattern[row]].indexOf(column);
+    for (let before = 0; before < row; before++) at += this.patterns[this.shapes[before]].length;
+    const place = this.patterns[this.shapes[row]].indexOf(column);
     return place < 0 ? -1 : at + place;
   }
 

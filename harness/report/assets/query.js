@@ -1,63 +1,49 @@
-// Which cells a query lets through.
+// Which cells the filter lets through: a condition, or words to search for.
 "use strict";
 
 /**
  * The answer to a query.
  *
  * @typedef {object} Answer
- * @property {Branch} tree
+ * @property {Tree[]} parts what must hold
  * @property {Uint8Array} mask which cells it lets through
  * @property {number} shown how many those are
- * @property {Uint8Array} misses how many of its terms each cell fails
- * @property {Uint8Array} missed which term that was, the last one where there are several
+ * @property {Uint8Array} misses whether each cell fails none of its parts, one, or more: 0, 1, 2
+ * @property {Uint16Array} missed which part that was, the last one where there are several
  * @property {boolean} needsMore whether it asks for what comes after the first look
  */
 
 const query = (() => {
-  const MOST_TERMS = 200;
-
   /**
-   * One byte a cell, from what is known of the place that each cell has.
+   * The condition that a query is. Words without an operator, and one text in quotes, search for a text.
    *
-   * @param {ArrayLike<number>} of place of each cell
-   * @param {ArrayLike<number | boolean>} holds by place
+   * @param {string} text
    */
-  const spread = (of, holds) => {
-    const mask = new Uint8Array(of.length);
-    for (let cell = 0; cell < mask.length; cell++) mask[cell] = holds[of[cell]] ? 1 : 0;
-    return mask;
+  const conditionOf = (text) => {
+    const plain = text.trim();
+    const tokens = syntax.tokens(plain);
+    const [first] = tokens;
+    if (tokens.length === 1 && first.kind === "text") return `${plain} in text`;
+    const isFlag = tokens.length === 1 && (fields.FIELDS[plain]?.kind === "flag" || /^(true|false)$/i.test(plain));
+    const [, old] = /^-?(\w+):/.exec(plain) || [];
+    if (Object.hasOwn(fields.FIELDS, old)) throw new ConditionError(`write ${old} == "…" instead of ${old}:…`, 1);
+    const isWords = /^[\p{L}\p{N}\s_.:/+@-]+$/u.test(plain) && !/(^|\s)(and|or|not|in)(\s|$)/.test(plain);
+    return isWords && !isFlag ? `${syntax.quoted(plain)} in text` : plain;
   };
 
-  /**
-   * Cells with one of some numbers.
-   *
-   * @param {(number | null)[]} numbers by cell
-   * @param {(value: number) => boolean} test
-   */
-  const numberMask = (numbers, test) => {
-    // Few different ones among many.
-    /** @type {Map<number, number>} */
-    const known = new Map();
-    const mask = new Uint8Array(numbers.length);
-    for (let cell = 0; cell < mask.length; cell++) {
-      const value = numbers[cell];
-      if (value === null) continue;
-      let holds = known.get(value);
-      if (holds === undefined) known.set(value, (holds = test(value) ? 1 : 0));
-      mask[cell] = holds;
-    }
-    return mask;
+  /** @param {string} text @returns {Tree[]} what must hold, where it stands in the condition */
+  const parse = (text) => {
+    const tree = condition.parse(conditionOf(text), fields.FIELDS);
+    return tree.op === "and" ? tree.parts : [tree];
   };
 
   /**
    * Cells that have a text in what a reader sees of them.
    *
    * @param {Matrix} matrix
-   * @param {string} text
+   * @param {(text: string) => boolean} has
    */
-  const textMask = (matrix, text) => {
-    const lower = text.toLowerCase();
-    const has = (/** @type {string} */ name) => name.toLowerCase().includes(lower);
+  const textMask = (matrix, has) => {
     const cases = matrix.cases.map(
       (item, place) => has(matrix.names.case[place]) || has(item.title) || item.features.some(has),
     );
@@ -83,72 +69,29 @@ const query = (() => {
   };
 
   /**
-   * Cells that are of a kind, such as `is:unexpected`.
-   *
-   * @param {Matrix} matrix
-   * @param {string[]} kinds
-   */
-  const kindMask = (matrix, kinds) => {
-    const unknown = kinds.find((kind) => !Object.hasOwn(fields.IS, kind));
-    if (unknown !== undefined) {
-      const known = Object.keys(fields.IS).map((kind) => `is:${kind}`);
-      throw new QueryError(`unknown is:${unknown}; there are ${known.join(", ")}`);
-    }
-    const holds = matrix.marks.map((mark) => kinds.some((kind) => fields.IS[kind](mark)));
-    return spread(matrix.codesOf("mark"), holds);
-  };
-
-  /**
-   * Cells that a term lets through.
-   *
-   * @param {Matrix} matrix
-   * @param {Term} term
-   */
-  const termMask = (matrix, { field, values: wanted }) => {
-    const everything = () => new Uint8Array(matrix.size).fill(1);
-    if (!field) return textMask(matrix, wanted[0] || "");
-    if (!wanted.length) return everything();
-    if (field === "is") return kindMask(matrix, wanted);
-    const tests = wanted.map((value) => values.tester(field, value, matrix.names[field] || []));
-    const any = (/** @type {string | number} */ value) => tests.some((test) => test(value));
-    const { more: later, number } = fields.FIELDS[field];
-    if (later) {
-      const { more } = matrix;
-      if (!more) return everything();
-      if (number) return numberMask(more.numbers[number], any);
-      return spread(more.message, more.texts.map(any));
-    }
-    if (field === "feature") {
-      const holds = matrix.cases.map((item) => item.features.some(any));
-      return spread(matrix.codesOf("case"), holds);
-    }
-    if (field === "title") {
-      const holds = matrix.cases.map((item) => any(item.title));
-      return spread(matrix.codesOf("case"), holds);
-    }
-    const named = matrix.names[field].map(any);
-    const { codes, of } = matrix.source(field);
-    return spread(
-      of,
-      codes.map((code) => named[code]),
-    );
-  };
-
-  /**
    * Cells that a part of a query lets through; the mask is the caller's own.
    *
    * @param {Matrix} matrix
-   * @param {QueryNode} node
+   * @param {Tree} node
    * @returns {Uint8Array}
    */
   const maskOf = (matrix, node) => {
-    if (node.op === "term") return termMask(matrix, node);
-    if (node.op === "not") {
-      const mask = maskOf(matrix, node.part);
-      for (let cell = 0; cell < mask.length; cell++) mask[cell] ^= 1;
+    const mask = new Uint8Array(matrix.size);
+    if (node.op === "constant") return mask.fill(node.value ? 1 : 0);
+    if (node.op === "test") {
+      if (!matrix.more && fields.LATER.includes(node.name) && node.name !== "text") return mask.fill(1);
+      if (node.name === "text") return textMask(matrix, node.holds);
+      const { values, codes, of } = fields.fact(matrix, node.name);
+      const found = values.map((value) => value !== null && node.holds(value));
+      const holds = codes ? codes.map((code) => found[code]) : found;
+      for (let cell = 0; cell < mask.length; cell++) mask[cell] = holds[of ? of[cell] : cell] ? 1 : 0;
       return mask;
     }
-    if (!node.parts.length) return new Uint8Array(matrix.size).fill(1);
+    if (node.op === "not") {
+      const part = maskOf(matrix, node.part);
+      for (let cell = 0; cell < mask.length; cell++) mask[cell] = part[cell] ^ 1;
+      return mask;
+    }
     const [result, ...others] = node.parts.map((part) => maskOf(matrix, part));
     for (const part of others) {
       if (node.op === "and") for (let cell = 0; cell < result.length; cell++) result[cell] &= part[cell];
@@ -157,43 +100,81 @@ const query = (() => {
     return result;
   };
 
-  /** @param {QueryNode} node @returns {boolean} */
+  /** @param {Tree} node @returns {boolean} */
   const needsMore = (node) => {
-    if (node.op === "term") return !node.field || Boolean(fields.FIELDS[node.field].more);
+    if (node.op === "test") return fields.LATER.includes(node.name);
     if (node.op === "not") return needsMore(node.part);
-    return node.parts.some(needsMore);
+    return node.op !== "constant" && node.parts.some(needsMore);
   };
 
   /**
    * Put a query to the matrix.
    *
    * The counts beside a filter are to be those that choosing it would give: `misses` and `missed` tell which cells fail
-   * only the term that is the filter's own.
+   * only the part that is the filter's own.
    *
    * @param {Matrix} matrix
    * @param {string} text
    * @returns {Answer}
-   * @throws {QueryError} when it cannot be read
+   * @throws {ConditionError} when it cannot be read
    */
   const ask = (matrix, text) => {
-    const tree = parser.parse(text);
-    if (tree.parts.length > MOST_TERMS) throw new QueryError(`the query has more than ${MOST_TERMS} terms`);
+    const parts = parse(text);
     const misses = new Uint8Array(matrix.size);
-    const missed = new Uint8Array(matrix.size);
-    tree.parts.forEach((part, place) => {
+    const missed = new Uint16Array(matrix.size);
+    parts.forEach((part, place) => {
       const mask = maskOf(matrix, part);
       for (let cell = 0; cell < mask.length; cell++) {
-        if (!mask[cell]) {
-          misses[cell]++;
-          missed[cell] = place;
-        }
+        if (mask[cell]) continue;
+        misses[cell] = misses[cell] ? 2 : 1;
+        missed[cell] = place;
       }
     });
     const mask = new Uint8Array(matrix.size);
     let shown = 0;
     for (let cell = 0; cell < mask.length; cell++) shown += mask[cell] = misses[cell] ? 0 : 1;
-    return { tree, mask, shown, misses, missed, needsMore: tree.parts.some(needsMore) };
+    return { parts, mask, shown, misses, missed, needsMore: parts.some(needsMore) };
   };
 
-  return { ask };
+  /**
+   * The part of a query that is a filter's own: `name == "a"`, `name in ("a", "b")`; -1 where there is none.
+   *
+   * @param {Tree[]} parts
+   * @param {string} name
+   */
+  const filterOf = (parts, name) => parts.findIndex((part) => part.op === "test" && part.name === name && part.equal);
+
+  /** @param {string} name @param {string} value as it is written in a condition */
+  const spell = (name, value) => {
+    const { kind, numeric } = fields.FIELDS[name];
+    return numeric || kind === "flag" ? value : syntax.quoted(value);
+  };
+
+  /**
+   * The query with a value of a filter chosen, or no longer chosen.
+   *
+   * @param {string} text
+   * @param {string} name
+   * @param {string} value
+   * @param {string[]} values that the filter has
+   */
+  const toggle = (text, name, value, values) => {
+    const parts = parse(text);
+    const whole = conditionOf(text);
+    const place = filterOf(parts, name);
+    const own = parts[place];
+    const before = own?.op === "test" ? values.filter(own.holds) : [];
+    const chosen = before.includes(value) ? before.filter((each) => each !== value) : [...before, value];
+    const spelled = chosen.map((each) => spell(name, each));
+    const written = spelled.length > 1 ? `${name} in (${spelled.join(", ")})` : spelled.map((each) => `${name} == ${each}`).join(""); // prettier-ignore
+    const texts = parts.map((part) => {
+      const isLoose = part.op === "or" && part.start === part.parts[0].start;
+      return isLoose ? `(${whole.slice(part.start, part.end)})` : whole.slice(part.start, part.end);
+    });
+    texts.splice(own ? place : texts.length, 1, written);
+    // The two halves of a comparison with three sides are the same part of the text.
+    return [...new Set(texts)].filter(Boolean).join(" and ");
+  };
+
+  return { ask, filterOf, spell, toggle };
 })();

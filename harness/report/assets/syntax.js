@@ -2,7 +2,8 @@
 "use strict";
 
 /** @typedef {{kind: string, text: string, start: number, end: number}} Token `kind`: name, text, number, symbol (keywords too) or wrong */
-/** @typedef {{op: string, start: number, end: number, value?: any, parts?: Syntax[], links?: string[]}} Syntax */
+/** @typedef {{start: number, end: number}} Place */
+/** @typedef {Place & {op: string, outer?: Place, value?: any, parts?: Syntax[], links?: string[]}} Syntax */
 
 /** A condition that cannot be read; the message is one sentence without a full stop. */
 class ConditionError extends Error {
@@ -54,6 +55,12 @@ const syntax = (() => {
   const repr = (text) =>
     text.includes("'") && !text.includes('"') ? `"${text}"` : `'${text.replace(/[\\']/g, "\\$&")}'`;
 
+  /** @param {Syntax} node @returns {Place} with the parentheses around it */
+  const placeOf = ({ outer, start, end }) => outer || { start, end };
+
+  /** @param {Syntax[]} parts */
+  const around = (parts) => ({ start: placeOf(parts[0]).start, end: placeOf(parts[parts.length - 1]).end });
+
   /** Reads tokens: "or" between "and"s of negations and comparisons. */
   class Parser {
     /** @param {string} text */
@@ -100,7 +107,7 @@ const syntax = (() => {
       do parts.push(op === "or" ? this.branch("and") : this.negation());
       while (this.next(op));
       if (parts.length === 1) return parts[0];
-      return { op, parts, start: parts[0].start, end: parts[parts.length - 1].end };
+      return { op, parts, ...around(parts) };
     }
 
     /** @returns {Syntax} */
@@ -110,7 +117,7 @@ const syntax = (() => {
         throw new ConditionError(`a condition may be nested ${MAX_LEVELS} levels deep, and this one is deeper`);
       const start = this.tokens[this.at]?.start;
       const part = this.next("not") ? this.negation() : null;
-      const found = part ? { op: "not", parts: [part], start, end: part.end } : this.comparison();
+      const found = part ? { op: "not", parts: [part], ...around([part]), start } : this.comparison();
       this.level--;
       return found;
     }
@@ -124,7 +131,7 @@ const syntax = (() => {
         parts.push(this.operand());
       }
       if (!links.length) return parts[0];
-      return { op: "compare", parts, links, start: parts[0].start, end: parts[parts.length - 1].end };
+      return { op: "compare", parts, links, ...around(parts) };
     }
 
     link() {
@@ -165,9 +172,9 @@ const syntax = (() => {
         if (!comma && this.tokens[this.at]?.text !== close) throw this.wrong();
       }
       const { end } = this.tokens[this.at - 1];
-      return isList || !parts.length ? { op: "list", parts, start, end } : { ...parts[0], start, end };
+      return isList || !parts.length ? { op: "list", parts, start, end } : { ...parts[0], outer: { start, end } };
     }
   }
 
-  return { SYMBOLS, Parser, tokens, quoted, unquoted, repr };
+  return { SYMBOLS, Parser, tokens, quoted, unquoted, repr, placeOf };
 })();
