@@ -1,6 +1,6 @@
 """The axes of the matrix: the keys that separate cells, in display order.
 
-Everything that lays cells out follows from `AXES`: columns of tables and histories, plans, exports, the pages, the filters and the query language of
+Everything that lays cells out follows from `AXES`: columns of tables and histories, plans, exports, the pages, the filters and the conditions of
 the page's script. A new axis is an entry here and a key of the same name in `harness.records.record`, which says what records hold.
 """
 
@@ -36,7 +36,7 @@ class Axis:
     value : callable
         What a cell has of it, for records and plans.
     about : str
-        What it is, in a few words: the page says so where it completes queries.
+        What it is, in a few words: the page says so where it completes conditions.
     kind : str
         The kind of its values, for ordering and search: ``name`` (found by a part of it), ``word`` (found as a whole), ``backend``
         (in the order of `harness.backends.BACKENDS`), ``version``, ``release`` (of CUDA, maybe with headers of another), ``target``.

@@ -88,7 +88,7 @@ class Mark:
     Parameters
     ----------
     key : str
-        Its name in exports and queries (there it is called ``mark``).
+        Its name in exports and conditions (there it is called ``mark``).
     letter : str
         The letter on the page, in exports and in a terminal.
     word : str

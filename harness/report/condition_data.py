@@ -30,7 +30,7 @@ def names_data(table: pd.DataFrame) -> dict[str, dict[str, Any]]:
             "filter": name in filters,
             **({"values": list(values[name])} if name in values else {}),
         }
-        for name, kind in RESULTS.items()
+        for name, kind in {**dict.fromkeys((*AXIS, *_FILTERS), str), **RESULTS}.items()  # filters in order
         if name != "cell"
     }
 

@@ -143,7 +143,7 @@ def test_hostile_texts_are_shown_and_do_nothing(visit: Visit) -> None:
     assert page.locator("a[href^=javascript]").count() == 0
     assert page.locator("#cell img, #cell script").count() == 0
     assert page.evaluate("({}).x") is None
-    page.fill("#q", "<img src=x onerror=alert(5)>")
+    page.fill("#q", '"<img src=x onerror=alert(5)>"')
     page.wait_for_selector("#nothing:not([hidden])")
     page.fill("#q", "title == ")
     page.hover("#q-list [role=option] >> nth=-1")

@@ -50,7 +50,7 @@ def number(**wanted: str) -> int:
         ('backend in ("nvrtc", "numba") and status == "built"', 16 + 8 + 8),
         ('status in ("rejected", "crashed")', 10 + 4 + 2 + 1),
         ('"8.0" <= cc <= "9.0" and suffix == "" and not virtual', 20 + 6 + 1),
-        ('cupy >= "13" and toolkit < "13"', 20 + 5 + 1),
+        ('library >= "13" and headers < "13"', 10 + 5 + 1),
         ('library < "13"', 20),
         ("not expected", 4 + 4 + 4 + 3 + 1),
         ('mark == "crashed"', 2),

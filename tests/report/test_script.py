@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, cast
 
 import pytest
+from record_builders import plan
 
 from harness.analysis import cells_frame
 from harness.matrix.parameters import cell_link
@@ -18,8 +19,6 @@ from harness.records.record_names import chooser
 from harness.report.case import page_names
 from harness.report.page_data import compact, matrix_data, more_data
 from harness.report.pages import ANSWER_SCRIPTS, LIST_SCRIPTS, SCRIPTS
-
-from record_builders import plan
 
 from .site_builders import cells, records
 

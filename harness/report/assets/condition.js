@@ -1,13 +1,13 @@
 // Conditions: `backend == "numba" and cc >= "8.0"`. The same language as harness/model/condition.py.
 "use strict";
 
-/** @typedef {{op: "and" | "or", parts: Tree[], start: number, end: number}} Branch */
-/** @typedef {{op: "not", part: Tree, start: number, end: number}} Negation */
-/** @typedef {{op: "constant", value: boolean, start: number, end: number}} Constant */
+/** @typedef {Place & {op: "and" | "or", parts: Tree[]}} Branch */
+/** @typedef {Place & {op: "not", part: Tree}} Negation */
+/** @typedef {Place & {op: "constant", value: boolean}} Constant */
 /**
  * A test of one fact; `equal` where it chooses values: `name == "a"`, `name in ("a", "b")`.
  *
- * @typedef {{op: "test", name: string, holds: (value: any) => boolean, equal: boolean, start: number, end: number}} Test
+ * @typedef {Place & {op: "test", name: string, holds: (value: any) => boolean, equal: boolean}} Test
  */
 /** @typedef {Branch | Negation | Constant | Test} Tree */
 
@@ -32,9 +32,10 @@ const condition = (() => {
    * The nearest of what is known, or what is known; the same as harness/errors.py.
    *
    * @param {string} word
-   * @param {string[]} known
+   * @param {string[]} names
    */
-  const didYouMean = (word, known) => {
+  const didYouMean = (word, names) => {
+    const known = names.map((name) => name || '""');
     /** @param {string} each */
     const ratio = (each) => (2 * common(each, word)) / (each.length + word.length);
     const [best] = known.filter((each) => ratio(each) >= 0.6).sort((a, b) => ratio(b) - ratio(a) || (a < b ? 1 : -1));
@@ -115,7 +116,7 @@ const condition = (() => {
       return { op: "test", name: value, holds, equal: false, ...place };
     }
 
-    /** @param {Syntax} left @param {string} link @param {Syntax} right @param {{start: number, end: number}} place @returns {Tree} */
+    /** @param {Syntax} left @param {string} link @param {Syntax} right @param {Place} place @returns {Tree} */
     compare(left, link, right, place) {
       if (link === "in") return this.member(left, right, place);
       if (link === "not in") return { op: "not", part: this.member(left, right, place), ...place };
@@ -136,7 +137,7 @@ const condition = (() => {
       return { op: "test", name: node.value, holds, equal: symbol === "==", ...place };
     }
 
-    /** @param {Syntax} left @param {Syntax} right @param {{start: number, end: number}} place @returns {Test} */
+    /** @param {Syntax} left @param {Syntax} right @param {Place} place @returns {Test} */
     member(left, right, place) {
       if (left.op === "name" && right.op === "list") {
         const parts = (right.parts || []).map((item) => /** @type {Test} */ (this.compare(left, "==", item, place)));
@@ -151,7 +152,7 @@ const condition = (() => {
         throw this.wrong(right, `${name} is not a text: compare it with ==, or write ${name} in (…, …)`);
       const holds = (/** @type {any} */ found) => typeof found === "string" && found.toLowerCase().includes(part);
       if (values && !parameter && !values.some(holds)) {
-        const hint = didYouMean(left.value, values.map((each) => each || '""')); // prettier-ignore
+        const hint = didYouMean(left.value, values);
         throw this.wrong(left, `${repr(left.value)} is in no ${name}${hint}`);
       }
       return { op: "test", name, holds, equal: false, ...place };
@@ -174,7 +175,7 @@ const condition = (() => {
       }
       const isEquality = symbol === "==" || symbol === "!=";
       if (values && !parameter && isEquality && !values.includes(value)) {
-        const hint = didYouMean(isText ? value : this.spell(right), values.map((each) => each || '""')); // prettier-ignore
+        const hint = didYouMean(isText ? value : this.spell(right), values);
         throw this.wrong(right, `${name} is never ${this.spell(right)}${hint}`);
       }
       if (kind === "text" && !isText)

@@ -7,7 +7,7 @@
  * @typedef {{name: string, box: HTMLInputElement, count: HTMLElement, label: HTMLElement}} FilterValue
  */
 /** @typedef {{group: HTMLDetailsElement, chosen: HTMLElement, values: FilterValue[]}} Filter */
-/** @typedef {{chosen: string[], counts: Map<string, number>}} FieldState how many cells have each value, and "" for none */
+/** @typedef {{chosen: string[], counts: Map<string, number>}} FieldState cells by value, "" for none */
 /** @typedef {{mark: Mark, count: HTMLElement, button: HTMLElement}} LegendEntry */
 
 // A parameter of more values has no filter, but can be written.

@@ -40,7 +40,8 @@
  * @property {Parameter[]} parameters what variants are made of
  * @property {Codes} variants by parameter the place of the value that each variant has, from 1; 0 for none
  * @property {Record<string, Field>} conditions names that conditions may use
- * @property {{columns: Record<string, any[]>, cells: Record<string, any[]>}} facts of each column, and of each number in outcomes.facts
+ * @property {{columns: Record<string, any[]>, cells: Record<string, any[]>}} facts of columns, and of
+ *   the numbers in outcomes.facts
  * @property {Trackers} trackers
  * @property {Mark[]} marks the legend
  * @property {Record<string, string[]>} names every value of every dimension

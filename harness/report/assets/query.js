@@ -166,7 +166,8 @@ const query = (() => {
     const before = own?.op === "test" ? values.filter(own.holds) : [];
     const chosen = before.includes(value) ? before.filter((each) => each !== value) : [...before, value];
     const spelled = chosen.map((each) => spell(name, each));
-    const written = spelled.length > 1 ? `${name} in (${spelled.join(", ")})` : spelled.map((each) => `${name} == ${each}`).join(""); // prettier-ignore
+    const one = spelled.length ? `${name} == ${spelled[0]}` : "";
+    const written = spelled.length > 1 ? `${name} in (${spelled.join(", ")})` : one;
     const texts = parts.map((part) => {
       const isLoose = part.op === "or" && part.start === part.parts[0].start;
       return isLoose ? `(${whole.slice(part.start, part.end)})` : whole.slice(part.start, part.end);

@@ -1,7 +1,8 @@
-// The syntax of conditions: tokens, and the tree that they make. A part of Python's expressions, as in harness/model/condition.py.
+// The syntax of conditions, a part of Python's expressions: tokens, and the tree that they make.
 "use strict";
 
-/** @typedef {{kind: string, text: string, start: number, end: number}} Token `kind`: name, text, number, symbol (keywords too) or wrong */
+/** A token; `kind` is name, text, number, symbol (keywords too) or wrong. */
+/** @typedef {{kind: string, text: string, start: number, end: number}} Token */
 /** @typedef {{start: number, end: number}} Place */
 /** @typedef {Place & {op: string, outer?: Place, value?: any, parts?: Syntax[], links?: string[]}} Syntax */
 
@@ -20,8 +21,19 @@ const syntax = (() => {
     ...{ "==": "==", "!=": "!=", "<": ">", "<=": ">=", ">": "<", ">=": "<=" },
   });
   const KEYWORDS = ["and", "or", "not", "in", "is"];
-  const TOKEN =
-    /\s*(?:([\p{L}_][\p{L}\p{N}_]*)|((?:\d[\d_]*\.?[\d_]*|\.\d+)(?:e[+-]?\d+)?)|("(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*')|([=!<>]=|[<>()[\],-])|(["'].*|\S))/suy;
+  const TOKEN = new RegExp(
+    [
+      /([\p{L}_][\p{L}\p{N}_]*)/u, // a name
+      /((?:\d[\d_]*\.?[\d_]*|\.\d+)(?:e[+-]?\d+)?)/, // a number
+      /("(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*')/, // a text
+      /([=!<>]=|[<>()[\],-])/, // an operator
+      /(["'].*|\S)/, // a text without its end, or what no condition has
+    ]
+      .map(({ source }) => source)
+      .join("|")
+      .replace(/^.*$/s, "\\s*(?:$&)"),
+    "suy",
+  );
 
   /**
    * The tokens of a condition.
@@ -71,7 +83,7 @@ const syntax = (() => {
       this.level = 0;
     }
 
-    /** @param {string[]} texts @returns {string} that of the next token, where it is a symbol and one of these; else empty */
+    /** @param {string[]} texts symbols @returns {string} the next token where it is one of these, else empty */
     next(...texts) {
       const { kind, text } = this.tokens[this.at] || { kind: "", text: "" };
       if (kind !== "symbol" || !texts.includes(text)) return "";
@@ -83,7 +95,8 @@ const syntax = (() => {
     wrong() {
       const token = this.tokens[this.at];
       const why = token ? "invalid syntax" : "something is missing at its end";
-      return this.refuse(token?.start ?? this.text.trimEnd().length, `cannot read the condition ${repr(this.text.trim())}: ${why}`); // prettier-ignore
+      const start = token?.start ?? this.text.trimEnd().length;
+      return this.refuse(start, `cannot read the condition ${repr(this.text.trim())}: ${why}`);
     }
 
     /** @param {number} start @param {string} message */
@@ -156,7 +169,7 @@ const syntax = (() => {
       this.at++;
       if (kind === "number") return { op: "value", value: Number(text.replaceAll("_", "")), start, end };
       if (kind === "text") return { op: "value", value: unquoted(text), start, end };
-      if (/^(true|false)$/i.test(text) && !/^.[A-Z]/.test(text)) return { op: "value", value: /^t/i.test(text), start, end }; // prettier-ignore
+      if (/^([tT]rue|[fF]alse)$/.test(text)) return { op: "value", value: /^t/i.test(text), start, end };
       return { op: text === "None" ? "other" : "name", value: text, start, end };
     }
 

@@ -51,7 +51,7 @@ const versions = (() => {
     return 0;
   };
 
-  /** @param {Version} version what sorts it within its release: a development release of it comes first, a final one last */
+  /** @param {Version} version its order within its release: pre-releases come before it */
   const phase = ({ pre: [kind, number], post, dev }) => {
     const final = post < 0 && dev < Infinity ? -1 : 3;
     return [kind ?? final, number ?? 0, post, dev];
