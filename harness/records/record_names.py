@@ -130,7 +130,7 @@ def chooser(where: str, cells: Iterable[Mapping[str, Any]]) -> Callable[[Mapping
 
 
 def known_values(cells: Iterable[Mapping[str, Any]]) -> dict[str, tuple[str, ...]]:
-    """The values of names of which `BACKENDS`, targets and marks are all; records may come from a cumatrix that knows more."""
+    """All values of ``backend``, ``target`` and ``mark``; records may come from a cumatrix that knows more."""
     known = {"backend": dict.fromkeys(BACKENDS), "target": dict.fromkeys(VALUES["target"])}
     for cell in cells:
         for name, values in known.items():
