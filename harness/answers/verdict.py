@@ -29,7 +29,7 @@ REFUSED = frozenset((NOT, FAULT, SURPRISE))
 """Letters of cells that a compiler said something against."""
 
 NEVER = 3
-"""Releases of CUDA, and of the library where there is one, that must refuse a program before it is said to build never."""
+"""Least number of CUDA releases, and of releases of the library, in a statement with the word never."""
 
 _LISTED = 3
 _RANGES, _EVERY = 4, 1000
