@@ -23,6 +23,8 @@ KNOWN = {"cupy": ("12.3", "13.0", "13.1", "13.2", "13.3", "13.6"), "cuda": ("11.
         ("uuu.", "untried", "not available", ""),
         ("nnn.", "na", "not applicable", ""),
         ("nwu.", "works", "builds", ""),
+        ("oo.n", "untried", "no kernels", ""),
+        ("oow.", "works", "builds", ""),
         ("xwww", "since", "builds since 13.0 (CUDA 12.4)", ""),
         ("xxww", "since", "builds since 13.1 (CUDA 12.4)", ""),
         ("xx.w", "since", "builds since 13.6 (CUDA 12.4)", "13.1 to 13.3 untried"),

@@ -39,7 +39,7 @@ def made(
     return {
         "cell": "", "status": status, "stage": stage, "reason": reason, "log": log, "backend": backend, "library": "", "target": target, "toolkit": toolkit,
         "toolchain": {"requested": {"packages": packages}, "observed": {}},
-        "diagnostics": [{"severity": "error", "message": message}] if message else [],
+        "diagnostics": [{"severity": "error", "message": message}] if message else [], "artifact": None, "verdict": "fail",
     }  # fmt: skip
 
 

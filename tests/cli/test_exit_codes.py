@@ -50,7 +50,7 @@ def test_a_part_that_is_missing_comes_first_and_silence_last(status: str, unexpe
 @pytest.mark.parametrize("place", range(3))
 def test_one_answer_among_cells_that_have_none_is_enough(status: Status, place: int) -> None:
     records = [{"status": "unsupported", "reason": "no such target"} for _ in TARGETS]
-    records[place] = {"status": status, "reason": "as it is"}
+    records[place] = {"status": status, "reason": "as it is", "artifact": {"kernels": [{"name": "k"}]}}
     said = without_answer(records)
     if status in ("unsupported", "unavailable", "harness_error"):
         assert "any of the 3 cells" in said
@@ -60,6 +60,14 @@ def test_one_answer_among_cells_that_have_none_is_enough(status: Status, place: 
     assert without_answer([]) == ""
     assert "any of the 2 cells" in without_answer([{"status": "unavailable", "reason": "none"}] * 2)
     assert without_answer(records[:1]) in ("", f"no compiler answered the one cell: {records[0]['reason']}")
+
+
+def test_programs_without_a_kernel_are_no_answer() -> None:
+    empty = {"status": "built", "reason": "", "artifact": {"kernels": []}}
+    assert "no kernel came out of any of the 2 cells that were built" in without_answer([empty, empty])
+    assert "no kernel came out of the one cell" in without_answer([empty, {"status": "unsupported", "reason": ""}])
+    assert without_answer([empty, {**empty, "artifact": {"kernels": [{"name": "k"}]}}]) == ""
+    assert without_answer([empty, {"status": "rejected", "reason": "", "artifact": None}]) == ""
 
 
 @pytest.mark.parametrize("lost", [None, 0, 1, 2])

@@ -180,3 +180,14 @@ def test_python(cumatrix: Command, file: Callable[..., Path], venv: Callable[...
     without = attempt(cumatrix, source, *common)
     assert without["status"] == "unsupported"
     assert "give their types" in without["reason"]
+
+
+def test_a_program_without_a_kernel_is_marked_and_no_success(cumatrix: Command) -> None:
+    """A template that nothing instantiates builds, and nothing is compiled for the device."""
+    (cumatrix.folder / "template.cu").write_text("template <class T> __global__ void set(T *x) { *x = 1; }\n")
+    (cumatrix.folder / "kernel.cu").write_text("__global__ void set(int *x) { *x = 1; }\n")
+    done = cumatrix("try", "template.cu", "-b", "nvrtc", "-t", "12.9", "-a", "sm_80")
+    assert (done.returncode, "1 no kernels" in done.stderr) == (3, True)
+    assert "no kernel came out of the one cell that was built" in done.stderr
+    done = cumatrix("try", "template.cu", "kernel.cu", "-b", "nvrtc", "-t", "12.9", "-a", "sm_80")
+    assert (done.returncode, "1 built  1 no kernels" in done.stderr) == (0, True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import xml.etree.ElementTree as ET
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -13,7 +14,7 @@ from harness.analysis import cells_frame
 from harness.analysis.diff import unexpected
 from harness.cli.terminal import printable
 from harness.matrix.marks import KINDS, LEAST_EXPECTED, as_expected, kind_of, unexpected_among
-from harness.model import Artifact, Expectation, Outcome, Stage, Status
+from harness.model import Artifact, Expectation, KernelResources, Outcome, Stage, Status
 from harness.model.condition import Condition
 from harness.records import merge
 from harness.report.embed import badges
@@ -31,7 +32,8 @@ XFAIL, REJECTED = expecting(Status.REJECTED, xfail=True), expecting(Status.REJEC
 CRASHED, TIMED_OUT = expecting(Status.CRASHED), expecting(Status.TIMED_OUT)
 KNOWN_CRASH = expecting(Status.CRASHED, xfail=True)
 ELSEWHERE = expecting(Status.REJECTED, stage=Stage.LINK)
-PTX = Artifact(format="ptx", target="compute_80", bytes=10, sha256="")
+EMPTY = Artifact(format="cubin", target="sm_80", bytes=10, sha256="")
+PTX = replace(EMPTY, format="ptx", target="compute_80", kernels=(KernelResources(name="k"),))
 
 
 def only(status: Status) -> Outcome:
@@ -43,6 +45,7 @@ TABLE = [
     (built(), BUILT, "built", "pass", True),
     (built(artifact=PTX, stage=Stage.COMPILE, stages=(Stage.COMPILE,)), BUILT, "partial", "pass", True),
     (built(artifact=PTX), BUILT, "built", "pass", True),
+    (built(artifact=EMPTY), BUILT, "no_kernels", "pass", True),
     (rejected(), REJECTED, "rejected", "pass", True),
     (only(Status.CRASHED), CRASHED, "died", "pass", True),
     (only(Status.TIMED_OUT), TIMED_OUT, "died", "pass", True),

@@ -95,7 +95,9 @@ const answering = (() => {
       [0, ""],
       [1, "CUDA "],
     ])) {
-      const of = (/** @type {typeof told} */ cells, /** @type {number} */ at) => [...new Set(cells.map((cell) => cell.of[at]))];
+      const of = (/** @type {typeof told} */ cells, /** @type {number} */ at) => [
+        ...new Set(cells.map((cell) => cell.of[at])),
+      ];
       const [good, bad] = [of(works, axis), of(refused, axis)];
       // A cell of each that differ in this axis alone.
       const shared = of(works, 1 - axis).some((name) => of(refused, 1 - axis).includes(name));
@@ -311,12 +313,14 @@ const answering = (() => {
    * @param {Found[]} found
    */
   const sentence = (data, found) => {
-    const its = found.filter(({ line }) => line[0] === found[0].line[0]).map(({ line, fields }) => {
-      const told = [...fields].filter(([, each]) => !isSilent(data, each));
-      const senses = told.map(([, { kind }]) => data.kinds[kind].sense);
-      const lead = LEADS[Object.keys(LEADS).find((sense) => senses.includes(sense)) || ""];
-      return { label: line[1], lead, parts: told.map(([column, { text }]) => `${data.columns[column][1]}: ${text}`) };
-    });
+    const its = found
+      .filter(({ line }) => line[0] === found[0].line[0])
+      .map(({ line, fields }) => {
+        const told = [...fields].filter(([, each]) => !isSilent(data, each));
+        const senses = told.map(([, { kind }]) => data.kinds[kind].sense);
+        const lead = LEADS[Object.keys(LEADS).find((sense) => senses.includes(sense)) || ""];
+        return { label: line[1], lead, parts: told.map(([column, { text }]) => `${data.columns[column][1]}: ${text}`) };
+      });
     if (!its.length) return "";
     if (its.length === 1) return `${its[0].lead}. ${its[0].parts.join("; ")}. `;
     const leads = [...new Set(its.map(({ lead }) => lead))];

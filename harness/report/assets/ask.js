@@ -119,7 +119,9 @@ class AnswerPage {
   async best(first) {
     const builds = (/** @type {Nearest} */ { part, put }) => {
       const [found] = answering.find(this.data, part, put);
-      return found ? [...found.fields.values()].filter(({ kind }) => this.data.kinds[kind].sense === "works").length : 0;
+      return found
+        ? [...found.fields.values()].filter(({ kind }) => this.data.kinds[kind].sense === "works").length
+        : 0;
     };
     let [best, most] = [first, builds(first)];
     const number = (/** @type {string} */ target) => target.replace(/[af]$/, "");
