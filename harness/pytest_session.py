@@ -20,6 +20,7 @@ from harness.engine.plan import axes_of, cells_of
 from harness.engine.proof import requested_names, unanswered, without_answer
 from harness.engine.request import RunRequest
 from harness.errors import CumatrixError, NothingToRun
+from harness.matrix.marks import kind_of
 from harness.model import Case, Cell, Status, Verdict
 from harness.project.config import Config, limits_of, read_config
 from harness.project.discovery import found
@@ -278,6 +279,7 @@ class CellItem(pytest.Item):
             "reason",
         ):
             self.user_properties.append((key, str(record[key] or "")))
+        self.user_properties.append(("mark", kind_of(record).key))
         said = record["reason"] or next((item["message"] for item in record["diagnostics"]), "")
         match Verdict(record["verdict"]):
             case Verdict.UNSUPPORTED:

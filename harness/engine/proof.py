@@ -89,14 +89,24 @@ def answered(record: Mapping[str, Any]) -> bool:
     return Status(record["status"]).answered
 
 
+def _is_empty(record: Mapping[str, Any]) -> bool:
+    """Return whether a program was built without a kernel; the properties of a test have the mark in place of the artifact."""
+    return record["mark"] == "no_kernels" if "mark" in record else without_kernels(record)
+
+
 def without_answer(records: Sequence[Mapping[str, Any]]) -> str:
     """A sentence where no compiler answered any cell, or no kernel came out of any; empty where one did."""
-    told = [record for record in records if answered(record)]
-    if not records or not all(map(without_kernels, told)):
-        return ""
-    if told:
-        count = f"any of the {len(told):,} cells that were built" if len(told) > 1 else "the one cell that was built"
+    empty = 0
+    # Once over all of them, until the first answer: a run keeps its records packed.
+    for record in filter(answered, records):
+        if not _is_empty(record):
+            return ""
+        empty += 1
+    if empty:
+        count = f"any of the {empty:,} cells that were built" if empty > 1 else "the one cell that was built"
         return f"no kernel came out of {count}: name a program with a kernel, or instantiate its templates"
+    if not records:
+        return ""
     many = f"any of the {len(records):,} cells" if len(records) > 1 else "the one cell"
     return f"no compiler answered {many}: {_why(Counter(record['reason'] for record in records))}"
 

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable, Sequence
 from itertools import product
 from pathlib import Path
+from typing import Any
 
 import pytest
 from in_process import Called, call
@@ -49,7 +50,7 @@ def test_a_part_that_is_missing_comes_first_and_silence_last(status: str, unexpe
 @pytest.mark.parametrize("status", Status)
 @pytest.mark.parametrize("place", range(3))
 def test_one_answer_among_cells_that_have_none_is_enough(status: Status, place: int) -> None:
-    records = [{"status": "unsupported", "reason": "no such target"} for _ in TARGETS]
+    records: list[dict[str, Any]] = [{"status": "unsupported", "reason": "no such target"} for _ in TARGETS]
     records[place] = {"status": status, "reason": "as it is", "artifact": {"kernels": [{"name": "k"}]}}
     said = without_answer(records)
     if status in ("unsupported", "unavailable", "harness_error"):
@@ -63,7 +64,7 @@ def test_one_answer_among_cells_that_have_none_is_enough(status: Status, place: 
 
 
 def test_programs_without_a_kernel_are_no_answer() -> None:
-    empty = {"status": "built", "reason": "", "artifact": {"kernels": []}}
+    empty: dict[str, Any] = {"status": "built", "reason": "", "artifact": {"kernels": []}}
     assert "no kernel came out of any of the 2 cells that were built" in without_answer([empty, empty])
     assert "no kernel came out of the one cell" in without_answer([empty, {"status": "unsupported", "reason": ""}])
     assert without_answer([empty, {**empty, "artifact": {"kernels": [{"name": "k"}]}}]) == ""
