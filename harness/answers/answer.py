@@ -117,7 +117,8 @@ class FeatureFinding:
 
 
 _LEADS = {"works": "Yes", "part": "In part", "refused": "No", "silent": "Not tried"}
-"""The first word of an answer, by the best sense of a tool's statement (`harness.matrix.marks.AnswerKind`); the best first."""
+"""The first word of an answer, by the sense of the statements (`harness.matrix.marks.AnswerKind`); the best first."""
+_SENSES = tuple(_LEADS)
 
 
 def sentence_of(findings: Sequence[FeatureFinding], targets: Sequence[str]) -> str:
@@ -132,7 +133,7 @@ def sentence_of(findings: Sequence[FeatureFinding], targets: Sequence[str]) -> s
     targets : sequence of str
         Those of the question; named where there are several.
     """
-    variants = [(finding, *_best(finding)) for finding in findings if finding.case == findings[0].case]
+    variants = [(finding, *_best(finding, targets)) for finding in findings if finding.case == findings[0].case]
     variants = [variant for variant in variants if variant[2]] or variants[:1]
     if len(variants) > 1:
         groups: dict[str, list[str]] = {}
@@ -142,21 +143,33 @@ def sentence_of(findings: Sequence[FeatureFinding], targets: Sequence[str]) -> s
     if not variants or not variants[0][2]:
         return f"{_LEADS['silent']}."
     _, lead, told = variants[0]
-    parts = [
-        f"{said.tool}{f', as {said.place}' if len(targets) > 1 else ''}: {said.verdict.text}{f' ({said.overall})' if said.overall else ''}"
-        for said in told
-    ]
+    # A GPU has several targets, and a question without one is about all.
+    parts = []
+    for said in told:
+        place = "" if len(targets) == 1 else f", {'as' if targets else 'on'} {said.place}"
+        parts.append(f"{said.tool}{place}: {said.verdict.text}{f' ({said.overall})' if said.overall else ''}")
     return f"{lead}. {'; '.join(parts)}."
 
 
-def _best(finding: FeatureFinding) -> tuple[str, list[ToolFinding]]:
-    """The first word of an answer, and the best finding of each tool with one."""
-    senses = list(_LEADS)
+def _best(finding: FeatureFinding, targets: Sequence[str]) -> tuple[str, list[ToolFinding]]:
+    """The first word of an answer, and the best finding of each tool; "Yes" and "No" are of all tools, and without targets of all architectures."""
     best: dict[str, ToolFinding] = {}
-    for said in sorted(finding.said, key=lambda each: senses.index(ANSWER_KINDS[each.verdict.kind].sense)):
+    for said in sorted(finding.said, key=lambda each: _SENSES.index(_sense(each))):
         best.setdefault(said.tool, said)
     told = [said for said in best.values() if not said.verdict.silent]
-    return _LEADS[ANSWER_KINDS[told[0].verdict.kind].sense if told else "silent"], told
+    builds = {target for said in told if _sense(said) == "works" for target in said.targets}
+    tried = {
+        said.tool: {target for each in finding.said if each.tool == said.tool for target in each.targets}
+        for said in told
+    }
+    # Of a GPU, a tool that nobody tried with the target that builds does not say no.
+    counted = told if targets else [said for said in finding.said if not said.verdict.silent]
+    senses = {_sense(said) for said in counted if _sense(said) != "refused" or not builds or builds & tried[said.tool]}
+    return _LEADS[senses.pop() if len(senses) == 1 else "part" if senses else "silent"], told
+
+
+def _sense(said: ToolFinding) -> str:
+    return ANSWER_KINDS[said.verdict.kind].sense
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from harness.answers.answer import answer, command_for, known_of_itself
+from harness.answers.answer import answer, command_for, known_of_itself, sentence_of
 from harness.answers.cells import Known, Row
 from harness.answers.query import Query
 from harness.answers.question import Vocabulary, parse
@@ -56,6 +56,22 @@ def test_questions_are_answered(question: dict[str, Any], known: Known, vocabula
     assert question.get("note", "") in f"{said.verdict.note}; {said.overall}"
     assert bool(said.proof) is not question.get("untried", False)
     assert all(row.case == question["case"] for row in said.proof)
+
+
+@pytest.mark.parametrize(
+    ("asked", "sentence"),
+    [
+        ("does wgmma work on sm_120", "No. NVRTC: never (0 of 3) (builds on sm_90a; 0 of 7 others)."),
+        # sm_90 refuses it, and an H100 runs sm_90a, too.
+        ("wgmma H100", "Yes. NVRTC, as sm_90a: builds."),
+        ("wgmma nvrtc", "In part. NVRTC, on sm_90a: builds."),
+        ("cached grid sync numba 0.59.0", "Yes: cache=false. No: cache=true."),
+        ("fp8 mma cuda 12.0 hopper", "Not tried."),
+    ],
+)
+def test_an_answer_is_one_sentence(asked: str, sentence: str, known: Known, vocabulary: Vocabulary) -> None:
+    query = Query(chips=tuple(parse(asked, vocabulary)))
+    assert sentence_of(answer(query, known, vocabulary).findings, query.targets) == sentence
 
 
 def test_what_nobody_tried_has_a_command(known: Known, vocabulary: Vocabulary) -> None:

@@ -303,7 +303,7 @@ const answering = (() => {
   const tells = (data, part, of) =>
     find(data, part, of).some(({ fields }) => [...fields.values()].some(({ kind }) => kind !== "untried"));
 
-  /** The first word of an answer, by the best sense of a tool's statement. */
+  /** The first word of an answer: that of all tools together. */
   const LEADS = /** @type {Record<string, string>} */ ({ works: "Yes", part: "In part", refused: "No" });
 
   /**
@@ -317,8 +317,8 @@ const answering = (() => {
       .filter(({ line }) => line[0] === found[0].line[0])
       .map(({ line, fields }) => {
         const told = [...fields].filter(([, each]) => !isSilent(data, each));
-        const senses = told.map(([, { kind }]) => data.kinds[kind].sense);
-        const lead = LEADS[Object.keys(LEADS).find((sense) => senses.includes(sense)) || ""];
+        const senses = new Set(told.map(([, { kind }]) => data.kinds[kind].sense));
+        const lead = LEADS[senses.size === 1 ? [...senses][0] : "part"];
         return { label: line[1], lead, parts: told.map(([column, { text }]) => `${data.columns[column][1]}: ${text}`) };
       });
     if (!its.length) return "";
