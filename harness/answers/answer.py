@@ -162,7 +162,7 @@ def _best(finding: FeatureFinding, targets: Sequence[str]) -> tuple[str, list[To
         said.tool: {target for each in finding.said if each.tool == said.tool for target in each.targets}
         for said in told
     }
-    # Of a GPU, a tool that nobody tried with the target that builds does not say no.
+    # Of a GPU, a tool without a cell for the target that builds does not say no.
     counted = told if targets else [said for said in finding.said if not said.verdict.silent]
     senses = {_sense(said) for said in counted if _sense(said) != "refused" or not builds or builds & tried[said.tool]}
     return _LEADS[senses.pop() if len(senses) == 1 else "part" if senses else "silent"], told
