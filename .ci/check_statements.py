@@ -3,7 +3,7 @@
 
 check_statements.py [MATRIX] --page DIR --questions 1000 --seed 1
 
-The rules are in `statement_rules.py`; nothing is shared with the code that writes the statements. Without --page the page is built anew.
+The rules are in `statement_rules.py`; nothing is shared with the code that writes the statements. Without --page it builds the page first.
 Exits with 1 if a statement is false. A statement that has the key `claims` is checked by it, and its words may name nothing else:
 
     {"answer": "builds since CUDA 12.4 (tried from 12.0)", "note": "", "variants": ["form=a"], "tool": "nvrtc", "targets": ["sm_80"],
@@ -104,7 +104,7 @@ def phrase(text: str, within: Mapping[str, tuple[Range, ...]]) -> list[Claim]:
             Claim("tried", axis, ranges_of(held[3]), within=within),
         ]
     if gap := re.fullmatch(rf"(.+?), (CUDA )?({_LIST}) untried", text):
-        # A phrase about one version, with the releases at its border that nobody tried.
+        # A phrase about one version, with the untried releases at its border.
         return [
             *phrase(gap[1], within),
             Claim("untried", "cuda" if gap[2] else "version", ranges_of(gap[3]), within=within),

@@ -112,7 +112,7 @@ class Claim:
     """One assertion.
 
     `says` is ``in`` (the outcome `holds` inside `ranges` and, with `only`, the other one outside), ``all``, ``none``, ``silent``,
-    ``untried``, ``tried`` (these values and no others; `others` of them where it is a number), ``with`` (works with `ranges`, not with `against`) or ``count``. `exempt` are ranges of which other claims speak.
+    ``untried``, ``tried`` (these values and no others; `others` of them where it is a number), ``with`` (works with `ranges`, not with `against`) or ``count``. Other claims cover the ranges in `exempt`.
     """
 
     says: str

@@ -25,7 +25,6 @@ from harness.answers.verdict import (
 )
 from harness.backends import label_of, library_of
 from harness.matrix.axes import spell_targets, version_key
-from harness.matrix.marks import ANSWER_KINDS
 from harness.model.host_compiler import NAME
 
 SAME = "targets/removed"
@@ -154,22 +153,20 @@ def sentence_of(findings: Sequence[FeatureFinding], targets: Sequence[str]) -> s
 def _best(finding: FeatureFinding, targets: Sequence[str]) -> tuple[str, list[ToolFinding]]:
     """The first word of an answer, and the best finding of each tool; "Yes" and "No" are of all tools, and without targets of all architectures."""
     best: dict[str, ToolFinding] = {}
-    for said in sorted(finding.said, key=lambda each: _SENSES.index(_sense(each))):
+    for said in sorted(finding.said, key=lambda each: _SENSES.index(each.verdict.sense)):
         best.setdefault(said.tool, said)
     told = [said for said in best.values() if not said.verdict.silent]
-    builds = {target for said in told if _sense(said) == "works" for target in said.targets}
+    builds = {target for said in told if said.verdict.works for target in said.targets}
     tried = {
         said.tool: {target for each in finding.said if each.tool == said.tool for target in each.targets}
         for said in told
     }
     # Of a GPU, a tool without a cell for the target that builds does not say no.
     counted = told if targets else [said for said in finding.said if not said.verdict.silent]
-    senses = {_sense(said) for said in counted if _sense(said) != "refused" or not builds or builds & tried[said.tool]}
+    senses = {
+        said.verdict.sense for said in counted if not said.verdict.refused or not builds or builds & tried[said.tool]
+    }
     return _LEADS[senses.pop() if len(senses) == 1 else "part" if senses else "silent"], told
-
-
-def _sense(said: ToolFinding) -> str:
-    return ANSWER_KINDS[said.verdict.kind].sense
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -266,7 +263,7 @@ def finding_of(
     if len(asked.targets) > 1 and len({re.sub(r"\D", "", target) for target in asked.targets}) == 1:
         # A GPU runs all of its targets: the one that builds counts.
         order = list(dict.fromkeys(each.tool for each in said))
-        said.sort(key=lambda each: (order.index(each.tool), list(_LEADS).index(ANSWER_KINDS[each.verdict.kind].sense)))
+        said.sort(key=lambda each: (order.index(each.tool), _SENSES.index(each.verdict.sense)))
     feature = known.features[line.case]
     # Those of another tool, or of other architectures, answer nothing that was asked.
     faulty = any(FAULT in item.entry.grids[target].letters for item in said for target in item.targets)

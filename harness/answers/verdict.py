@@ -90,19 +90,24 @@ class Support:
     claims: tuple[Claim, ...] = ()
 
     @property
+    def sense(self) -> str:
+        """The sense of its kind (`harness.matrix.marks.AnswerKind`)."""
+        return ANSWER_KINDS[self.kind].sense
+
+    @property
     def works(self) -> bool:
         """Return whether it builds in the newest tried versions."""
-        return ANSWER_KINDS[self.kind].sense == "works"
+        return self.sense == "works"
 
     @property
     def silent(self) -> bool:
         """Return whether no compiler answered."""
-        return ANSWER_KINDS[self.kind].sense == "silent"
+        return self.sense == "silent"
 
     @property
     def refused(self) -> bool:
         """Return whether it builds in no version."""
-        return ANSWER_KINDS[self.kind].sense == "refused"
+        return self.sense == "refused"
 
 
 def _plain(kind: str) -> Support:
