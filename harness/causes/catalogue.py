@@ -202,10 +202,12 @@ _KEYS = frozenset(
     ("title", "pattern", "unless", "header", "said", "file", "near", "terse", "status", "stage", "when", "where", "cause", "remedy", "links", "examples")
 )  # fmt: skip
 _PATTERNS = ("pattern", "unless", "header", "file", "near")
-_HEADER = re.compile(
+HEADER = re.compile(
     r"(?:could not|cannot) open (?:source|include) file:? [\"'](?P<open>[^\"']{1,300})[\"']"
     r"|(?:^|error: )(?P<gcc>[^\s:'\"]{1,300}): No such file or directory$|'(?P<clang>[^'\s]{1,300})' file not found"
 )
+"""A missing header, in the words of each compiler."""
+
 _NVRTC = frozenset(("nvrtc", "ptxas", "nvlink", "nvvm"))
 _NVCC = frozenset(("nvcc", "gcc", "ptxas", "nvlink", "ld", "nvvm", "sh"))
 _VOICES = {"nvrtc": _NVRTC, "nvcc": _NVCC}
@@ -273,7 +275,7 @@ class Cause:
     def worded(self, message: str, file: str) -> bool:
         """Return whether a message about a file has its words."""
         if self.header is not None:
-            match = _HEADER.search(message)
+            match = HEADER.search(message)
             name = match and (match["open"] or match["gcc"] or match["clang"])
             if not name or not self.header.found_in(name):
                 return False
