@@ -34,7 +34,7 @@ _MAY_TELL = re.compile(
     r"error|fail|not |n't|cannot|unsupported|undefined|mismatch|missing|died|dumped|terminated|Killed|memory|requires|invalid|incompatible"
     r"|too |no |unable|unknown|deprecated|must |more than|insufficient|unresolved|unexpected|duplicate|overflow|broken|incomplete|older|newer"
     r"|denied|attempted|outside|redefin|sm_|bad input|declaration|aborted|ended by|asked for|suffix|silently|identifier|forward|once"
-    r"|feature|disabled|ambiguous|only allowed|set to|mask|sure that",
+    r"|feature|disabled|ambiguous|only allowed|set to|mask|sure that|panicked|ADVANCED",
     re.IGNORECASE,
 )
 _COMMAND = re.compile(
@@ -54,6 +54,11 @@ _PREFIX = re.compile(r"^(ptxas|nvlink|nvrtc|nvcc|cudafe\+\+|cicc|nvvm): ", re.IG
 # An unknown type makes the front end stumble over everything around it before it says so.
 _STUMBLE = re.compile(r'attribute "__(?:global|device)__" does not apply here')
 _NAMES_IT = re.compile(r'^identifier "[^"]+" is undefined|^name followed by|^texture is not a template|has no member')
+
+# A name that the host's compiler does not know, unless it is one of device code's own: patterns have it in nvcc's words.
+_UNDECLARED = re.compile(
+    r"^[`'‘](?P<name>(?!__(?!half|nv_))[\w:]{1,200})['’](?: was not declared in this scope|: undeclared identifier|: identifier not found)"
+)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -192,7 +197,7 @@ def _terse(log: str) -> bool:
 
 
 FILES = (
-    "headers.toml", "linking.toml", "device.toml", "language.toml", "types.toml", "cupy.toml", "options.toml", "causes.toml", "host.toml",
+    "libraries.toml", "headers.toml", "linking.toml", "device.toml", "language.toml", "types.toml", "cupy.toml", "options.toml", "causes.toml", "host.toml",
 )  # fmt: skip
 """The tables, in search order."""
 GROUP = "cumatrix.causes"
@@ -210,7 +215,7 @@ HEADER = re.compile(
 
 _NVRTC = frozenset(("nvrtc", "ptxas", "nvlink", "nvvm"))
 _NVCC = frozenset(("nvcc", "gcc", "ptxas", "nvlink", "ld", "nvvm", "sh"))
-_VOICES = {"nvrtc": _NVRTC, "nvcc": _NVCC}
+_VOICES = {"nvrtc": _NVRTC, "nvcc": _NVCC, "numba": frozenset(("python", "nvvm", "ptxas", "nvlink"))}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -470,4 +475,6 @@ def _telling(said: LogMessage, context: Context) -> list[Cause]:
 @lru_cache(maxsize=4096)
 def _worded(message: str, file: str) -> tuple[Cause, ...]:
     """Causes that have the words of a message; logs say the same again and again."""
-    return tuple(cause for cause in catalogue().values() if cause.worded(message, file))
+    match = _UNDECLARED.match(message)
+    forms = (message, f'identifier "{match["name"]}" is undefined') if match else (message,)
+    return tuple(cause for cause in catalogue().values() if any(cause.worded(form, file) for form in forms))
