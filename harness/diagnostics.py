@@ -169,7 +169,7 @@ def _message(match: re.Match[str], after: Iterable[str], number: int) -> LogLine
     return LogLine(
         number=number,
         severity=_SEVERITY.get(severity, severity),
-        message=head + (_types(after) if tool == "edg" else ""),
+        message=head + (_types(after) if tool == "edg" or (bare and not tool) else ""),
         head=head,
         tool=tool.lower(),
         code=groups.get("code") or "",

@@ -24,8 +24,15 @@ _MAX_SAID = 2000
 _TEXT = 200_000
 _RANK = {"fatal": 0, "error": 0, "": 1, "warning": 2, "remark": 2, "note": 2}
 
-# What build services put before a line: times, docker's steps, the margin of pytest.
-_STAMP = re.compile(r"^(?:\d{4}-\d\d-\d\d[T ][\d:.,]{6,20}Z? |\d\d:\d\d:\d\d |#\d+ \d+\.\d+ |E {3})")
+# What build services put before a line: times, docker's steps, the margins of pytest, of a quotation, and of a library's log.
+_STAMP = re.compile(
+    r"^(?:> ?)?(?:\((?:\w+ ){0,2}pid=\d+\) ?)?(?:"
+    r"\d{4}-\d\d-\d\d[T ][\d:.,]{5,20}\d(?:: [EWIF] \S{1,300}:\d+\] |Z? )"
+    r"|\d\d:\d\d:\d\d |(?:#\d+ )?\d+\.\d{1,3} |##\[(?:error|warning)\]"
+    r"|(?:ERROR|WARNING|INFO) \d\d-\d\d [\d:]{8} \[[^\]\s]{1,300}\] "
+    r"|[EWIF]\d{4} [\d:.]{8,20} \d+ \S{1,300}:\d+\] (?:\[[\d/_]{1,30}\] ?)?"
+    r")?(?: {0,12}E {3}){0,2}"
+)
 # Lines that show the program, and the marks beneath them.
 _SHOWN = re.compile(r"^\s*(?:\d+\s+)?\|(?:\s|$)|^[\s~]*\^[\s^~]*$")
 _CARET = re.compile(r"^\s+[\^~][\s^~]*$")
