@@ -10,10 +10,12 @@ from pathlib import Path
 from harness.cases.discovery import load_cases
 from harness.diagnostics import one_line
 from harness.model import (
+    Artifact,
     Case,
     Cell,
     Diagnostic,
     Expectation,
+    KernelResources,
     Outcome,
     Stage,
     Status,
@@ -23,7 +25,7 @@ from harness.model import (
     Variant,
 )
 from harness.model.host_compiler import named
-from harness.model.judge import expectation_of, judge
+from harness.model.judge import expectation_of, judge, missing_kernels
 from harness.records import Merged, Record, RecordError, Results, expected_json, merge
 from harness.records.merge import case_of, is_of
 
@@ -97,7 +99,17 @@ def outcome_of(record: Record) -> Outcome:
             Diagnostic(severity=item["severity"], message=item["message"], fingerprint=item.get("fingerprint", ""))
             for item in record["diagnostics"]
         ),
+        artifact=_artifact(record),
     )
+
+
+def _artifact(record: Record) -> Artifact | None:
+    """The artifact, with nothing but the names of its kernels."""
+    made = record["artifact"]
+    return made and Artifact(
+        format=made["format"], target=made["target"], bytes=made["bytes"], sha256=made["sha256"],
+        kernels=tuple(KernelResources(name=kernel["name"]) for kernel in made["kernels"]),
+    )  # fmt: skip
 
 
 def _toolchain(record: Record) -> Toolchain:
@@ -122,9 +134,11 @@ def _toolchain_of(
 
 
 def _judged(record: Record, case: Case, expected: Expectation) -> Record:
+    outcome = outcome_of(record)
     return {
         **record,
         "expected": expected_json(expected),
-        "verdict": str(judge(expected, outcome_of(record))),
+        "verdict": str(judge(expected, outcome)),
+        "reason": missing_kernels(expected, outcome) if outcome.status is Status.BUILT else record["reason"],
         "title": case.title,
     }

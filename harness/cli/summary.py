@@ -79,6 +79,8 @@ def _against(record: Mapping[str, Any]) -> str:
     if record["status"] == "unavailable":
         return ""
     wanted = record["expected"]
+    if record["status"] == wanted["status"] == "built":
+        return "built, but "
     expected = at_stage(wanted["status"], wanted["stage"])
     if wanted["diagnostic"]:
         expected += f" with /{wanted['diagnostic']}/"
