@@ -12,6 +12,7 @@ from rich.text import Text
 from harness.cli.grid import named, show_matrix
 from harness.cli.terminal import printable
 from harness.diagnostics import one_line
+from harness.engine.no_kernels import NOTE
 from harness.engine.proof import without_answer
 from harness.matrix.axes import PROGRAM, TOOLCHAIN, place_of, target_key
 from harness.matrix.marks import KINDS, kind_of
@@ -132,7 +133,7 @@ def _where(cells: Sequence[Mapping[str, Any]]) -> str:
 
 
 _MAX_LISTED = 20
-TELLING = (REMARK, "not linked")
+TELLING = (REMARK, "not linked", NOTE)
 """Beginnings of notes that are shown with the matrix."""
 
 
