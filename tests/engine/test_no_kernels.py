@@ -29,9 +29,10 @@ def place(places: Callable[[str], Place], toolkit: Callable[[str], object]) -> P
         ("#ifdef FAST\n__global__ void fast() {}\n#endif\n", {}, "fast (kernel.cu:2) is behind `#ifdef FAST`"),
         ("#ifndef FAST\n__global__ void slow() {}\n#endif\n", {"flags": ["-DFAST"]}, "slow (kernel.cu:2) is behind `#ifndef FAST`"),
         ("template <class T> __global__ void k(T *x) {}\n", {}, "k (kernel.cu:1) is a template without an instance"),
+        ("#if __CUDA_ARCH__ >= 700\ntemplate <class T> __global__ void k(T *x) {}\n#endif\n", {}, "k (kernel.cu:2) is a template without an instance"),
         ("__global__ void k(int *x);\n", {}, "k (kernel.cu:1) is declared, not defined"),
     ],
-    ids=["empty", "architecture", "macro", "flag", "template", "declaration"],
+    ids=["empty", "architecture", "macro", "flag", "template", "live", "declaration"],
 )  # fmt: skip
 def test_compilers_build_it_and_the_note_says_why(
     place: Place, backend: str, source: str, options: dict[str, list[str]], why: str
