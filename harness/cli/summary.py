@@ -133,7 +133,7 @@ def _where(cells: Sequence[Mapping[str, Any]]) -> str:
 
 
 _MAX_LISTED = 20
-TELLING = (REMARK, "not linked", NOTE)
+TELLING = (REMARK, "not linked", NOTE, "cannot launch", "set for this cell")
 """Beginnings of notes that are shown with the matrix."""
 
 

@@ -464,6 +464,8 @@ def _judged(base: Outcome, left: _Left, reply: Reply, keep: ArtifactFolder | Non
             notes += remarks
             status, reason, note = check_product(target, reply.artifact, artifact, job.entries)
             notes += [note] if note else []
+            if artifact.format == "cubin":
+                notes += _launch_notes(artifact, target)
             if not artifact.kernels and (why := note_of(job, left.places.name, nvcc=remains.nvcc)):
                 notes.append(one_line(why))
             if keep and status is Status.BUILT:
@@ -489,6 +491,18 @@ def _judged(base: Outcome, left: _Left, reply: Reply, keep: ArtifactFolder | Non
         signal=reply.signal,
         notes=tuple(notes),
     )
+
+
+def _launch_notes(artifact: Artifact, target: Target) -> list[str]:
+    large = [(kernel.name, kernel.shared_bytes) for kernel in artifact.kernels if (kernel.shared_bytes or 0) > 48 << 10]
+    if not large:
+        return []
+    from harness.causes.occupancy import (
+        launch_note,
+    )  # with a catalogue, which takes as long to load as many cells to read
+
+    note = launch_note(large, str(target))
+    return [one_line(note)] if note else []
 
 
 def leaked(libraries: Sequence[str], *homes: Path) -> list[str]:

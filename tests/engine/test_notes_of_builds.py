@@ -1,4 +1,4 @@
-"""A build without a kernel says why, where the text of the program tells it."""
+"""Notes on builds: no kernel, and why; more shared memory than a block can have."""
 
 from __future__ import annotations
 
@@ -53,3 +53,16 @@ def test_nothing_is_said_of_a_kernel_or_of_what_a_header_may_have(place: Place, 
     for outcome in (static, header):
         assert outcome.status is Status.BUILT
         assert not any(note.startswith("no kernel") for note in outcome.notes)
+
+
+@pytest.mark.compilers
+@pytest.mark.parametrize(("target", "large"), [("sm_80", False), ("sm_86", True)])
+def test_what_ptxas_lets_through_beyond_a_block_cannot_launch(
+    places: Callable[[str], Place], toolkit: Callable[[str], object], target: str, large: bool
+) -> None:
+    toolkit("12.4")
+    source = "__global__ void k(float *x) { __shared__ float s[25600]; s[threadIdx.x] = *x; __syncthreads(); *x = s[threadIdx.x ^ 1]; }"
+    outcome = places("").run("nvrtc", "12.4", source, target)
+    assert outcome.status is Status.BUILT
+    expected = "cannot launch: _Z1kPf has 102400 bytes of static shared memory; a block can have 101376 on compute capability 8.6"
+    assert outcome.notes == ((expected,) if large else ())
