@@ -7,10 +7,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from harness.answers.cells import Entry, Feature, Known, Row, are_own, hosted, is_host, place_of_fault
+from harness.answers.cells import UNLINKED, Entry, Feature, Known, Row, are_own, hosted, is_host, place_of_fault
 from harness.answers.query import Query, meant
 from harness.answers.question import Vocabulary
-from harness.answers.table import FeatureRow, Field, field_of, known_releases, lines_of
+from harness.answers.table import FeatureRow, Field, field_of, known_releases, lines_of, unlinked
 from harness.answers.verdict import (
     CLAIM_AXES,
     FAULT,
@@ -169,8 +169,14 @@ def _statements(told: Sequence[ToolFinding], targets: Sequence[str], *, since: b
     for said in told:
         place = "" if len(targets) == 1 else f", as {said.place}"
         every = f" in each release tried ({said.tried})" if since and said.verdict.kind == "works" else ""
-        parts.append(f"{said.tool}{place}: {said.verdict.text}{every}{f' ({said.overall})' if said.overall else ''}")
+        parts.append(f"{said.tool}{place}: {said.verdict.text}{every}{_qualified(said)}")
     return "; ".join(parts)
+
+
+def _qualified(said: ToolFinding) -> str:
+    linked = [note for note in said.verdict.note.split("; ") if note.startswith(UNLINKED)]
+    notes = "; ".join(filter(None, (*linked, said.overall)))
+    return f" ({notes})" if notes else ""
 
 
 def _on_all(told: Sequence[ToolFinding]) -> str:
@@ -190,7 +196,8 @@ def _on_all(told: Sequence[ToolFinding]) -> str:
         for said in of:
             if said.overall:
                 notes.setdefault(said.overall, []).extend(said.targets)
-        note = ""
+        linked = {note for said in of for note in said.verdict.note.split("; ") if note.startswith(UNLINKED)}
+        note = f" ({linked.pop()})" if len(linked) == 1 else ""
         if len(notes) == 1:
             ((others, some),) = notes.items()
             note = f" ({others}{'' if len(some) == len(targets) else f', on {spell_targets(some)}'})"
@@ -451,6 +458,8 @@ def _said(fields: Sequence[Field], versions: Sequence[str] | None, toolkits: Seq
     groups: dict[tuple[Support, str, str], list[Field]] = {}
     for field in fields:
         verdict = picked(field.grid, versions, toolkits) if some else field.verdict
+        if some and (note := unlinked(_rows(field, versions, toolkits))):
+            verdict = replace(verdict, note=note)
         overall = (
             "; ".join(filter(None, (f"with other versions: {field.verdict.text}", field.verdict.note)))
             if some

@@ -197,6 +197,15 @@ COLUMNS = (
 """The keys of a record that a row needs."""
 
 
+UNLINKED = "not linked"
+"""Beginning of the note of a built cell whose relocatable code was not linked (`harness.records`)."""
+
+
+def told_of(message: str, reason: str, notes: Iterable[str]) -> str:
+    """The message of a row: of the compiler, else the reason, else that the code was not linked."""
+    return message or reason or next((note for note in notes if note.startswith(UNLINKED)), "")
+
+
 class Row(NamedTuple):
     """A cell.
 

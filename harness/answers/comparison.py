@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
-from harness.answers.cells import Known, Row
+from harness.answers.cells import UNLINKED, Known, Row
 from harness.answers.verdict import REFUSED, WORKS
 from harness.backends import library_of
 from harness.matrix.axes import target_key, version_key
@@ -85,7 +86,9 @@ class Comparison:
         """
         by_release = self._by_release(name)
         first, second = by_release.get(before, {}), by_release.get(after, {})
-        return [Pair(before=row, after=second[key]) for key, row in first.items() if key in second]
+        found = [Pair(before=row, after=second[key]) for key, row in first.items() if key in second]
+        # Code that was not linked is not known to build where a linker refuses it.
+        return [pair for pair in found if not ((pair.breaks or pair.fixes) and _unlinked(pair))]
 
     def only_with(self, name: str, release: str) -> tuple[list[Row], int]:
         """Cells that build with a release and with no newer one, and the number of those that build with it and were tried with a newer one."""
@@ -134,6 +137,15 @@ class Comparison:
                     found.setdefault(of, {})[key(row)] = row
             self._indexed[name] = found
         return self._indexed[name]
+
+
+_OF_LINKERS = re.compile("(?i)undefined reference|nvjitlink|nvlink|uses too much shared data")
+
+
+def _unlinked(pair: Pair) -> bool:
+    """Return whether a linker refuses one of the cells, and the other was not linked."""
+    built, refused = (pair.before, pair.after) if pair.breaks else (pair.after, pair.before)
+    return built.message.startswith(UNLINKED) and bool(_OF_LINKERS.search(refused.message))
 
 
 def _library(row: Row) -> str:

@@ -14,6 +14,7 @@ from typing import Any
 from harness.answers.answer import SHOWN, QueryResult, answer, known_of_itself
 from harness.answers.cells import (
     COLUMNS,
+    UNLINKED,
     Feature,
     Known,
     Row,
@@ -23,6 +24,7 @@ from harness.answers.cells import (
     place_of_fault,
     split_host,
     split_variant,
+    told_of,
     words_of_feature,
 )
 from harness.answers.query import Query
@@ -224,7 +226,7 @@ def _parquet(path: Path) -> _Part:
         import pyarrow.parquet as pq
     except ImportError:
         raise PartUnavailable(f"{path}: reading Parquet needs pyarrow: pip install 'cumatrix[report]'") from None
-    wanted = list(dict.fromkeys((*COLUMNS, "reason", *_FACTS, "toolchain_json")))
+    wanted = list(dict.fromkeys((*COLUMNS, "reason", "notes_json", *_FACTS, "toolchain_json")))
     try:
         # Not read_table, which loads pandas where it is installed: that takes longer than the answer.
         # Later axes have no column of their own: they are in the last one, and missing from files of earlier versions.
@@ -241,9 +243,8 @@ def _parquet(path: Path) -> _Part:
     except (pa.ArrowException, OSError, KeyError, ValueError) as error:
         why = (str(error).splitlines() or ["damaged"])[0]
         raise RecordError(f"{path}: this is not a file of cumatrix's results: {why}") from None
-    columns["message"] = [
-        message or reason for message, reason in zip(columns["message"], columns["reason"], strict=True)
-    ]
+    notes = [loads(text) if text and UNLINKED in text else () for text in columns["notes_json"]]
+    columns["message"] = list(map(told_of, columns["message"], columns["reason"], notes))
     rows = [make_row(*values) for values in zip(*(columns[name] for name in COLUMNS), strict=True)]
     asked = dict.fromkeys(zip(columns["backend"], columns["host_compiler"], columns["toolchain_json"], strict=True))
     hosts = {own_of(backend, name, loads(text)) for backend, name, text in asked}
@@ -276,7 +277,8 @@ def _records(records: Iterable[Record], plans: Iterable[Mapping[str, Any]]) -> _
     facts: dict[tuple[Any, ...], None] = {}
     hosts: set[str] = set()
     for record in records:
-        message = record["diagnostics"][0]["message"] if record["diagnostics"] else record["reason"]
+        first = record["diagnostics"][0]["message"] if record["diagnostics"] else ""
+        message = told_of(first, record["reason"], record["notes"])
         place: Mapping[str, Any] = record
         rows.append(
             make_row(*(place.get(name, "") for name in COLUMNS[:-3]), kind_of(record).key, record["status"], message)

@@ -9,9 +9,9 @@ from functools import cache
 from math import prod
 
 from harness.answers import vocabulary
-from harness.answers.cells import Entry, Feature, Known, hosted, words_of_feature
+from harness.answers.cells import UNLINKED, Entry, Feature, Known, Row, hosted, words_of_feature
 from harness.answers.question import Vocabulary, words_of
-from harness.answers.verdict import Support, VersionGrid, verdict_of
+from harness.answers.verdict import WORKS, Support, VersionGrid, verdict_of
 from harness.backends import BACKENDS, library_of
 from harness.libraries import companions_of
 from harness.libraries import label_of as library_label
@@ -116,6 +116,8 @@ def field_of(entry: Entry, target: str) -> Field:
         # Its releases do not say which release of these they need: environments have another one each.
         also = f"each with its own {' and '.join(map(library_label, others))}"
         verdict = replace(verdict, note="; ".join(filter(None, (verdict.note, also))))
+    if note := unlinked(row for place, row in entry.proofs.items() if place[2] == target):
+        verdict = replace(verdict, note="; ".join(filter(None, (verdict.note, note))))
     return Field(
         entry=entry,
         target=target,
@@ -123,6 +125,12 @@ def field_of(entry: Entry, target: str) -> Field:
         where=_where(entry, target),
         own=_verdict(entry.own[target], library) if target in entry.own else None,
     )
+
+
+def unlinked(rows: Iterable[Row]) -> str:
+    """``not linked with CUDA 11.7, 11.8``: releases whose built cells were not linked; empty without any."""
+    found = {row.toolkit for row in rows if row.letter == WORKS and row.message.startswith(UNLINKED)}
+    return f"{UNLINKED} with CUDA {spell_tried(found, known_releases()['cuda'], version_key)}" if found else ""
 
 
 @cache

@@ -11,7 +11,17 @@ import pandas as pd
 from harness.analysis.frame import rows_of
 from harness.answers import intents
 from harness.answers.answer import tool_label
-from harness.answers.cells import COLUMNS, Entry, Known, features_of, make_row, names_in, own_in, place_of_fault
+from harness.answers.cells import (
+    COLUMNS,
+    Entry,
+    Known,
+    features_of,
+    make_row,
+    names_in,
+    own_in,
+    place_of_fault,
+    told_of,
+)
 from harness.answers.question import words_of
 from harness.answers.store import Store, vocabulary_of
 from harness.answers.table import FeatureRow, Field, lines_of
@@ -35,7 +45,10 @@ def known_of(
     texts: Mapping[str, Mapping[str, str]] = MappingProxyType({}),
 ) -> Known:
     """Input of answers, from a report's records and table; with `apart`, own cells are separate from published ones; `texts` are those of the cases' files."""
-    told = table.assign(message=table["message"].where(table["message"] != "", table["reason"]))
+    notes = {record["cell"]: record["notes"] for record in merged.records if record["notes"]}
+    columns = (table[name] for name in ("cell", "message", "reason"))
+    message = [told_of(said, why, notes.get(cell, ())) for cell, said, why in zip(*columns, strict=True)]
+    told = table.assign(message=message)
     rows = [
         make_row(*values, own=apart and environment != ENVIRONMENT)
         for *values, environment in rows_of(told, [*COLUMNS, "environment"])

@@ -17,7 +17,7 @@ from packaging.version import Version
 
 from harness import __version__
 from harness.analysis.rejudge import Rejudge, merged_anew, rejudger
-from harness.answers.cells import COLUMNS, features_of, names_in, own_in, own_of, place_of_fault, split_variant
+from harness.answers.cells import COLUMNS, features_of, names_in, own_in, own_of, place_of_fault, split_variant, told_of
 from harness.answers.store import packed_answers
 from harness.answers.table import known_releases
 from harness.backends import BACKENDS, label_of, library_of
@@ -424,7 +424,8 @@ def _beside(records: Sequence[Record]) -> dict[str, list[str]]:
 
 
 def _row(record: Record) -> tuple[str, ...]:
-    message = record["diagnostics"][0]["message"] if record["diagnostics"] else record["reason"]
+    first = record["diagnostics"][0]["message"] if record["diagnostics"] else ""
+    message = told_of(first, record["reason"], record["notes"])
     of: Mapping[str, Any] = record
     place = (of.get(key, "") for key in COLUMNS[:-3])
     return (*place, kind_of(record).key, record["status"], message)
