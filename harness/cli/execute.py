@@ -43,10 +43,15 @@ _UNREAD = ("title", "features", "links", "toolchain", "command", "device")
 """Keys of an expected record that a summary does not read: most of them."""
 
 
+_LOG = 4000
+"""Characters of the log of a record that is not as expected: a known cause may depend on what stands around the message."""
+
+
 def without_log(record: Record) -> Record:
     """A record with as much of its log as a summary reads."""
     first = record["diagnostics"][0]["message"] if record["diagnostics"] else ""
-    return {**record, "log": telling_part(first, record["log"])}
+    told = telling_part(first, record["log"])
+    return {**record, "log": told if told or kind_of(record).as_expected else record["log"][:_LOG]}
 
 
 def _for_summary(record: Record) -> Record:
@@ -58,7 +63,7 @@ def _for_summary(record: Record) -> Record:
 
 
 class KeptRecords(Sequence[Record]):
-    """Records in order of arrival, reduced to what a summary reads: complete except for their logs only if they are not as expected.
+    """Records in order of arrival, reduced to what a summary reads: if they are not as expected, complete except for the end of their logs.
 
     They are compressed in blocks: one takes a few hundred bytes instead of 8 KiB. Iterate once; random access decompresses a block each time.
     """
