@@ -25,8 +25,7 @@ from harness.model import Case, Cell, Status, Verdict
 from harness.project.config import Config, limits_of, read_config
 from harness.project.discovery import found
 from harness.project.programs import configured
-from harness.project.programs_named import PROGRAMS
-from harness.project.trust import require_trust
+from harness.project.trust import PROGRAMS, require_trust
 from harness.records import Record, RecordWriter, at_stage, make_plan, this_commit
 from harness.records.files import check_writable
 
