@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, cast, overload
 from rich.console import Console
 
 from cumatrix._cells import Cell
-from harness.cli.grid import show_matrix
+from harness.cli.summary import show_matrix
 from harness.diagnostics import one_line
 from harness.errors import NothingToRun, PartUnavailable
 from harness.matrix.axes import rows_of, short_target, targets_of

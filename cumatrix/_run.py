@@ -25,7 +25,7 @@ from harness.errors import UsageError, did_you_mean
 from harness.records import Record, RecordWriter, make_plan, this_commit
 from harness.records.compiled_out import remarks, with_remark
 from harness.records.files import check_writable, replace_files
-from harness.user_folders import cache_folder
+from harness.tables import cache_folder
 
 Words = str | Iterable[str]
 """``"12.4,13.0"``, or ``["12.4", "13.0"]``."""

@@ -14,9 +14,8 @@ from typing import Any
 import pandas as pd
 
 from harness.analysis.frame import ordered
-from harness.matrix.axes import COLUMNS, PLACE, ROWS
+from harness.matrix.axes import COLUMNS, PLACE, ROWS, cell_link
 from harness.matrix.marks import ENDINGS, KINDS
-from harness.matrix.parameters import cell_link
 
 CHANGE_KINDS = ("regression", "fix", "changed", "lost", "found", "diagnostics", "resources", "appeared", "vanished")
 """Kinds of change; the first that applies counts."""

@@ -9,11 +9,10 @@ from packaging.version import Version
 
 from harness.bisection.search import release_of
 from harness.bisection.trials import Planned, SearchAxis
-from harness.engine.context import RunContext, prepare
+from harness.engine.context import RunContext, RunRequest, prepare
 from harness.engine.environments import majors_of
 from harness.engine.install import Missing, missing
 from harness.engine.plan import cells_of
-from harness.engine.request import RunRequest
 from harness.environments.index import Index
 from harness.environments.interpreters import parse_pythons
 from harness.environments.releases import choose, parse_with, published

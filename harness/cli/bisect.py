@@ -36,8 +36,7 @@ from harness.bisection.trials import Bisection, SearchAxis, kept_for, place_for
 from harness.cases.discovery import load_cases
 from harness.cli.bisect_output import Progressing, show
 from harness.cli.files import SUFFIXES
-from harness.cli.nvcc_options import TryCommand, habits
-from harness.cli.options import Seconds, axes, cases_option, program_options
+from harness.cli.options import Seconds, TryCommand, axes, cases_option, habits, program_options
 from harness.cli.progress import install_for
 from harness.cli.selection import program_request, programs_asked, with_nvcc
 from harness.cli.terminal import console_for

@@ -16,18 +16,17 @@ from typing import overload
 from rich.table import Table
 from rich.text import Text
 
-from harness.cli.grid import letter
 from harness.cli.progress import Compiling
 from harness.cli.selection import Selection
-from harness.cli.summary import show_summary
+from harness.cli.summary import letter, show_summary
 from harness.cli.terminal import console_for, say_json
 from harness.diagnostics import clean, one_line, telling_part
 from harness.engine.admission import available, usable_cores
 from harness.engine.executor import Run
 from harness.engine.install import missing
+from harness.engine.plan import cost_of
 from harness.engine.prepared import PreparedCell, Result
 from harness.engine.proof import unanswered, without_answer
-from harness.engine.shards import cost_of
 from harness.matrix.marks import KINDS, kind_of
 from harness.model import Cell, Status
 from harness.protocol.text import counted

@@ -139,7 +139,7 @@ Exit codes: 0 all as expected; 1 some cell is not as expected; 2 bad usage or ba
 
 
 COMMANDS = {
-    "annotate": "harness.cli.annotate:annotate",
+    "annotate": "harness.cli.report:annotate",
     "ask": "harness.cli.ask:ask",
     "bisect": "harness.cli.bisect:bisect",
     "bless": "harness.cli.bless:bless",
@@ -151,15 +151,15 @@ COMMANDS = {
     "explain": "harness.cli.explain:explain",
     "help": "harness.cli.command:help_",
     "history": "harness.cli.history:history",
-    "init": "harness.cli.init:init",
+    "init": "harness.cli.config:init",
     "libraries": "harness.cli.libraries:libraries",
     "merge": "harness.cli.report:merge",
-    "publish": "harness.cli.publish:publish",
+    "publish": "harness.cli.report:publish",
     "repro": "harness.cli.repro:repro",
     "report": "harness.cli.report:report",
     "run": "harness.cli.run:run",
     "toolkits": "harness.cli.toolkits:toolkits",
-    "trust": "harness.cli.trust:trust",
+    "trust": "harness.cli.config:trust",
     "try": "harness.cli.run:try_",
 }
 """The module and name of each command."""

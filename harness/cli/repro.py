@@ -12,8 +12,7 @@ from harness.cases.discovery import load_cases
 from harness.cli.command import Command
 from harness.cli.files import digest_of, place_of, programs_of
 from harness.cli.find_cell import cells_in, one_cell
-from harness.cli.nvcc_options import rules_of
-from harness.cli.options import RESULTS, trust_option
+from harness.cli.options import RESULTS, rules_of, trust_option
 from harness.cli.run import try_
 from harness.cli.selection import of_build
 from harness.cli.terminal import say

@@ -27,10 +27,10 @@ from typing import Any, Protocol, TypeVar
 
 import orjson
 
+from harness.diagnostics import hint
 from harness.errors import UsageError
-from harness.hints import hint
 from harness.model import Outcome, Status
-from harness.user_folders import cache_folder
+from harness.tables import cache_folder
 
 UNREAD = ("plain", "crash")
 """Fingerprints of diagnostics that are not a compiler's: see `harness.engine.collect`."""

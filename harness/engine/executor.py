@@ -27,7 +27,7 @@ from harness.model import Cell, Toolchain
 from harness.plugins import Table
 from harness.process_locks import TEMPORARY, sweep, temporary_folder
 from harness.protocol.messages import Order
-from harness.records.inputs import Inputs
+from harness.records.plan import Inputs
 
 
 class Runner:

@@ -19,8 +19,8 @@ import harness
 from harness.engine.cache import ResultStore
 from harness.engine.file_states import Files, Roots, marks_in
 from harness.engine.reads import METADATA, PLACE, TIME, Reads, is_system
-from harness.records.inputs import FileSet as Set
-from harness.records.inputs import Inputs, state_name
+from harness.records.plan import FileSet as Set
+from harness.records.plan import Inputs, state_name
 
 # Raise it when the meaning of a key's fields changes.
 _SCHEMA = 4

@@ -12,8 +12,8 @@ from functools import lru_cache
 from pathlib import Path
 
 from harness.backends import HOST_COMPILERS
+from harness.diagnostics import hint
 from harness.errors import UsageError
-from harness.hints import hint
 from harness.model import Case, HostCompiler
 from harness.model.host_compiler import NAME, named, told_version
 from harness.protocol import process_output

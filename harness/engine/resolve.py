@@ -42,7 +42,7 @@ from harness.protocol.codec import WireError
 from harness.protocol.messages import Ready
 from harness.protocol.reads import mapped
 from harness.records.files import ArtifactFolder
-from harness.records.inputs import Inputs
+from harness.records.plan import Inputs
 from harness.toolkits.header_libraries import observed_version
 from harness.toolkits.releases import PARTS
 from harness.toolkits.store import note

@@ -21,7 +21,7 @@ from harness.project.setup_py import extensions_of
 from harness.protocol.process_output import Unreadable, read_plain
 from harness.protocol.text import one_line
 from harness.records.files import replace_files
-from harness.user_folders import users
+from harness.tables import users
 
 PROGRAMS = "programs"
 """The keys of programs (`flags`, `define`, `libraries`, …), at the top level and in ``[[programs]]``."""

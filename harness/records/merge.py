@@ -12,8 +12,7 @@ from typing import Any, Final, TypeVar, cast
 
 from harness.model import Case, Status
 from harness.records.files import left_alone, replace_files
-from harness.records.inputs import Inputs, inputs_path
-from harness.records.plan import Plan, plan_path, plans_json, started_at
+from harness.records.plan import Inputs, Plan, inputs_path, plan_path, plans_json, started_at
 from harness.records.record import Other, Record
 
 

@@ -27,10 +27,11 @@ from harness.matrix.axes import (
     backend_key,
     column_key,
     natural_key,
+    parameters,
+    parameters_of,
     version_key,
 )
 from harness.matrix.marks import ENDINGS, KINDS, Mark
-from harness.matrix.parameters import parameters, parameters_of
 from harness.matrix.ranges import ranges, spell
 from harness.model import Stage, Status, Verdict
 from harness.records import Record, weight

@@ -19,6 +19,7 @@ from typing import Any
 from harness.diagnostics import no_command, one_line
 from harness.errors import PartUnavailable, UsageError
 from harness.model import ToolkitRef
+from harness.tables import users
 from harness.toolkits import download
 from harness.toolkits.download import TIMEOUT, pinned
 from harness.toolkits.install_lock import alone, set_aside, sweep, work_folder
@@ -32,7 +33,6 @@ from harness.toolkits.releases import (
     parts_among,
     wheels_of,
 )
-from harness.user_folders import users
 
 # First folder of a wheel's component (nvidia/cuda_runtime/lib/…, nvidia/cu13/lib/…) -> folder of the CUDA_HOME.
 _FOLDERS = {"bin": "bin", "include": "include", "lib": "lib64", "lib64": "lib64", "nvvm": "nvvm"}
