@@ -15,8 +15,8 @@ from harness.backends import library_of
 from harness.cases.bundled import digest_of, packaged_cases
 from harness.cases.discovery import find_cases
 from harness.records import Record, at_stage, weight
-from harness.records.json_io import RecordError
 from harness.records.merge import agreement_key
+from harness.records.record import RecordError
 
 RECORDS, ANSWERS, MANIFEST, README = "results.parquet", "answers.json.gz", "manifest.json", "README.md"
 """Files of a published matrix."""

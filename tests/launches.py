@@ -10,8 +10,8 @@ from cells import run_all, write_case
 
 from harness.cases.discovery import load_cases
 from harness.engine.context import RunContext, RunRequest
-from harness.engine.devices import Devices
 from harness.engine.environment import look
+from harness.engine.machine import Devices
 from harness.engine.plan import choose_backends, plan
 from harness.model import Target
 from harness.protocol.messages import Limits

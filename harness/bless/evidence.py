@@ -10,7 +10,7 @@ from difflib import SequenceMatcher
 from functools import lru_cache
 from typing import NamedTuple
 
-from harness.analysis.rejudge import cell_of, outcome_of
+from harness.analysis.cell_sets import cell_of, outcome_of
 from harness.diagnostics import one_line
 from harness.errors import UsageError
 from harness.model import Case, Cell, Diagnostic, Expectation, Outcome, Stage, Status, Verdict

@@ -41,11 +41,11 @@ from harness.cli.progress import install_for
 from harness.cli.selection import program_request, programs_asked, with_nvcc
 from harness.cli.terminal import console_for
 from harness.diagnostics import one_line
-from harness.engine.admission import usable_cores
 from harness.engine.context import RunContext, prepare
 from harness.engine.environments import default_toolkit
 from harness.engine.executor import Run
 from harness.engine.header_libraries import parse_chosen
+from harness.engine.machine import usable_cores
 from harness.engine.plan import cells_of
 from harness.environments.releases import NAMES
 from harness.errors import CumatrixError, PartUnavailable, UsageError, did_you_mean

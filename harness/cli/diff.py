@@ -77,11 +77,11 @@ def diff(
     cumatrix diff --across library reports/cupy13.jsonl reports/cupy14.jsonl
     """
     try:
+        from harness.analysis.cell_sets import choose_in_sets, load_set
         from harness.analysis.diff import CHANGE_KINDS, changes, unexpected
-        from harness.analysis.where import choose_in_sets, load_set
     except ImportError as error:
         raise PartUnavailable(f"diff needs {error.name}: pip install 'cumatrix[report]'") from None
-    from harness.analysis.rejudge import rejudger
+    from harness.analysis.cell_sets import rejudger
 
     for kind in kinds:
         if kind not in CHANGE_KINDS:

@@ -21,9 +21,9 @@ from harness.cli.selection import Selection
 from harness.cli.summary import letter, show_summary
 from harness.cli.terminal import console_for, say_json
 from harness.diagnostics import clean, one_line, telling_part
-from harness.engine.admission import available, usable_cores
 from harness.engine.executor import Run
 from harness.engine.install import missing
+from harness.engine.machine import available, usable_cores
 from harness.engine.plan import cost_of
 from harness.engine.prepared import PreparedCell, Result
 from harness.engine.proof import unanswered, without_answer
@@ -31,7 +31,7 @@ from harness.matrix.marks import KINDS, kind_of
 from harness.model import Cell, Status
 from harness.protocol.text import counted
 from harness.records import Record, RecordWriter, make_plan, this_commit
-from harness.records.compiled_out import Neighbours
+from harness.records.failures import Neighbours
 from harness.records.merge import identity
 
 _BLOCK = 64

@@ -14,7 +14,7 @@ from rich.text import Text
 
 from harness.cli.command import CommandGroup
 from harness.cli.complete import where_option
-from harness.cli.find_cell import one_cell
+from harness.cli.options import one_cell
 from harness.cli.terminal import console_for, say, say_json
 from harness.diagnostics import one_line
 from harness.errors import NothingToRun, PartUnavailable
@@ -161,8 +161,8 @@ def broken(folder: Path, where: str | None, as_json: bool) -> int:
 
 def _read(folder: Path, columns: list[str] | None, where: str | None) -> History:
     _needs_pandas()
+    from harness.analysis.cell_sets import COLUMNS, choose_in_history
     from harness.analysis.history import read_history
-    from harness.analysis.where import COLUMNS, choose_in_history
 
     read = read_history(folder, columns and [*columns, *(COLUMNS if where else ())])
     for warning in read.warnings:

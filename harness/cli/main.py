@@ -143,7 +143,7 @@ COMMANDS = {
     "ask": "harness.cli.ask:ask",
     "bisect": "harness.cli.bisect:bisect",
     "bless": "harness.cli.bless:bless",
-    "cache": "harness.cli.cache:cache",
+    "cache": "harness.cli.doctor:cache",
     "cases": "harness.cli.cases:cases",
     "config": "harness.cli.config:config",
     "diff": "harness.cli.diff:diff",

@@ -126,7 +126,7 @@ def write_page(
 ) -> None:
     """Write the page, with what today's cases and the project's configuration expect, and say what is on it."""
     try:
-        from harness.analysis.rejudge import rejudger
+        from harness.analysis.cell_sets import rejudger
         from harness.report.build import build_report
     except ImportError as error:
         raise PartUnavailable(f"the report needs {error.name}: pip install 'cumatrix[report]'") from None

@@ -11,8 +11,7 @@ from harness.cases.bundled import packaged_cases
 from harness.cases.discovery import load_cases
 from harness.cli.command import Command
 from harness.cli.files import digest_of, place_of, programs_of
-from harness.cli.find_cell import cells_in, one_cell
-from harness.cli.options import RESULTS, rules_of, trust_option
+from harness.cli.options import RESULTS, cells_in, one_cell, rules_of, trust_option
 from harness.cli.run import try_
 from harness.cli.selection import of_build
 from harness.cli.terminal import say

@@ -17,10 +17,10 @@ from harness.backends import BACKENDS, host_backends
 from harness.cli.progress import install_for
 from harness.cli.terminal import console_for
 from harness.diagnostics import hint, one_line
-from harness.engine.admission import usable_cores
 from harness.engine.context import RunContext, RunRequest, prepare
 from harness.engine.environments import default_toolkit
 from harness.engine.executor import Run
+from harness.engine.machine import usable_cores
 from harness.engine.plan import Shard, cells_of, choose_backends, costs_of, newest_for, toolkit_with_nvcc
 from harness.engine.proof import RequestedName, requested_names, without_left_out
 from harness.errors import NothingToRun, UsageError

@@ -15,8 +15,7 @@ from harness.engine.proof import without_answer
 from harness.matrix.axes import PROGRAM, TOOLCHAIN, place_of, rows_of, short_target, target_key, targets_of
 from harness.matrix.marks import KINDS, Mark, kind_of
 from harness.records import again_command, at_stage
-from harness.records.compiled_out import REMARK
-from harness.records.failures import Records, failures, places_of, said_of, words_of
+from harness.records.failures import REMARK, Records, failures, places_of, said_of, words_of
 
 _LEAST_NAME = 12
 

@@ -17,14 +17,13 @@ from dataclasses import dataclass, field, replace
 from distributed import Worker, WorkerPlugin, get_worker
 
 from harness.cluster.source_transfer import Places, Sent
-from harness.engine.admission import Memory, available
 from harness.engine.cache import ResultCache
 from harness.engine.context import RunContext, RunRequest
-from harness.engine.devices import DevicePool, Devices, find_devices
 from harness.engine.environment import Environment, look
 from harness.engine.executor import ThreadExecutor
 from harness.engine.fingerprints import engine_digest
 from harness.engine.install import install
+from harness.engine.machine import DevicePool, Devices, Memory, available, find_devices
 from harness.engine.prepared import Result
 from harness.engine.resolve import Resolver
 from harness.libraries import LIBRARIES

@@ -21,11 +21,11 @@ from typing import Any, Self
 
 from harness.diagnostics import hint
 from harness.engine.cache import ResultCache, ResultStore
-from harness.engine.devices import Devices, find_devices, find_sanitizer
 from harness.engine.environment import Environment, look
 from harness.engine.environments import others_of
 from harness.engine.file_states import Roots
 from harness.engine.header_libraries import Finder
+from harness.engine.machine import Devices, find_devices, find_sanitizer
 from harness.environments.interpreters import is_version, parse_pythons
 from harness.errors import PartUnavailable, UsageError
 from harness.model import Case, Toolchain

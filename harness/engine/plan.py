@@ -14,11 +14,11 @@ from harness.backends import BACKENDS, BackendInfo
 from harness.cases.discovery import load_cases
 from harness.diagnostics import hint
 from harness.engine.context import RunContext, RunRequest
-from harness.engine.devices import Devices
 from harness.engine.environment import Environment
 from harness.engine.environments import default_toolkit
 from harness.engine.header_libraries import parse_chosen, with_libraries
 from harness.engine.host_compilers import HostCompilers, parse_host_compilers
+from harness.engine.machine import Devices
 from harness.errors import LibraryMissing, NothingToRun, PartUnavailable, UsageError, did_you_mean
 from harness.git import with_local
 from harness.libraries import LIBRARIES

@@ -16,12 +16,12 @@ from typing import Any
 
 from harness.backends import BACKENDS
 from harness.cases.rules import options_for
-from harness.engine.admission import Needs
 from harness.engine.cache import ResultStore, batches, lasting
 from harness.engine.context import RunContext
 from harness.engine.file_states import Files, signature_of
 from harness.engine.fingerprints import AnswerKey, Answers
 from harness.engine.fork_server import Compiled, ForkServer, ForkServerDied, below
+from harness.engine.machine import Needs
 from harness.engine.prepared import (
     Common,
     HeaderLibraries,

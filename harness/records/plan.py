@@ -22,7 +22,7 @@ from typing import Any
 from harness.matrix.axes import AXIS, PLACE
 from harness.model import Cell
 from harness.protocol import process_output
-from harness.records.json_io import RecordError, read_json
+from harness.records.record import RecordError, read_json
 from harness.records.schema import check_value
 from harness.web.address import redact
 

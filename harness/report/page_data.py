@@ -35,8 +35,8 @@ from harness.matrix.marks import ENDINGS, KINDS, Mark
 from harness.matrix.ranges import ranges, spell
 from harness.model import Stage, Status, Verdict
 from harness.records import Record, weight
-from harness.records.json_io import text_of
 from harness.records.merge import failed_at
+from harness.records.record import text_of
 from harness.report.case import More
 from harness.report.condition_data import cell_facts, column_facts, names_data
 from harness.report.publish import is_own

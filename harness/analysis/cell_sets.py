@@ -1,0 +1,264 @@
+"""Sets of cells and histories, judged by the expectations that the cases have now, and chosen by ``--where``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from harness.analysis.frame import cells_frame
+from harness.analysis.history import FILE, History, read_history
+from harness.cases.discovery import load_cases
+from harness.diagnostics import one_line
+from harness.matrix.axes import PLACE
+from harness.model import (
+    Case,
+    Cell,
+    Diagnostic,
+    Expectation,
+    Outcome,
+    Stage,
+    Status,
+    Target,
+    Toolchain,
+    ToolkitRef,
+    Variant,
+)
+from harness.model.condition_names import none_left
+from harness.model.host_compiler import named
+from harness.model.judge import expectation_of, judge
+from harness.records import Merged, Record, RecordError, Results, expected_json, merge, read_records
+from harness.records.merge import case_of, is_of, tell_devices
+from harness.records.parquet import read_parquet
+from harness.records.record_names import chooser
+
+Rejudge = Callable[[Record], Record]
+"""Derive a record's verdict again."""
+
+
+def merged_anew(results: Results, rejudge: Rejudge | None) -> Merged:
+    """One set of records out of what was read; with `rejudge`, those that count have today's verdicts."""
+    merged = merge(results.records, results.plans, results.inputs)
+    return replace(merged, records=tuple(map(rejudge, merged.records))) if rejudge else merged
+
+
+def rejudger(roots: Path | Sequence[Path], programs: Sequence[Case] = ()) -> Rejudge:
+    """A function that gives a record the verdict of today's case; one whose case or variant is gone keeps its own.
+
+    Parameters
+    ----------
+    roots : Path or sequence of Path
+        Folders of the cases; where there is none, their records keep their verdicts.
+    programs : sequence of Case
+        Programs that the project's configuration names.
+
+    Raises
+    ------
+    CaseError
+        When a case cannot be read; the function raises `RecordError` for a record that lacks what was requested.
+    """
+    folders = [root for root in ([roots] if isinstance(roots, Path) else roots) if root.is_dir()]
+    cases = {case.name: case for case in (*(load_cases(folders) if folders else ()), *programs)}
+
+    variants = {name: {variant.name: variant for variant in case.variants} for name, case in cases.items()}
+
+    def rejudge(record: Record) -> Record:
+        case = cases.get(case_of(record))
+        if case is None or not is_of(record, case):
+            return record
+        variant = variants[case.name].get(record["variant"])
+        if variant is None:
+            return record
+        return _judged(record, case, expectation_of(cell_of(record, case, variant)))
+
+    return rejudge
+
+
+def cell_of(record: Record, case: Case, variant: Variant) -> Cell:
+    """The cell of a record, as conditions of today's case see it.
+
+    Raises
+    ------
+    RecordError
+        When a record lacks what was requested.
+    """
+    try:
+        cell = Cell(case=case, variant=variant, toolchain=_toolchain(record), target=Target.parse(record["target"]))
+        cell.facts()
+    except (KeyError, TypeError, ValueError) as error:
+        raise RecordError(
+            f"{one_line(record['cell'])}: toolchain or device does not tell what was asked for, and the cell cannot be judged again: "
+            f"{one_line(repr(error), 100)}; run the cell again"
+        ) from None
+    return cell
+
+
+def outcome_of(record: Record) -> Outcome:
+    """The part of a record's outcome that is judged."""
+    return Outcome(
+        status=Status(record["status"]),
+        stage=Stage(record["stage"]) if record["stage"] else None,
+        diagnostics=tuple(
+            Diagnostic(severity=item["severity"], message=item["message"], fingerprint=item.get("fingerprint", ""))
+            for item in record["diagnostics"]
+        ),
+    )
+
+
+def _toolchain(record: Record) -> Toolchain:
+    asked = record["toolchain"]["requested"]
+    device = record["device"]["name"] if record["device"].get("virtual") is False else ""
+    host = record.get("host_compiler", ""), asked.get("host_compiler", "")
+    packages = tuple(sorted(asked["packages"].items()))
+    return _toolchain_of(
+        record["backend"], asked["library"], asked["toolkit"], asked["headers"], packages, device, host
+    )
+
+
+@lru_cache(maxsize=1024)  # records have few different ones, and what conditions see of each is found out once
+def _toolchain_of(
+    backend: str, library: str, toolkit: str, headers: str, packages: tuple[tuple[str, str], ...], device: str,
+    host: tuple[str, str],
+) -> Toolchain:  # fmt: skip
+    return Toolchain(
+        backend=backend, library=library, toolkit=ToolkitRef(release=toolkit, headers=headers),
+        packages=dict(packages), device=device, host=named(*host),
+    )  # fmt: skip
+
+
+def _judged(record: Record, case: Case, expected: Expectation) -> Record:
+    return {
+        **record,
+        "expected": expected_json(expected),
+        "verdict": str(judge(expected, outcome_of(record))),
+        "title": case.title,
+    }
+
+
+@dataclass(frozen=True, kw_only=True)
+class CellSet:
+    """Cells, and where they come from.
+
+    Parameters
+    ----------
+    name : str
+        The file, the folder or the run.
+    table : DataFrame
+        The cells (`harness.analysis.frame.cells_frame`).
+    warnings : tuple of str
+        What reading them had to say.
+    known : tuple of dict
+        The records and planned cells that the table is made of; empty for a run of a history, which has no more than the table.
+    """
+
+    name: str
+    table: pd.DataFrame
+    warnings: tuple[str, ...] = ()
+    known: tuple[Mapping[str, Any], ...] = ()
+
+
+def load_set(place: str, history: Path | None = None, rejudge: Rejudge | None = None) -> CellSet:
+    """Read a set of cells.
+
+    Parameters
+    ----------
+    place : str
+        A ``.jsonl`` file, a folder of them, ``results.parquet``, a folder ``run=ID`` of a history, or with `history` the name of a run.
+    history : Path, optional
+        The history that names of runs refer to.
+    rejudge : callable, optional
+        Derives a record's verdict again. A history keeps the verdicts of its day.
+
+    Raises
+    ------
+    RecordError, HistoryError
+        When it cannot be read; one plain sentence.
+    """
+    path = Path(place)
+    if history is not None and not path.exists():
+        found = read_history(history)
+        return CellSet(name=found.find(place), table=found.cells_of(place), warnings=found.warnings)
+    if (path / FILE).is_file() or path.name == FILE:
+        run = path if path.is_dir() else path.parent
+        found = read_history(run.parent)
+        name = run.name.removeprefix("run=")
+        return CellSet(name=name, table=found.cells_of(name))
+    if path.suffix == ".parquet":
+        records, plans = read_parquet(path)
+        results = Results(records=tuple(records), plans=tuple(plans), warnings=())
+    else:
+        results = read_records([path])
+    merged = tell_devices(merged_anew(results, rejudge))
+    known = (*merged.records, *merged.missing)
+    return CellSet(name=place, table=cells_frame(merged), warnings=results.warnings, known=known)
+
+
+COLUMNS = (
+    *PLACE,
+    "cell",
+    "topic",
+    "environment",
+    "status",
+    "stage",
+    "verdict",
+    "message",
+    "reason",
+    "mark",
+    "run",
+    "title",
+)
+"""Columns of a history that conditions ask."""
+
+
+def choose_in_sets(sets: Sequence[CellSet], where: str, across: Collection[str] = ()) -> list[CellSet]:
+    """Keep the cells for which a condition holds in at least one of the sets, so that each is still compared with itself.
+
+    Parameters
+    ----------
+    sets : sequence of CellSet
+        The sets.
+    where : str
+        The condition.
+    across : collection of str
+        As for `harness.analysis.diff.changes`.
+
+    Raises
+    ------
+    UsageError
+        When the condition cannot be read.
+    NothingToRun
+        When it holds for no cell.
+    """
+    key = [name for name in PLACE if name not in across]
+    cells = [each.known or each.table.to_dict("records") for each in sets]
+    holds = chooser(where, chain.from_iterable(cells))
+    kept = {tuple(cell[name] for name in key) for cell in chain.from_iterable(cells) if holds(cell)}
+    if not kept:
+        raise none_left(" and ".join(each.name for each in sets), where)
+    masks = [[row in kept for row in each.table[key].itertuples(index=False, name=None)] for each in sets]
+    return [
+        replace(each, table=each.table[mask].reset_index(drop=True)) for each, mask in zip(sets, masks, strict=True)
+    ]
+
+
+def choose_in_history(history: History, where: str) -> History:
+    """Keep the history of cells for which a condition holds in the last run that has them.
+
+    Raises
+    ------
+    UsageError
+        When the condition cannot be read.
+    NothingToRun
+        When it holds for no cell.
+    """
+    last = history.table.drop_duplicates("cell", keep="last")[list(COLUMNS)].to_dict("records")
+    holds = chooser(where, last)
+    kept = {row["cell"] for row in last if holds(row)}
+    if not kept:
+        raise none_left(f"the history's {len(last):,}", where)
+    return replace(history, table=history.table[history.table["cell"].isin(kept)].reset_index(drop=True))
