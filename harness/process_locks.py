@@ -15,12 +15,14 @@ import time
 import uuid
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 TEMPORARY = "cumatrix-run-"
 """Prefix of temporary folders of runs."""
 _LONGEST = 160
+_PAUSE = 0.02
+"""Seconds between two attempts to take what another process has."""
 
 
 def temporary_folder() -> Path:
@@ -38,13 +40,31 @@ def temporary_folder() -> Path:
     return Path(tempfile.gettempdir())
 
 
-def take_alone(file: int) -> bool:
-    """Take an open file or folder for this process alone; False where others have it."""
+def take_alone(file: int, seconds: float = 0.0) -> bool:
+    """Take an open file or folder for this process alone; False where others have it for so many seconds."""
+    end = time.monotonic() + seconds
+    while True:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if time.monotonic() >= end:
+                return False
+            time.sleep(_PAUSE)
+        else:
+            return True
+
+
+@contextmanager
+def lock_file(path: Path) -> Iterator[int]:
+    """Open a file for `take_alone`, and make it where it is missing; afterwards others can take it, even if a forked process has it open."""
+    # A link could lead to a file of another user's; a pipe would wait for its other end.
+    file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK, 0o666)
     try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
+        yield file
+    finally:
+        with suppress(OSError):  # a file system without locks
+            fcntl.flock(file, fcntl.LOCK_UN)
+        os.close(file)
 
 
 def stands_at(file: int, path: Path) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 import re
 import shutil
@@ -11,9 +10,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from filelock import FileLock, Timeout
-
 from harness.errors import PartUnavailable
+from harness.process_locks import lock_file, take_alone
 
 # As `tempfile` names what follows the prefix.
 _FOLDER = re.compile(r"\.(?P<name>.+?)-(?P<old>old-)?[a-z0-9_]{8}")
@@ -52,9 +50,9 @@ def set_aside(root: Path, name: str) -> Path | None:
     return folder
 
 
-def lock_of(root: Path, name: str) -> FileLock:
-    """The lock that whoever installs or removes `name` holds, in any process."""
-    return FileLock(root / f".{name}.lock")
+def lock_path(root: Path, name: str) -> Path:
+    """The file that a process takes to install or remove `name`."""
+    return root / f".{name}.lock"
 
 
 @contextmanager
@@ -64,7 +62,7 @@ def alone(root: Path, name: str, what: str, tell: Callable[[str], None], wait: f
     Parameters
     ----------
     root, name
-        See `lock_of`.
+        See `lock_path`.
     what : str
         What messages call it: ``CUDA 12.4``.
     tell : callable
@@ -77,21 +75,15 @@ def alone(root: Path, name: str, what: str, tell: Callable[[str], None], wait: f
     PartUnavailable
         When it takes longer.
     """
-    lock = lock_of(root, name)
-    try:
-        lock.acquire(timeout=0)
-    except Timeout:
-        tell(f"{what} is being installed or removed by another process: waiting for that, for {wait:.0f} s at most")
-        try:
-            lock.acquire(timeout=wait)
-        except Timeout:
-            raise PartUnavailable(
-                f"{what}: another process has held {lock.lock_file} for {wait:.0f} s; end that process, or try again later"
-            ) from None
-    try:
+    path = lock_path(root, name)
+    with lock_file(path) as lock:
+        if not take_alone(lock):
+            tell(f"{what} is being installed or removed by another process: waiting for that, for {wait:.0f} s at most")
+            if not take_alone(lock, wait):
+                raise PartUnavailable(
+                    f"{what}: another process has held {path} for {wait:.0f} s; end that process, or try again later"
+                )
         yield
-    finally:
-        lock.release()
 
 
 def sweep(root: Path) -> None:
@@ -108,11 +100,13 @@ def sweep(root: Path) -> None:
         if not found:
             continue
         try:
-            with lock_of(root, found["name"]).acquire(timeout=0):
+            with lock_file(lock_path(root, found["name"])) as lock:
+                if not take_alone(lock):
+                    continue
                 if found["old"] and (path / "home").is_dir() and not (root / found["name"]).exists():
                     os.replace(path / "home", root / found["name"])
                 _discard(path)
-        except (OSError, Timeout):
+        except OSError:
             continue
 
 
@@ -139,7 +133,8 @@ def _clean_cache(marker: Path) -> bool:
     except OSError:
         return True  # uv came to its own end, or has not begun
     try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if not take_alone(lock):
+            return False
         for path in cache.glob(".tmp??????"):
             if path.is_dir() and not path.is_symlink() and path.stat().st_mtime >= since:
                 shutil.rmtree(path, ignore_errors=True)

@@ -14,8 +14,9 @@ from command import Command
 from traces import processes
 
 from harness.errors import PartUnavailable
+from harness.process_locks import lock_file, take_alone
 from harness.toolkits import Release, ToolkitStore
-from harness.toolkits.install_lock import lock_of, sweep
+from harness.toolkits.install_lock import lock_path, sweep
 from harness.toolkits.store import WheelStore
 
 from .gate import Gate, free, left, unpacked, until
@@ -119,8 +120,10 @@ def test_of_two_one_installs_and_the_other_waits(gate: Gate, start: Start, tmp_p
 def test_waiting_has_a_limit(tmp_path: Path, library: str, name: str) -> None:
     told: list[str] = []
     store = WheelStore(tmp_path, library, told.append, wait=0.2)
-    with lock_of(tmp_path, "1.0"), pytest.raises(PartUnavailable, match=rf"^{name} 1\.0: another process has held "):
-        store.put("1.0", lambda found: {}, lambda site, home: ({}, {}), lambda got, asked: True, force=False)
+    with lock_file(lock_path(tmp_path, "1.0")) as lock:
+        assert take_alone(lock)
+        with pytest.raises(PartUnavailable, match=rf"^{name} 1\.0: another process has held "):
+            store.put("1.0", lambda found: {}, lambda site, home: ({}, {}), lambda got, asked: True, force=False)
     (sentence,) = told
     assert sentence.startswith(f"{name} 1.0 is being installed or removed by another process")
 
@@ -128,7 +131,8 @@ def test_waiting_has_a_limit(tmp_path: Path, library: str, name: str) -> None:
 def test_what_is_under_way_is_left_alone(tmp_path: Path) -> None:
     for name in (".12.4-abcdefgh", ".12.9-old-abcdefgh", ".13.0-abcdefgh", ".13.0-ab", ".other", "13.1"):
         (tmp_path / name / "home").mkdir(parents=True)
-    with lock_of(tmp_path, "12.4"):
+    with lock_file(lock_path(tmp_path, "12.4")) as lock:
+        assert take_alone(lock)
         sweep(tmp_path)
     assert left(tmp_path) == [".12.4-abcdefgh", ".13.0-ab", ".other", "12.9", "13.1"]  # 12.9 is put back
     sweep(tmp_path)
