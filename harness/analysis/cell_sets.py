@@ -218,15 +218,6 @@ COLUMNS = (
 def choose_in_sets(sets: Sequence[CellSet], where: str, across: Collection[str] = ()) -> list[CellSet]:
     """Keep the cells for which a condition holds in at least one of the sets, so that each is still compared with itself.
 
-    Parameters
-    ----------
-    sets : sequence of CellSet
-        The sets.
-    where : str
-        The condition.
-    across : collection of str
-        As for `harness.analysis.diff.changes`.
-
     Raises
     ------
     UsageError

@@ -267,15 +267,7 @@ class Unexpected:
 
 
 def unexpected(old: pd.DataFrame, new: pd.DataFrame, *, across: Collection[str] = ()) -> tuple[Unexpected, ...]:
-    """Cells of a set that are not as expected, in the order of the matrix.
-
-    Parameters
-    ----------
-    old, new : DataFrame
-        `harness.analysis.frame.cells_frame`.
-    across : collection of str
-        As for `harness.analysis.diff.changes`.
-    """
+    """Cells of a set that are not as expected, in the order of the matrix."""
     key = [name for name in PLACE if name not in across]
     known = {tuple(row[name] for name in key): row for row in ordered(old).to_dict("records")}
     rows = [row for row in ordered(new).to_dict("records") if not KINDS[row["mark"]].as_expected]

@@ -64,11 +64,6 @@ def along(statements: Iterable[Statement]) -> list[Along]:
 
     A statement needs consecutive values with different outcomes that were tried with the same library, CUDA
     release and target somewhere, so that the parameter is what differs.
-
-    Parameters
-    ----------
-    statements : iterable of Statement
-        `harness.analysis.support` of a table.
     """
     subjects: dict[tuple[object, ...], list[Statement]] = {}
     for item in statements:

@@ -207,15 +207,7 @@ NOT_INSTALLED = "not installed, and --offline downloads nothing"
 
 
 def not_there(axis: SearchAxis, versions: Sequence[str]) -> tuple[dict[str, str], Missing]:
-    """Releases that cannot be tried without the network, each with the reason; and all that is missing of them.
-
-    Parameters
-    ----------
-    axis : SearchAxis
-        What is searched.
-    versions : sequence of str
-        The releases between the ends.
-    """
+    """Releases that cannot be tried without the network, each with the reason; and all that is missing of them."""
     planned = axis.plan([version for version in versions if version not in axis.hopeless])
     lacking = {
         version: cells

@@ -186,13 +186,7 @@ class _Token:
 
 
 def pattern_of(messages: Sequence[str]) -> str:
-    """An expression that finds all of the messages, by the words that they have in common.
-
-    Parameters
-    ----------
-    messages : sequence of str
-        At least one.
-    """
+    """An expression that finds all of the messages, by the words that they have in common."""
     common = _tokens(messages[0])
     for message in messages[1:]:
         common = _common(common, _tokens(message))

@@ -205,17 +205,7 @@ def _notes(run: Run, total: int, taken: Counter[str], missed: Counter[str]) -> I
 
 
 def exit_code(statuses: Container[str], *, unexpected: int, answered: bool) -> int:
-    """The exit code of a run that came to its end.
-
-    Parameters
-    ----------
-    statuses : container of str
-        Statuses that its cells have.
-    unexpected : int
-        Number of cells that are not as expected.
-    answered : bool
-        A compiler answered at least one cell.
-    """
+    """The exit code of a run that came to its end."""
     if Status.UNAVAILABLE in statuses:
         return 4
     if unexpected:

@@ -301,13 +301,6 @@ class RunContext:
 def prepare(request: RunRequest, finder: Finder | None = None) -> RunContext:
     """Look at the environment and the machine's devices, and open the cache.
 
-    Parameters
-    ----------
-    request : RunRequest
-        The request.
-    finder : Finder, optional
-        Of an earlier context with the same headers.
-
     Raises
     ------
     UsageError, PartUnavailable

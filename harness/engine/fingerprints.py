@@ -216,15 +216,7 @@ class Answers:
         return key
 
     def inputs_of(self, keys: Iterable[str], ready: Mapping[str, Mapping[str, Any]]) -> Inputs:
-        """The inputs of outcomes.
-
-        Parameters
-        ----------
-        keys : iterable of str
-            Second keys of answers.
-        ready : Mapping
-            What workers have said, by key.
-        """
+        """The inputs of outcomes."""
         answers, workers = {}, {}
         for key in keys:
             first, name = self.origins.get(key, ("", ""))

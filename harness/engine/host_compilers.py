@@ -55,11 +55,6 @@ class HostCompilers:
 def parse_host_compilers(texts: Iterable[str]) -> tuple[HostCompiler, ...]:
     """Read ``gcc-11,gcc-13``, ``gcc-11..gcc-14``, ``all`` and ``glibc-2.43=/opt/new/bin/g++``.
 
-    Parameters
-    ----------
-    texts : iterable of str
-        As users write them; several add up.
-
     Returns
     -------
     tuple of HostCompiler

@@ -202,17 +202,6 @@ def _install_release(store: ToolkitStore, release: Release) -> None:
 def install(cells: Sequence[Cell], context: RunContext, report: Report, tell: Callable[[str], None]) -> RunContext:
     """Install what the cells need; one message lists unavailable parts, whose cells become ``unavailable``.
 
-    Parameters
-    ----------
-    cells : sequence of Cell
-        The chosen cells.
-    context : RunContext
-        What there is.
-    report : callable
-        Shows what is under way (`Report`).
-    tell : callable
-        Is given a sentence for users.
-
     Returns
     -------
     RunContext

@@ -266,17 +266,7 @@ _USUAL = "13.0"  # the first release whose wheels have an nvcc
 
 
 def toolkit_for(named: Iterable[BackendInfo], own: str, store: ToolkitStore | None = None) -> str:
-    """The environment's `own` toolkit, or one with an nvcc if ``-b`` names nvcc and no library that needs its own.
-
-    Parameters
-    ----------
-    named : iterable of BackendInfo
-        Backends that the user named.
-    own : str
-        Release that fits the environment.
-    store : ToolkitStore, optional
-        The user's own when left out.
-    """
+    """The environment's `own` toolkit, or one with an nvcc if ``-b`` names nvcc and no library that needs its own."""
     named = list(named)
     if any(info.of_host for info in named) and not any(info.distributions for info in named):
         return toolkit_with_nvcc(own, store or ToolkitStore())
@@ -305,17 +295,6 @@ def newest_for(
 
     A compiler by itself has no limit. A CuPy loads the NVRTC of one major release; PyTorch, Numba, and a library that takes CUDA from wheels
     in its environment, are tried with the release that they are made for.
-
-    Parameters
-    ----------
-    info : BackendInfo
-        The backend.
-    environment : Environment
-        Where its library is installed.
-    store : ToolkitStore
-        The installed toolkits.
-    offline : bool
-        Whether only what is installed counts.
     """
     if not info.library:
         return _newest(

@@ -285,11 +285,6 @@ def fork_readers(descriptor: int) -> None:
     """Fork a reader for each request, until the other side closes the socket.
 
     A request is a line of JSON with `memory` and `largest`, and the reader's socket. The answer is a byte, with a pidfd of the reader.
-
-    Parameters
-    ----------
-    descriptor : int
-        The socket of the requests.
     """
     ctypes.CDLL(None).prctl(_PR_SET_DUMPABLE, 0)  # no cell may look into this process or its readers
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # a reader that has ended leaves nothing behind

@@ -143,13 +143,6 @@ class EnvironmentStore:
     def make(self, resolved: Resolved, *, force: bool = False) -> Made:
         """Make an environment unless it is there; complete or not at all.
 
-        Parameters
-        ----------
-        resolved : Resolved
-            What it holds.
-        force : bool
-            Make it again.
-
         Raises
         ------
         PartUnavailable

@@ -270,15 +270,7 @@ def axis_key(key: str) -> Callable[[str], Any]:
 
 
 def place_key(keys: Iterable[str], values: Iterable[str]) -> tuple[Any, ...]:
-    """Order of places: of each axis by its kind, the first counting most.
-
-    Parameters
-    ----------
-    keys : iterable of str
-        Keys of axes.
-    values : iterable of str
-        A value of each.
-    """
+    """Order of places: of each axis by its kind, the first counting most."""
     return tuple(axis_key(key)(value) for key, value in zip(keys, values, strict=True))
 
 

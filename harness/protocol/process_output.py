@@ -299,17 +299,7 @@ _BEAT = 0.5  # seconds
 def answer_of_helper(
     folder: Path, work: Callable[[Path], dict[str, Any] | None], pulse: Callable[[], None]
 ) -> dict[str, Any] | None:
-    """Have a child answer; None where it has no answer, fails, or takes too long.
-
-    Parameters
-    ----------
-    folder : Path
-        Where it may write.
-    work : callable
-        Called in the child with the folder.
-    pulse : callable
-        Called now and then.
-    """
+    """Have a child answer; None where it has no answer, fails, or takes too long."""
     child = os.fork()
     if child == 0:
         _work(folder, work)
@@ -335,17 +325,7 @@ def _work(folder: Path, work: Callable[[Path], dict[str, Any] | None]) -> None:
 
 
 def wait_for_helper(child: int, pulse: Callable[[], None] = lambda: None, seconds: float = _SECONDS) -> None:
-    """Wait for a child, and end it when it takes too long; one that is stopped goes on.
-
-    Parameters
-    ----------
-    child : int
-        The process.
-    pulse : callable
-        Called now and then.
-    seconds : float
-        How long it may take.
-    """
+    """Wait for a child, and end it when it takes too long; one that is stopped goes on."""
     end, ended = time.monotonic() + seconds, os.pidfd_open(child)
     while not select.select([ended], [], [], _BEAT)[0]:
         pulse()

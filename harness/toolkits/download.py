@@ -89,11 +89,6 @@ def index_settings(environ: Mapping[str, str] = os.environ) -> tuple[dict[str, s
     either: uv takes PyPI then. Of pip there are its variables (``PIP_INDEX_URL``) and its configuration files; as pip does, all its indexes are looked
     at for the best match.
 
-    Parameters
-    ----------
-    environ : Mapping[str, str]
-        The variables of the process.
-
     Returns
     -------
     variables : dict
@@ -112,13 +107,7 @@ def index_settings(environ: Mapping[str, str] = os.environ) -> tuple[dict[str, s
 
 
 def index_addresses(environ: Mapping[str, str] = os.environ) -> tuple[list[str], list[str]]:
-    """Indexes that uv asks, the first one first, and its folders or pages of wheels (``find-links``).
-
-    Parameters
-    ----------
-    environ : Mapping[str, str]
-        The variables of the process.
-    """
+    """Indexes that uv asks, the first one first, and its folders or pages of wheels (``find-links``)."""
     variables, options = index_settings(environ)
     said = {**environ, **variables}
     default = ""

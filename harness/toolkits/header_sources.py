@@ -57,13 +57,6 @@ class HeaderSource:
 def read_source(text: str, base: Path) -> HeaderSource:
     """Read a folder (``./cutlass``), a revision (``../cutlass@v4.2.0``, ``git+https://…@main``) or a range of commits (``…@v4.1.0..main``).
 
-    Parameters
-    ----------
-    text : str
-        As written in a case or on the command line.
-    base : Path
-        The folder that relative paths start from.
-
     Raises
     ------
     UsageError
@@ -272,17 +265,6 @@ def headers_of(
 
     A folder is used as it is when a compiler reads it. cumatrix keeps a copy of a repository, and the
     include directories of each commit.
-
-    Parameters
-    ----------
-    library : HeaderLibrary
-        What they are headers of.
-    source : HeaderSource
-        What names them.
-    tell : callable
-        Receives a sentence before a long step.
-    offline : bool
-        Ask no other machine.
 
     Raises
     ------
