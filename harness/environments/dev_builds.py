@@ -24,9 +24,9 @@ from harness.environments.requirements import companions
 from harness.environments.store import MANIFEST, EnvironmentStore, Made
 from harness.errors import PartUnavailable, UsageError, did_you_mean
 from harness.libraries import LIBRARIES
+from harness.process_locks import alone, work_folder
 from harness.toolkits.download import run_uv
 from harness.toolkits.header_sources import Repository, read_source
-from harness.toolkits.install_lock import alone, work_folder
 from harness.web.address import AddressError, redact, refuse_credentials
 
 _EDITABLE = re.compile(r"(?:-e|--editable)(?:\s+|=)(?P<path>.+)", re.DOTALL)
