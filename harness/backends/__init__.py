@@ -25,7 +25,7 @@ WHEELS: Final = "wheels"
 
 
 HOST_COMPILERS: Final = "gcc-11,gcc-13, gcc-11..gcc-14, clang-16, all, NAME=/opt/gcc/bin/g++"
-"""Names of nvcc's host compilers, as users write them (`harness.engine.host_compilers`)."""
+"""Names of nvcc's host compilers, as users write them (`harness.engine.program_axes`)."""
 
 SOME_BACKENDS: Final[Mapping[str, bool | None]] = {
     "assembler": None,

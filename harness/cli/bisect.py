@@ -44,9 +44,9 @@ from harness.diagnostics import one_line
 from harness.engine.context import RunContext, prepare
 from harness.engine.environments import default_toolkit
 from harness.engine.executor import Run
-from harness.engine.header_libraries import parse_chosen
 from harness.engine.machine import usable_cores
 from harness.engine.plan import cells_of
+from harness.engine.program_axes import parse_chosen
 from harness.environments.releases import NAMES
 from harness.errors import CumatrixError, PartUnavailable, UsageError, did_you_mean
 from harness.model import Case

@@ -15,7 +15,7 @@ from harness.cli.options import RESULTS, cells_in, one_cell, rules_of, trust_opt
 from harness.cli.run import try_
 from harness.cli.selection import of_build
 from harness.cli.terminal import say
-from harness.engine.header_libraries import Finder, parse_chosen, with_libraries
+from harness.engine.program_axes import Finder, parse_chosen, with_libraries
 from harness.errors import UsageError
 from harness.model import Case
 from harness.project.current import here

@@ -16,9 +16,8 @@ from harness.diagnostics import hint
 from harness.engine.context import RunContext, RunRequest
 from harness.engine.environment import Environment
 from harness.engine.environments import default_toolkit
-from harness.engine.header_libraries import parse_chosen, with_libraries
-from harness.engine.host_compilers import HostCompilers, parse_host_compilers
 from harness.engine.machine import Devices
+from harness.engine.program_axes import HostCompilers, parse_chosen, parse_host_compilers, with_libraries
 from harness.errors import LibraryMissing, NothingToRun, PartUnavailable, UsageError, did_you_mean
 from harness.git import with_local
 from harness.libraries import LIBRARIES

@@ -18,7 +18,7 @@ from harness.engine.environment import Environment, one_name_of
 from harness.engine.file_states import Roots
 from harness.engine.fingerprints import Key
 from harness.engine.fork_server import ForkServer
-from harness.engine.host_compilers import absent as absent_host
+from harness.engine.program_axes import absent as absent_host
 from harness.errors import PartUnavailable
 from harness.model import Case, Cell, Outcome, Status, Target, Toolchain
 from harness.nvidia.nvcc import missing_from
