@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from harness.answers.cells import Entry, Feature, Known, Row, are_own, hosted, is_host
+from harness.answers.cells import Entry, Feature, Known, Row, are_own, hosted, is_host, place_of_fault
 from harness.answers.query import Query, meant
 from harness.answers.question import Vocabulary
 from harness.answers.table import FeatureRow, Field, field_of, known_releases, lines_of
@@ -118,12 +118,14 @@ class FeatureFinding:
 _LEADS = {"works": "Yes", "part": "In part", "refused": "No", "silent": "Not tried"}
 """The first word of an answer, by the sense of the statements (`harness.matrix.marks.AnswerKind`); the best first."""
 _SENSES = tuple(_LEADS)
+_TOLD = 3
+"""The most variants whose statements one sentence has in full."""
 
 
-def sentence_of(findings: Sequence[FeatureFinding], targets: Sequence[str]) -> str:
+def sentence_of(findings: Sequence[FeatureFinding], targets: Sequence[str], *, since: bool = False) -> str:
     """The answer of the first case in one sentence: ``Yes. NVRTC, as sm_90a: builds since CUDA 12.0.``
 
-    Variants with different findings have an answer each. A GPU has several targets, and the best one of each tool counts.
+    Variants with different findings have a part each. A GPU has several targets, and the best one of each tool counts.
 
     Parameters
     ----------
@@ -131,42 +133,146 @@ def sentence_of(findings: Sequence[FeatureFinding], targets: Sequence[str]) -> s
         What is known, best first.
     targets : sequence of str
         Those of the question; named where there are several.
+    since : bool
+        Whether the question is since when: then the release comes first.
     """
     variants = [(finding, *_best(finding, targets)) for finding in findings if finding.case == findings[0].case]
     variants = [variant for variant in variants if variant[2]] or variants[:1]
-    if len(variants) > 1:
-        groups: dict[str, list[str]] = {}
-        for finding, lead, _ in variants:
-            groups.setdefault(lead, []).append(finding.label)
-        return " ".join(f"{lead}: {'; '.join(labels)}." for lead, labels in groups.items())
     if not variants or not variants[0][2]:
         return f"{_LEADS['silent']}."
-    _, lead, told = variants[0]
+    leads = {lead for _, lead, _ in variants}
+    (lead,) = leads if len(leads) == 1 else (_LEADS["part"],)
+    if since and lead != _LEADS["refused"]:
+        lead = _since(variants) or lead
+    by_text: dict[str, list[str]] = {}
+    for finding, _, told in variants:
+        by_text.setdefault(_statements(told, targets, since=since), []).append(finding.label)
+    if len(by_text) == 1:
+        return f"{lead}. {next(iter(by_text))}."
+    if len(by_text) <= _TOLD:
+        return " ".join((f"{lead}.", *(f"{'; '.join(labels)}: {text}." for text, labels in by_text.items())))
+    by_lead: dict[str, list[str]] = {}
+    for finding, of, _ in sorted(variants, key=lambda variant: list(_LEADS.values()).index(variant[1])):
+        by_lead.setdefault(of, []).append(finding.label)
+    words = {"Yes": "Builds", "In part": "Builds in part", "No": "Does not build", "Not tried": "Not tried"}
+    return " ".join((f"{lead}.", *(f"{words[of]}: {'; '.join(labels)}." for of, labels in by_lead.items())))
+
+
+def _statements(told: Sequence[ToolFinding], targets: Sequence[str], *, since: bool) -> str:
+    by_tool: dict[str, list[ToolFinding]] = {}
+    for said in told:
+        by_tool.setdefault(said.tool, []).append(said)
     # A GPU has several targets, and a question without one is about all.
+    if not targets:
+        return "; ".join(f"{tool}: {_on_all(of)}" for tool, of in by_tool.items())
     parts = []
     for said in told:
-        place = "" if len(targets) == 1 else f", {'as' if targets else 'on'} {said.place}"
-        parts.append(f"{said.tool}{place}: {said.verdict.text}{f' ({said.overall})' if said.overall else ''}")
-    return f"{lead}. {'; '.join(parts)}."
+        place = "" if len(targets) == 1 else f", as {said.place}"
+        every = f" in each release tried ({said.tried})" if since and said.verdict.kind == "works" else ""
+        parts.append(f"{said.tool}{place}: {said.verdict.text}{every}{f' ({said.overall})' if said.overall else ''}")
+    return "; ".join(parts)
+
+
+def _on_all(told: Sequence[ToolFinding]) -> str:
+    """The statement of one tool about every architecture: ``builds since CUDA 12.0 on sm_90a; never (0 of 28) on sm_52–sm_90``."""
+    by_text: dict[str, list[ToolFinding]] = {}
+    for said in sorted(told, key=lambda said: _SENSES.index(said.verdict.sense)):
+        by_text.setdefault("" if said.verdict.refused else said.verdict.text, []).append(said)
+    if len(by_text) > _TOLD:
+        senses = dict.fromkeys(said.verdict.sense for said in told)
+        return "builds with releases that depend on the architecture" + (", on some not" if "refused" in senses else "")
+    parts = []
+    for text, of in by_text.items():
+        words = text or _refusal(of)
+        targets = [target for said in of for target in said.targets]
+        place = f" on {spell_targets(targets)}" if len(by_text) > 1 else ""
+        notes: dict[str, list[str]] = {}
+        for said in of:
+            if said.overall:
+                notes.setdefault(said.overall, []).extend(said.targets)
+        note = ""
+        if len(notes) == 1:
+            ((others, some),) = notes.items()
+            note = f" ({others}{'' if len(some) == len(targets) else f', on {spell_targets(some)}'})"
+        parts.append(f"{words}{place}{note}")
+    return ", ".join(parts)
+
+
+def _refusal(of: Sequence[ToolFinding]) -> str:
+    """The count of several refusals together: ``never (0 of 28)``."""
+    if len(of) == 1:
+        return of[0].verdict.text
+    count = sum(said.verdict.cells for said in of)
+    return f"never (0 of {count})" if all(said.verdict.text.startswith("never") for said in of) else f"0 of {count}"
+
+
+def _since(variants: Sequence[tuple[FeatureFinding, str, Sequence[ToolFinding]]]) -> str:
+    """``Since CUDA 12.1``, where every statement about what builds names that release."""
+    texts = {said.verdict.text for _, _, told in variants for said in told if said.verdict.kind == "since"}
+    found = {match[1] for text in texts if (match := re.fullmatch(r"builds since (.+)", text))}
+    return f"Since {found.pop()}" if len(found) == len(texts) == 1 else ""
 
 
 def _best(finding: FeatureFinding, targets: Sequence[str]) -> tuple[str, list[ToolFinding]]:
     """The first word of an answer, and the best finding of each tool; "Yes" and "No" are of all tools, and without targets of all architectures."""
     best: dict[str, ToolFinding] = {}
-    for said in sorted(finding.said, key=lambda each: _SENSES.index(each.verdict.sense)):
+    for said in sorted(finding.said, key=lambda each: (_SENSES.index(each.verdict.sense), not each.overall)):
         best.setdefault(said.tool, said)
     told = [said for said in best.values() if not said.verdict.silent]
+    every = [said for said in finding.said if not said.verdict.silent]
     builds = {target for said in told if said.verdict.works for target in said.targets}
     tried = {
         said.tool: {target for each in finding.said if each.tool == said.tool for target in each.targets}
         for said in told
     }
     # Of a GPU, a tool without a cell for the target that builds does not say no.
-    counted = told if targets else [said for said in finding.said if not said.verdict.silent]
+    counted = told if targets else every
     senses = {
         said.verdict.sense for said in counted if not said.verdict.refused or not builds or builds & tried[said.tool]
     }
-    return _LEADS[senses.pop() if len(senses) == 1 else "part" if senses else "silent"], told
+    return _LEADS[senses.pop() if len(senses) == 1 else "part" if senses else "silent"], told if targets else every
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReplyRow:
+    """A line of evidence.
+
+    Parameters
+    ----------
+    case, title : str
+        The case; empty for a line about no case.
+    kind : str
+        A key of `harness.matrix.marks.ANSWER_KINDS`; empty for a line without a sign.
+    text : str
+        In a few words: ``new=false: NVRTC on sm_75–sm_120``.
+    cells : tuple of str
+        Cells that show it: for a change, one before and one after it.
+    """
+
+    case: str = ""
+    title: str = ""
+    kind: str = ""
+    text: str
+    cells: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reply:
+    """The reply to a question that no single feature answers (`harness.answers.replies`).
+
+    Parameters
+    ----------
+    sentence : str
+        The answer.
+    rows : tuple of ReplyRow
+        The evidence.
+    sources : tuple of str
+        Pages that facts are from.
+    """
+
+    sentence: str
+    rows: tuple[ReplyRow, ...] = ()
+    sources: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -175,25 +281,33 @@ class QueryResult:
 
     Parameters
     ----------
+    sentence : str
+        The answer in one sentence; empty where the results have nothing on it.
     findings : tuple of FeatureFinding
         Best first, at most `SHOWN`.
     more : int
         Number of further ones.
-    missing : int
-        How many of the question's words they lack.
+    lacking : tuple of str
+        Words of the question that the findings lack: then they are the closest ones, and no answer.
+    reply : Reply, optional
+        The reply to a question about releases, architectures, limits or messages.
     """
 
-    findings: tuple[FeatureFinding, ...]
-    more: int
-    missing: int = 0
+    sentence: str = ""
+    findings: tuple[FeatureFinding, ...] = ()
+    more: int = 0
+    lacking: tuple[str, ...] = ()
+    reply: Reply | None = None
 
     @property
     def proven(self) -> bool:
-        """Return whether a cell supports any of it."""
-        return any(said.proof for finding in self.findings for said in finding.said)
+        """Return whether a cell or a source supports it."""
+        if self.reply:
+            return True
+        return not self.lacking and any(said.proof for finding in self.findings for said in finding.said)
 
 
-def answer(asked: Query, known: Known, vocabulary: Vocabulary) -> QueryResult:
+def answer(asked: Query, known: Known, vocabulary: Vocabulary, most: int = SHOWN) -> QueryResult:
     """Answer a question.
 
     Parameters
@@ -204,13 +318,15 @@ def answer(asked: Query, known: Known, vocabulary: Vocabulary) -> QueryResult:
         What was tried.
     vocabulary : Vocabulary
         `harness.answers.table.vocabulary_of` it.
+    most : int
+        The most findings.
     """
     targets = [target for target in asked.targets if target in known.targets] or (
         [] if asked.targets else [target for target in known.targets if target.startswith("sm_")]
     )
-    lines, least = meant(lines_of(known, targets), asked, known, vocabulary)
+    lines, lacking = meant(lines_of(known, targets), asked, known, vocabulary)
     tools = asked.tools(vocabulary) or {}
-    itself = known_of_itself(known) if asks_for_itself(asked) else None
+    itself = known_of_itself(known) if asks_for_itself(asked) and asked.intent != "fails" else None
     findings = [finding_of(line, asked, itself, tools) for line in lines_of(itself, targets)] if itself else []
     features = [finding_of(line, asked, known, tools) for line in lines]
     some = bool(tools or asked.toolkits)
@@ -224,7 +340,36 @@ def answer(asked: Query, known: Known, vocabulary: Vocabulary) -> QueryResult:
         features = [finding for finding in features if any(not said.verdict.silent for said in finding.said)]
     findings = [finding for finding in (*findings, *features) if finding.said]
     findings.sort(key=lambda finding: not any(said.proof for said in finding.said))
-    return QueryResult(findings=tuple(findings[:SHOWN]), more=max(0, len(findings) - SHOWN), missing=least)
+    lacking = (*(chip.text for chip in asked.unknown), *lacking)
+    if asked.intent == "fails" and not lacking:
+        sentence, findings = _failing(findings, asked)
+    elif lacking:
+        sentence = f"Not known: no case has {' and '.join(lacking)}."
+    elif findings:
+        sentence = sentence_of(findings, asked.targets, since=asked.intent == "since")
+    else:
+        sentence = f"{_LEADS['silent']}."
+    return QueryResult(
+        sentence=sentence, findings=tuple(findings[:most]), more=max(0, len(findings) - most), lacking=lacking
+    )
+
+
+def _failing(findings: Sequence[FeatureFinding], asked: Query) -> tuple[str, list[FeatureFinding]]:
+    """Findings of cases with a form that does not build, known faults first, and their number in a sentence."""
+    tried = [finding for finding in findings if any(not said.verdict.silent for said in finding.said)]
+    failing = [finding for finding in tried if any(_refused(said) for said in finding.said)]
+    failing.sort(key=lambda finding: not any(said.verdict.kind == "fault" for said in finding.said))
+    count, of = (len({finding.case for finding in each}) for each in (failing, tried))
+    used = dict.fromkeys(chip.text for chip in asked.chips if chip.kind in ("tool", "toolkit", "header", "host"))
+    where = "".join(
+        (f" on {', '.join(asked.targets)}" if asked.targets else "", f" with {' and '.join(used)}" if used else "")
+    )
+    kept = [replace(finding, said=tuple(filter(_refused, finding.said))) for finding in failing]
+    return f"{count} of {of} cases tried{where} have a form that does not build.", kept
+
+
+def _refused(said: ToolFinding) -> bool:
+    return not said.verdict.silent and not said.verdict.works
 
 
 def finding_of(
@@ -265,9 +410,17 @@ def finding_of(
         order = list(dict.fromkeys(each.tool for each in said))
         said.sort(key=lambda each: (order.index(each.tool), _SENSES.index(each.verdict.sense)))
     feature = known.features[line.case]
-    # Those of another tool, or of other architectures, answer nothing that was asked.
-    faulty = any(FAULT in item.entry.grids[target].letters for item in said for target in item.targets)
-    faults = feature.faults if faulty else ()
+    # Those of another tool, of other architectures or releases answer nothing that was asked.
+    places = {
+        place_of_fault(item.entry.backend, row.version, row.toolkit)
+        for item in said
+        for row in item.entry.proofs.values()
+        if row.letter == FAULT
+        and row.target in item.targets
+        and (asked.toolkits is None or row.toolkit in asked.toolkits)
+        and (not tools or not (versions := tools.get(item.entry.backend)) or row.version in versions)
+    }
+    faults = tuple((reason, link) for reason, link, of in feature.faults if places.intersection(of))
     return FeatureFinding(case=line.case, title=feature.title, label=line.label, said=tuple(said), faults=faults)
 
 
@@ -312,7 +465,7 @@ def _said(fields: Sequence[Field], versions: Sequence[str] | None, toolkits: Seq
         )
         own = field.own.text if field.own else ""
         # Architectures tried with other versions, to the same effect, are one group.
-        alike = replace(verdict, tried="", claims=())
+        alike = replace(verdict, tried="", claims=(), cells=0)
         groups.setdefault((alike, "; ".join(filter(None, (overall, where))), own), []).append(field)
     if any(not verdict.silent for verdict, _, _ in groups):
         groups = {key: group for key, group in groups.items() if not key[0].silent}
@@ -322,7 +475,7 @@ def _said(fields: Sequence[Field], versions: Sequence[str] | None, toolkits: Seq
             entry=group[0].entry,
             targets=tuple(field.target for field in group),
             place=spell_targets(field.target for field in group),
-            verdict=verdict,
+            verdict=replace(verdict, cells=sum(_count(field, versions, toolkits) for field in group)),
             overall=overall,
             proof=_proof(group[-1], versions, toolkits),
             own=own,
@@ -345,6 +498,10 @@ def _rows(field: Field, versions: Sequence[str] | None, toolkits: Sequence[str] 
     ]
     rows.sort(key=lambda row: (version_key(row.version), version_key(row.toolkit)))
     return rows
+
+
+def _count(field: Field, versions: Sequence[str] | None, toolkits: Sequence[str] | None) -> int:
+    return len(_rows(field, versions, toolkits))
 
 
 def _proof(field: Field, versions: Sequence[str] | None, toolkits: Sequence[str] | None) -> tuple[Row, ...]:

@@ -29,8 +29,8 @@ class Feature:
         Tags, and upstream reports.
     reasons : tuple of str
         Why it is refused somewhere, and known faults.
-    faults : tuple of (str, str)
-        Reason and link of each known fault.
+    faults : tuple of (str, str, tuple of str)
+        Reason, link and places (`place_of_fault`) of each known fault.
     """
 
     case: str
@@ -39,20 +39,31 @@ class Feature:
     features: tuple[str, ...] = ()
     links: tuple[str, ...] = ()
     reasons: tuple[str, ...] = ()
-    faults: tuple[tuple[str, str], ...] = ()
+    faults: tuple[tuple[str, str, tuple[str, ...]], ...] = ()
+
+    @property
+    def known_faults(self) -> tuple[tuple[str, str], ...]:
+        """Reason and link of each known fault."""
+        return tuple((reason, link) for reason, link, _ in self.faults)
 
 
-def features_of(facts: Iterable[tuple[str, str, str, Sequence[str], Sequence[str], Any]]) -> dict[str, Feature]:
-    """Features of ``(case, title, topic, features, links, expected)`` of records; topic by topic, by name."""
+def place_of_fault(backend: str, library: str, toolkit: str) -> str:
+    """A backend with its versions, as known faults have it: ``numba 0.63.0 12.4``."""
+    return f"{backend} {library} {toolkit}"
+
+
+def features_of(facts: Iterable[tuple[str, str, str, Sequence[str], Sequence[str], Any, str]]) -> dict[str, Feature]:
+    """Features of ``(case, title, topic, features, links, expected, place)`` of records; topic by topic, by name."""
     first: dict[str, tuple[str, str, Sequence[str], Sequence[str]]] = {}
     reasons: dict[str, dict[str, None]] = {}
-    faults: dict[str, dict[tuple[str, str], None]] = {}
-    for case, title, topic, features, links, expected in facts:
+    faults: dict[str, dict[tuple[str, str], dict[str, None]]] = {}
+    for case, title, topic, features, links, expected, place in facts:
         first.setdefault(case, (title, topic, features, links))
         if expected and expected["reason"]:
             reasons.setdefault(case, {})[expected["reason"]] = None
             if expected["xfail"]:
-                faults.setdefault(case, {})[expected["reason"], expected["link"]] = None
+                found = faults.setdefault(case, {}).setdefault((expected["reason"], expected["link"]), {})
+                found[place] = None
     ordered = sorted(first, key=lambda case: (natural_key(first[case][1]), natural_key(case)))
     return {
         case: Feature(
@@ -63,7 +74,7 @@ def features_of(facts: Iterable[tuple[str, str, str, Sequence[str], Sequence[str
             features=tuple(first[case][2]),
             links=tuple(first[case][3]),
             reasons=tuple(reasons.get(case, ())),
-            faults=tuple(faults.get(case, ())),
+            faults=tuple((*key, tuple(sorted(places))) for key, places in faults.get(case, {}).items()),
         )
         for case in ordered
     }

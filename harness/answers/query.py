@@ -19,17 +19,24 @@ class Query:
     ----------
     chips : tuple of Chip
         All of them.
+    intent : str
+        What it wants to know (`harness.answers.intents`).
     """
 
     chips: tuple[Chip, ...]
+    intent: str = "feature"
 
     def _values(self, kind: str) -> list[str]:
         return list(dict.fromkeys(value for chip in self.chips if chip.kind == kind for value in chip.values))
 
     @cached_property
     def targets(self) -> list[str]:
-        """Architectures; none for all."""
-        return self._values("target")
+        """Architectures; none for all. One of a generation that is named as well is meant alone."""
+        named = [set(chip.values) for chip in self.chips if chip.kind == "target"]
+        wide = [values for values in named if any(other < values for other in named)]
+        return [
+            value for value in self._values("target") if any(value in values for values in named if values not in wide)
+        ]
 
     @cached_property
     def toolkits(self) -> list[str] | None:
@@ -76,8 +83,8 @@ Lines = Mapping[Key, FeatureRow]
 
 def meant(
     lines: Iterable[FeatureRow], asked: Query, known: Known, vocabulary: Vocabulary
-) -> tuple[list[FeatureRow], int]:
-    """The lines that a question means, best first, and how many of its words they lack.
+) -> tuple[list[FeatureRow], tuple[str, ...]]:
+    """The lines that a question means, best first, and the words that the best one lacks.
 
     Parameters
     ----------
@@ -98,7 +105,8 @@ def meant(
     chosen = [key for key, (missing, _) in scores.items() if missing == least and (missing < len(words) or not words)]
     chosen = _best_variants(chosen, {key: line.words for key, line in some.items()}, words, vocabulary)
     chosen.sort(key=lambda key: -scores[key][1])
-    return [some[key] for key in chosen], least
+    lacking = _lacking(chosen[0], some, words, known, vocabulary) if least and chosen else words if least else ()
+    return [some[key] for key in chosen], tuple(lacking)
 
 
 def _readings(lines: Lines, asked: Query, known: Known, vocabulary: Vocabulary) -> Iterator[tuple[Lines, list[str]]]:
@@ -126,6 +134,13 @@ def _speaks(line: FeatureRow, names: Iterable[str], known: Known, vocabulary: Vo
 
 def _with_axis(lines: Lines, names: Collection[str]) -> Lines:
     return {key: line for key, line in lines.items() if any(field.entry.axis in names for field in line.fields)}
+
+
+def _lacking(key: Key, lines: Lines, words: list[str], known: Known, vocabulary: Vocabulary) -> list[str]:
+    fields = (*known.words_of(key[0]), lines[key].words)
+    said = known.said.get(key[0], ())
+    missing = [word for word in words if score([word], fields, vocabulary.synonyms, said)[0]]
+    return [] if len(missing) < len(words) and set(missing) <= set(vocabulary.parts) else missing
 
 
 def _scored(lines: Lines, words: list[str], known: Known, vocabulary: Vocabulary) -> tuple[Lines, list[str], dict[Key, tuple[int, int]], int]:  # fmt: skip

@@ -191,6 +191,8 @@ class Vocabulary:
         Every word of titles, names, features, parameters and causes.
     said : sequence of str
         Words of compiler messages, in addition.
+    parts : sequence of str
+        Words that names of functions and instructions end or begin with, which a case may lack: ``sync`` of ``redux.sync``.
     """
 
     architectures: Mapping[str, Sequence[str]]
@@ -205,6 +207,7 @@ class Vocabulary:
     synonyms: Sequence[Sequence[str]]
     words: Sequence[str] = field(default=())
     said: Sequence[str] = field(default=())
+    parts: Sequence[str] = field(default=())
 
     def are_said(self, words: Iterable[str]) -> bool:
         """Return whether words are those of a message: compilers use one of them, and no feature has it, nor a word that begins so."""

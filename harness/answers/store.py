@@ -7,11 +7,11 @@ import json
 import zlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
-from harness.answers.answer import QueryResult, answer
+from harness.answers.answer import SHOWN, QueryResult, answer, known_of_itself
 from harness.answers.cells import (
     COLUMNS,
     Feature,
@@ -20,17 +20,19 @@ from harness.answers.cells import (
     features_of,
     make_row,
     own_of,
+    place_of_fault,
     split_host,
     split_variant,
     words_of_feature,
 )
 from harness.answers.query import Query
 from harness.answers.question import Vocabulary, score, words_of, words_said
+from harness.answers.replies import Replies
 from harness.answers.table import make_vocabulary
 from harness.answers.verdict import REFUSED, SILENT, UNAVAILABLE, UNTRIED
 from harness.backends import library_of
 from harness.errors import PartUnavailable
-from harness.matrix.axes import FURTHER, target_key
+from harness.matrix.axes import FURTHER, target_key, version_key
 from harness.records import Record, merge, read_records
 from harness.records.record import RecordError
 
@@ -118,16 +120,34 @@ class Store:
             )
         return found
 
-    def answer(self, asked: Query, vocabulary: Vocabulary) -> QueryResult:
+    def answer(self, asked: Query, vocabulary: Vocabulary, most: int = SHOWN) -> QueryResult:
         """Answer a question: `harness.answers.answer.answer`, from the cells of the cases that can be meant."""
         bounds = self.bounds(asked, vocabulary)
-        most = min(bounds.values(), default=0)
+        missing = min(bounds.values(), default=0)
+        unknown = len(asked.unknown)
         while True:
-            found = answer(asked, self.known(case for case, missing in bounds.items() if missing <= most), vocabulary)
+            known = self.known(case for case, count in bounds.items() if count <= missing)
+            found = answer(asked, known, vocabulary, most)
             # Words that a case has, but no variant of it by itself: then another case may have more of them.
-            if found.missing <= most:
+            if len(found.lacking) - unknown <= missing:
                 return found
-            most = found.missing
+            missing = len(found.lacking) - unknown
+
+    @cached_property
+    def replies(self) -> Replies:
+        """Replies to questions that no single feature answers."""
+        known = self.known(self.features)
+        return Replies(known, known_of_itself(known), vocabulary_of(self))
+
+    @cached_property
+    def releases(self) -> Mapping[str, Sequence[str]]:
+        """Releases that occur in the results by name, oldest first."""
+        found: dict[str, set[str]] = {"cuda": {item for item in self.toolkits if "+headers" not in item}}
+        for backend, library, axis, version in frozenset().union(*self.uses.values()):
+            for name, each in ((library_of(backend), library), (axis, version)):
+                if name and each:
+                    found.setdefault(name, set()).add(each)
+        return {name: sorted(versions, key=version_key) for name, versions in found.items()}
 
 
 def use_of(row: Row) -> Use:
@@ -149,18 +169,15 @@ def vocabulary_of(*stores: Store) -> Vocabulary:
         rests.update(dict.fromkeys(rest for found in store.variants.values() for rest in found))
         targets.update(dict.fromkeys(store.targets))
         # What was paired with the headers of another release is no version that people have.
-        versions.setdefault("cuda", set()).update(item for item in store.toolkits if "+headers" not in item)
-        for backend, library, header, version in frozenset().union(*store.uses.values()):
-            for name, each in ((library_of(backend), library), (header, version)):
-                if name and each:
-                    versions.setdefault(name, set()).add(each)
+        for name, releases in store.releases.items():
+            versions.setdefault(name, set()).update(releases)
     return make_vocabulary(features.values(), rests, versions, targets, said)
 
 
 loads = lru_cache(maxsize=None)(json.loads)
 """JSON that many records share: treat it as immutable."""
 
-_FACTS = ("case", "title", "topic", "features_json", "links_json", "expected_json")
+_FACTS = ("case", "title", "topic", "features_json", "links_json", "expected_json", "backend", "library", "toolkit")
 
 
 def read_known(paths: Sequence[Path]) -> Known:
@@ -194,7 +211,9 @@ def _known(parts: Iterable[_Part]) -> Known:
         facts.update(dict.fromkeys(told))
         runs |= started
         hosts |= own
-    features = features_of((*fact[:3], *(loads(text) for text in fact[3:])) for fact in facts)
+    features = features_of(
+        (*fact[:3], *(loads(text) for text in fact[3:6]), place_of_fault(*fact[6:])) for fact in facts
+    )
     return Known(rows=list(rows.values()), features=features, runs=runs, hosts=tuple(sorted(hosts)))
 
 
@@ -266,7 +285,9 @@ def _records(records: Iterable[Record], plans: Iterable[Mapping[str, Any]]) -> _
         )
         hosts.add(own_of(record["backend"], record.get("host_compiler", ""), record["toolchain"]))
         nested = (json.dumps(place[name]) for name in ("features", "links", "expected"))
-        facts[record["case"], record["title"], record["topic"], *nested] = None
+        facts[record["case"], record["title"], record["topic"], *nested, *(str(place[key]) for key in _FACTS[6:])] = (
+            None
+        )
     return rows, facts, _runs(plans), hosts - {""}
 
 
@@ -274,8 +295,8 @@ def _runs(plans: Iterable[Mapping[str, Any]]) -> dict[str, str]:
     return {str(plan.get("run", "")): str(plan.get("started") or "") for plan in plans}
 
 
-SCHEMA = 2
-"""2: host compilers."""
+SCHEMA = 3
+"""2: host compilers. 3: the places of known faults."""
 _NAMES = ("variant", "backend", "library", "toolkit", "host_compiler", "target", "message")
 _LARGEST = 256 << 20
 """Bytes that the file may have when it is unpacked."""
@@ -332,10 +353,20 @@ def read_packed(path: Path) -> Store:
         value = json.loads(data)
         if value["schema"] > SCHEMA:
             raise RecordError(f"{path}: made by a newer cumatrix: update cumatrix")
-        return _store(value if value["schema"] > 1 else _with_hosts(value))
+        return _store(_converted(value))
     except (OSError, EOFError, zlib.error, ValueError, KeyError, IndexError, TypeError, RecursionError) as error:
         why = (str(error).splitlines() or ["damaged"])[0]
         raise RecordError(f"{path}: these are no packed answers of cumatrix's: {why}") from None
+
+
+def _converted(value: Mapping[str, Any]) -> Mapping[str, Any]:
+    if value["schema"] < 2:
+        value = _with_hosts(value)
+    if value["schema"] < 3:
+        # Which cells a fault is of is not known.
+        features = [[*of[:-1], [[*fault, []] for fault in of[-1]]] for of in value["features"]]
+        value = {**value, "features": features}
+    return value
 
 
 def _with_hosts(value: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -350,7 +381,7 @@ def _store(value: Mapping[str, Any]) -> Store:
     features = {
         case: Feature(
             case=case, title=title, topic=topic, features=tuple(tags), links=tuple(links),
-            reasons=tuple(reasons), faults=tuple((reason, link) for reason, link in faults),
+            reasons=tuple(reasons), faults=tuple((reason, link, tuple(places)) for reason, link, places in faults),
         )
         for case, title, topic, tags, links, reasons, faults in value["features"]
     }  # fmt: skip

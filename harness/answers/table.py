@@ -227,4 +227,5 @@ def make_vocabulary(
         synonyms=vocabulary.SYNONYMS,
         words=sorted(words),
         said=sorted(frozenset(said) - vocabulary.IGNORED - words.keys()),
+        parts=vocabulary.PARTS,
     )

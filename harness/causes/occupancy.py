@@ -14,6 +14,9 @@ STATIC_SHARED = 48 * 1024
 """Bytes of static shared memory that a kernel may have on every compute capability."""
 
 MAX_REGISTERS = 255
+CONSTANT = 64 * 1024
+"""Bytes of constant memory that a kernel may have on every compute capability."""
+
 WARP = 32
 BLOCK_THREADS = 1024
 _REGISTERS = 65536

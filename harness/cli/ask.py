@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import click
@@ -19,8 +20,11 @@ from harness.cli.terminal import say_json
     metavar="FILE",
     help="Answer from these results (.parquet, .jsonl, or a folder of .jsonl) and no others.",
 )
+@click.option(
+    "--all", "every", is_flag=True, help="Show every feature that the question is about, not only the first 5."
+)
 @click.option("--json", "as_json", is_flag=True, help="Print the answer as one JSON object on stdout.")
-def ask(question: tuple[str, ...], results: tuple[Path, ...], as_json: bool) -> int:
+def ask(question: tuple[str, ...], results: tuple[Path, ...], every: bool, as_json: bool) -> int:
     """Answer a question from results: does it work, and since when?
 
     QUESTION names a feature. It may also name architectures (sm_90, Turing, RTX 4090), CUDA releases (cuda 13.0), libraries and tools
@@ -37,9 +41,10 @@ def ask(question: tuple[str, ...], results: tuple[Path, ...], as_json: bool) -> 
     cumatrix ask cutlass 3.5.1 cuda 13.0 sm_90 --results nightly.parquet
     """
     # Help and completion stay fast.
+    from harness.answers.answer import SHOWN
     from harness.cli.ask_output import elsewhere, put, show, sources_of, to_json
 
-    asked, vocabulary, found = put(" ".join(question), sources_of(results))
+    asked, vocabulary, found = put(" ".join(question), sources_of(results), sys.maxsize if every else SHOWN)
     if as_json:
         say_json(to_json(found, asked))
     else:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Container, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, date, datetime
 from functools import cached_property
 from pathlib import Path
@@ -13,14 +13,26 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
-from harness.answers.answer import FeatureFinding, QueryResult, asks_for_itself, command_for, said_json, sentence_of
+from harness.answers.answer import (
+    SHOWN,
+    FeatureFinding,
+    QueryResult,
+    Reply,
+    ReplyRow,
+    asks_for_itself,
+    command_for,
+    said_json,
+)
+from harness.answers.intents import read
 from harness.answers.query import Query
-from harness.answers.question import Chip, Vocabulary, parse
+from harness.answers.question import Chip, Vocabulary
+from harness.answers.replies import combined, reply_to_message
 from harness.answers.store import Store, read_packed, vocabulary_of
 from harness.answers.verdict import WORKS
-from harness.cli.terminal import console_for, printable, say
+from harness.cli.terminal import console_for, printable
 from harness.diagnostics import one_line
 from harness.errors import NothingToRun, UsageError
+from harness.matrix.axes import version_key
 from harness.matrix.marks import ANSWER_KINDS, GROUPS
 from harness.model import Target
 from harness.protocol.text import counted
@@ -111,15 +123,12 @@ Found = Sequence[tuple[AnswerSource, QueryResult]]
 
 
 def show(found: Found, asked: Query, vocabulary: Vocabulary, others: str = "", elsewhere: Found = ()) -> None:
-    """Print answers, and on stderr the words that nothing is known by; `elsewhere` are those for others (architectures, tools), where there are none for what was asked."""
-    for chip in asked.unknown:
-        near = f"; did you mean {' or '.join(chip.near)}?" if chip.near else ""
-        say(f"cumatrix: no feature is called {chip.text}{near}", err=True)
+    """Print answers; `elsewhere` are those for others (architectures, tools), where there are none for what was asked."""
     console = console_for(sys.stdout)
     if not elsewhere:
         print_answers(console, found, asked, vocabulary)
         return
-    console.print(f"Nobody tried that{_asked_for(asked)}. For {others}:", style="bold", soft_wrap=True)
+    console.print(f"Not tried{_asked_for(asked)}. For {others}:", style="bold", soft_wrap=True)
     for source, answer in elsewhere:
         _show_findings(console, answer.findings[:_ELSEWHERE], source)
     console.print("To try it:", style="bold", soft_wrap=True)
@@ -142,24 +151,69 @@ def print_answers(console: Console, found: Found, asked: Query, vocabulary: Voca
     for source, answer in told:
         if len(found) > 1:
             console.print(Text(f"From {source.title}", "bold underline"), soft_wrap=True)
-        if answer.findings:
-            console.print(Text(sentence_of(answer.findings, asked.targets), "bold"), soft_wrap=True)
+        if answer.sentence:
+            console.print(Text(answer.sentence, "bold"), soft_wrap=True)
+        if answer.reply:
+            _show_reply(console, answer.reply)
+        elif answer.lacking:
+            _show_closest(console, answer, asked)
+        else:
             console.print()
-        _show_findings(console, answer.findings, source)
-        if answer.more:
-            console.print(f"and {answer.more} more features: say more of what you look for, or see the page (cumatrix report)", style="dim", soft_wrap=True)  # fmt: skip
-    first = next((answer.findings[0] for _, answer in told if answer.findings), None)
-    if not any(answer.proven for _, answer in told):
-        console.print("To try it:" if first else "Nobody tried that here. To try it:", style="bold", soft_wrap=True)
-        console.print(f"  {command_for(asked, vocabulary, first.case if first else '')}", soft_wrap=True)
-        if first and first.case:
-            console.print(f"  {command_for(asked, vocabulary)}    # with your own file", soft_wrap=True)
-    else:
-        console.print(Text(f"To try your own program: {command_for(asked, vocabulary)}", "dim"), soft_wrap=True)
-    if vocabulary.are_said(asked.words):
+            _show_findings(console, answer.findings, source)
+        if answer.more and not answer.lacking:
+            console.print(f"{counted(answer.more, 'more feature')}: --all shows all", style="dim", soft_wrap=True)
+    if not any(answer.reply for _, answer in told):
+        _show_commands(console, told, asked, vocabulary)
+    if vocabulary.are_said(asked.words) and not any(answer.reply for _, answer in told):
         console.print(Text("For the cause of what a compiler said: cumatrix explain build.log", "dim"), soft_wrap=True)
     for source, _ in found:
         console.print(Text(_age(source), "dim"), soft_wrap=True)
+
+
+def _show_commands(console: Console, told: Found, asked: Query, vocabulary: Vocabulary) -> None:
+    first = next((answer.findings[0] for _, answer in told if answer.findings and not answer.lacking), None)
+    if any(answer.proven for _, answer in told):
+        console.print(Text(f"To try your own program: {command_for(asked, vocabulary)}", "dim"), soft_wrap=True)
+        return
+    console.print("To try it:", style="bold", soft_wrap=True)
+    if first and first.case:
+        console.print(f"  {command_for(asked, vocabulary, first.case)}", soft_wrap=True)
+        console.print(f"  {command_for(asked, vocabulary)}    # with your own file", soft_wrap=True)
+    else:
+        console.print(f"  {command_for(asked, vocabulary)}", soft_wrap=True)
+
+
+def _show_closest(console: Console, answer: QueryResult, asked: Query) -> None:
+    """Titles of cases that have some words of the question, without statements."""
+    for chip in asked.unknown:
+        if chip.near:
+            console.print(f"  Did you mean {' or '.join(chip.near)}?", soft_wrap=True)
+    if asked.words and answer.findings:
+        console.print("The closest cases:", soft_wrap=True)
+        for case, title in {finding.case: finding.title for finding in answer.findings if finding.case}.items():
+            console.print(Text.assemble("  ", title, (f"  {case}", "dim")), soft_wrap=True)
+    console.print()
+
+
+def _show_reply(console: Console, reply: Reply) -> None:
+    before = ""
+    for row in reply.rows:
+        if row.case and row.case != before:
+            console.print(
+                Text.assemble(("\n" if not before else "") + row.title, (f"  {row.case}", "dim")), soft_wrap=True
+            )
+        before = row.case
+        line = Text("  ")
+        if row.kind:
+            kind = ANSWER_KINDS[row.kind]
+            line.append(f"{printable(kind.sign, kind.plain, console.encoding)} ", kind.tone.style)
+        line.append(row.text)
+        console.print(line, soft_wrap=True)
+        for cell in row.cells:
+            console.print(Text(f"      {cell}", "dim"), soft_wrap=True)
+    for source in reply.sources:
+        console.print(Text(f"  {source}", "dim"), soft_wrap=True)
+    console.print()
 
 
 def _show_findings(console: Console, findings: Sequence[FeatureFinding], source: AnswerSource) -> None:
@@ -225,14 +279,16 @@ def to_json(found: Found, asked: Query) -> dict[str, Any]:
     own = next(((source, answer) for source, answer in others), None)
     return {
         "chips": [chip.to_json() for chip in asked.chips],
-        **_answer(first, answer, asked),
-        **({"own": _answer(*own, asked)} if own else {}),
+        "intent": asked.intent,
+        **_answer(first, answer),
+        **({"own": _answer(*own)} if own else {}),
     }
 
 
-def _answer(source: AnswerSource, answer: QueryResult, asked: Query) -> dict[str, Any]:
+def _answer(source: AnswerSource, answer: QueryResult) -> dict[str, Any]:
     return {
-        "sentence": sentence_of(answer.findings, asked.targets) if answer.findings else "",
+        "sentence": answer.sentence,
+        "lacking": list(answer.lacking),
         "from": source.name,
         "newest": source.newest,
         "answered": source.store.answered,
@@ -247,23 +303,66 @@ def _answer(source: AnswerSource, answer: QueryResult, asked: Query) -> dict[str
                 "faults": [{"reason": reason, "link": link} for reason, link in finding.faults],
             }
             for finding in answer.findings
+            if not answer.lacking
         ],
+        "closest": list(dict.fromkeys(finding.case for finding in answer.findings)) if answer.lacking else [],
+        "rows": [asdict(row) for row in answer.reply.rows] if answer.reply else [],
+        "sources": list(answer.reply.sources) if answer.reply else [],
     }
 
 
-def put(question: str, sources: Sequence[AnswerSource]) -> tuple[Query, Vocabulary, Found]:
+def put(question: str, sources: Sequence[AnswerSource], most: int = SHOWN) -> tuple[Query, Vocabulary, Found]:
     """Put a question to results: what it asks for, all that it could name, and what each of the results answers.
+
+    Parameters
+    ----------
+    question : str
+        As typed.
+    sources : sequence of AnswerSource
+        The results.
+    most : int
+        The most findings of each.
 
     Raises
     ------
     UsageError
-        Where it names no feature, or an architecture or a release that nothing knows.
+        Where it names nothing, or an architecture or a release that nothing knows.
     """
     vocabulary = vocabulary_of(*(source.store for source in sources))
+    releases: dict[str, Sequence[str]] = {}
+    for source in sources:
+        for name, found in source.store.releases.items():
+            releases[name] = sorted({*releases.get(name, ()), *found}, key=version_key)
+    reading = read(question, vocabulary, releases)
+    if reading.intent.name == "why":
+        features = {name: feature for source in sources for name, feature in source.store.features.items()}
+        if reply := reply_to_message(question, features.values()):
+            named = dict.fromkeys(
+                chip.name.replace("compute_", "sm_") for chip in reading.chips if chip.kind == "target"
+            )
+            first = [about for name in named if (about := sources[0].store.replies.of(f"first {name}"))]
+            reply = replace(reply, rows=(*reply.rows, *(ReplyRow(text=each.sentence) for each in first)))
+            asked = Query(chips=reading.chips, intent="why")
+            return asked, vocabulary, [(sources[0], QueryResult(sentence=reply.sentence, reply=reply))]
     tried = {target for source in sources for target in source.store.targets}
-    asked = Query(chips=tuple(_tried(chip, tried) for chip in parse(question, vocabulary)))
+    chips = tuple(_tried(chip, tried) for chip in reading.chips)
+    asked = Query(chips=chips, intent=reading.intent.name)
     _check(asked)
-    return asked, vocabulary, [(source, source.store.answer(asked, vocabulary)) for source in sources]
+    if not (asked.chips or reading.keys):
+        raise UsageError("the question names no feature: ask for one, such as wmma, grid sync or fp8; cumatrix cases list shows all")  # fmt: skip
+    if reading.keys:
+        answers = [
+            (source, combined([reply for key in reading.keys if (reply := source.store.replies.of(key))]))
+            for source in sources
+        ]
+        if told := [(source, QueryResult(sentence=reply.sentence, reply=reply)) for source, reply in answers if reply]:
+            return asked, vocabulary, told
+        if reading.intent.key == "release":
+            nothing = QueryResult(
+                sentence=f"Not known: no cells to compare for {' '.join(chip.text for chip in chips)}."
+            )
+            return asked, vocabulary, [(source, nothing) for source in sources]
+    return asked, vocabulary, [(source, source.store.answer(asked, vocabulary, most)) for source in sources]
 
 
 _WIDER = (
@@ -276,13 +375,13 @@ _WIDER = (
 
 def elsewhere(found: Found, asked: Query, vocabulary: Vocabulary) -> tuple[str, Found]:
     """Answers for other architectures or tools, when the results have none for those of the question; and the dropped parts."""
-    if asks_for_itself(asked) or any(answer.findings for _, answer in found):
+    if asks_for_itself(asked) or any(answer.findings or answer.lacking for _, answer in found):
         return "", []
     for name, kinds in _WIDER:
         chips = tuple(chip for chip in asked.chips if chip.kind not in kinds)
         if len(chips) == len(asked.chips) or not any(chip.kind in {"word", "header", "host", "tool"} for chip in chips):
             continue
-        answers = [(source, source.store.answer(Query(chips=chips), vocabulary)) for source, _ in found]
+        answers = [(source, source.store.answer(replace(asked, chips=chips), vocabulary)) for source, _ in found]
         if proven := [(source, answer) for source, answer in answers if answer.proven]:
             return name, proven
     return "", []
@@ -305,7 +404,3 @@ def _check(asked: Query) -> None:
                 f"; the nearest {'are' if len(chip.near) > 1 else 'is'} {' and '.join(chip.near)}" if chip.near else ""
             )
             raise UsageError(f"nothing is known as {chip.text}{f', no {what}' if what else ''}{near}")
-    if not asks_for_itself(asked) and all(chip.kind in {"target", "unknown"} for chip in asked.chips):
-        words = [f"{chip.text}{f' (did you mean {chip.near[0]}?)' if chip.near else ''}" for chip in asked.unknown]
-        what = f"no feature is called {', '.join(words)}" if words else "the question names no feature"
-        raise UsageError(f"{what}: ask for one, such as wmma, grid sync or fp8; cumatrix cases list shows all")

@@ -9,7 +9,7 @@ import pandas as pd
 
 from harness.analysis.frame import rows_of
 from harness.answers.answer import tool_label
-from harness.answers.cells import COLUMNS, Entry, Known, features_of, make_row, own_in
+from harness.answers.cells import COLUMNS, Entry, Known, features_of, make_row, own_in, place_of_fault
 from harness.answers.store import Store, vocabulary_of
 from harness.answers.table import FeatureRow, Field, lines_of
 from harness.answers.vocabulary import ARCHITECTURES
@@ -30,8 +30,8 @@ def known_of(merged: Merged, table: pd.DataFrame, *, apart: bool = False) -> Kno
         make_row(*values, own=apart and environment != ENVIRONMENT)
         for *values, environment in rows_of(told, [*COLUMNS, "environment"])
     ]
-    facts: list[tuple[Any, ...]] = [(record["case"], record["title"], record["topic"], record["features"], record["links"], record["expected"]) for record in merged.records]  # fmt: skip
-    facts += [(cell["case"], cell.get("title", ""), cell["topic"], (), (), None) for cell in merged.missing]
+    facts: list[tuple[Any, ...]] = [(record["case"], record["title"], record["topic"], record["features"], record["links"], record["expected"], place_of_fault(record["backend"], record["library"], record["toolkit"])) for record in merged.records]  # fmt: skip
+    facts += [(cell["case"], cell.get("title", ""), cell["topic"], (), (), None, "") for cell in merged.missing]
     runs = {str(plan.get("run", "")): str(plan.get("started") or "") for plan in merged.plans}
     return Known(rows=rows, features=features_of(facts), runs=runs, hosts=tuple(sorted(own_in(merged.records))))
 

@@ -17,7 +17,7 @@ from packaging.version import Version
 
 from harness import __version__
 from harness.analysis.cell_sets import Rejudge, merged_anew, rejudger
-from harness.answers.cells import COLUMNS, features_of, own_in, own_of, split_variant
+from harness.answers.cells import COLUMNS, features_of, own_in, own_of, place_of_fault, split_variant
 from harness.answers.store import packed_answers
 from harness.answers.table import known_releases
 from harness.backends import BACKENDS, label_of, library_of
@@ -390,10 +390,10 @@ def _files(merged: Merged, cases: Iterable[Case], digests: Mapping[str, str]) ->
     ]
     runs = {plan["run"]: plan["started"] for plan in plans}
     rows = [_row(record) for record in merged.records]
-    facts: list[tuple[str, str, str, Sequence[str], Sequence[str], Any]]
-    facts = [(record["case"], record["title"], record["topic"], record["features"], record["links"], record["expected"]) for record in merged.records]  # fmt: skip
+    facts: list[tuple[str, str, str, Sequence[str], Sequence[str], Any, str]]
+    facts = [(record["case"], record["title"], record["topic"], record["features"], record["links"], record["expected"], place_of_fault(record["backend"], record["library"], record["toolkit"])) for record in merged.records]  # fmt: skip
     # Untried cases can be asked about, too.
-    facts += [(case.name, case.title, case.topic, list(case.features), list(case.links), None) for case in cases]
+    facts += [(case.name, case.title, case.topic, list(case.features), list(case.links), None, "") for case in cases]
     parquet = results_parquet(merged.records, plans, small=True)
     answers = packed_answers(rows, features_of(facts), runs, own_in(merged.records))
     sizes = {RECORDS: len(parquet), ANSWERS: len(answers)}

@@ -244,7 +244,7 @@ def case_files_of(site: Site) -> Iterator[tuple[str, bytes]]:
             yield f"data/{_code(site, case)}.js", script(_code(site, case), compact(site.code.index(case)))
         if sources:
             yield f"data/{_stem(site, case)}.js", script(_stem(site, case), compact(sources))
-        feature, faults = feature_page(site.known, case), site.known.features[case].faults
+        feature, faults = feature_page(site.known, case), site.known.features[case].known_faults
         title = site.known.features[case].title
         embedded = embedded_of(site.files[case], feature, site.address)
         page = case_page(

@@ -64,8 +64,14 @@ def test_questions_are_answered(question: dict[str, Any], known: Known, vocabula
         ("does wgmma work on sm_120", "No. NVRTC: never (0 of 3) (builds on sm_90a; 0 of 7 others)."),
         # sm_90 refuses it, and an H100 runs sm_90a, too.
         ("wgmma H100", "Yes. NVRTC, as sm_90a: builds."),
-        ("wgmma nvrtc", "In part. NVRTC, on sm_90a: builds."),
-        ("cached grid sync numba 0.59.0", "Yes: cache=false. No: cache=true."),
+        (
+            "wgmma nvrtc",
+            "In part. NVRTC: builds on sm_90a, 0 of 25 on sm_60, sm_75, sm_80, sm_89–sm_100, sm_120.",
+        ),
+        (
+            "cached grid sync numba 0.59.0",
+            "In part. cache=false: Numba: builds. cache=true: Numba: does not build, 0 of 1: a known fault (with other versions: builds except 0.59.0).",
+        ),
         ("fp8 mma cuda 12.0 hopper", "Not tried."),
     ],
 )

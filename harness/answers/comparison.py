@@ -1,0 +1,146 @@
+"""Comparisons of cells that differ in one release or one architecture: what breaks, what a release or an architecture alone builds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+from harness.answers.cells import Known, Row
+from harness.answers.verdict import REFUSED, WORKS
+from harness.backends import library_of
+from harness.matrix.axes import target_key, version_key
+
+Program = tuple[str, ...]
+"""A cell without the value of one axis."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pair:
+    """Two cells that differ in one value.
+
+    Parameters
+    ----------
+    before, after : Row
+        The cells.
+    """
+
+    before: Row
+    after: Row
+
+    @property
+    def breaks(self) -> bool:
+        """Return whether the first is built, and the second refused."""
+        return self.before.letter == WORKS != self.after.letter
+
+    @property
+    def fixes(self) -> bool:
+        """Return whether the first is refused, and the second built."""
+        return self.before.letter != WORKS == self.after.letter
+
+
+class Comparison:
+    """Cells by the value of an axis.
+
+    Parameters
+    ----------
+    known : Known
+        What was tried.
+    """
+
+    def __init__(self, known: Known) -> None:
+        # What was paired with the headers of another release is no version that people have.
+        self.rows = [row for row in known.rows if row.letter in (WORKS, *REFUSED) and "+headers" not in row.toolkit]
+        self._indexed: dict[str, dict[str, dict[Program, Row]]] = {}
+
+    @cached_property
+    def releases(self) -> dict[str, tuple[str, ...]]:
+        """Releases that a compiler answered for by name (``cuda``, libraries, header libraries, host compilers), oldest first."""
+        found: dict[str, set[str]] = {}
+        for row in self.rows:
+            found.setdefault("cuda", set()).add(row.toolkit)
+            if name := _library(row):
+                found.setdefault(name, set()).add(row.version)
+        return {name: tuple(sorted(values, key=version_key)) for name, values in found.items()}
+
+    def previous(self, name: str, release: str) -> str:
+        """The tried release before another one; empty where there is none."""
+        before = [item for item in self.releases.get(name, ()) if version_key(item) < version_key(release)]
+        return before[-1] if before else ""
+
+    def later(self, name: str, release: str) -> list[str]:
+        """Tried releases after another one, oldest first."""
+        return [item for item in self.releases.get(name, ()) if version_key(item) > version_key(release)]
+
+    def pairs(self, name: str, before: str, after: str) -> list[Pair]:
+        """Cells with one release, and the same cells with another.
+
+        Parameters
+        ----------
+        name : str
+            ``cuda``, a library, a header library or a host compiler.
+        before, after : str
+            Two of its releases.
+        """
+        by_release = self._by_release(name)
+        first, second = by_release.get(before, {}), by_release.get(after, {})
+        return [Pair(before=row, after=second[key]) for key, row in first.items() if key in second]
+
+    def only_with(self, name: str, release: str) -> tuple[list[Row], int]:
+        """Cells that build with a release and with no newer one, and the number of those that build with it and were tried with a newer one."""
+        by_release = self._by_release(name)
+        newer = [cells for value, cells in by_release.items() if version_key(value) > version_key(release)]
+        return _alone(by_release.get(release, {}), newer)
+
+    def only_for(self, target: str) -> tuple[list[Row], int]:
+        """Cells that build for an architecture and for no newer one, and the number of those that build for it and were tried for a newer one."""
+        by_target = self._index(
+            "target",
+            lambda row: row.target,
+            lambda row: (row.case, row.rest, row.tool, row.axis, row.version, row.toolkit),
+        )
+        kind = target.partition("_")[0]
+        newer = [
+            cells
+            for value, cells in by_target.items()
+            if target_key(value) > target_key(target) and value.partition("_")[0] == kind
+        ]
+        return _alone(by_target.get(target, {}), newer)
+
+    def _by_release(self, name: str) -> dict[str, dict[Program, Row]]:
+        if name == "cuda":
+            return self._index(
+                name,
+                lambda row: row.toolkit,
+                lambda row: (row.case, row.rest, row.tool, row.axis, row.version, row.target),
+            )
+        return self._index(
+            name,
+            lambda row: row.version if _library(row) == name else "",
+            lambda row: (row.case, row.rest, row.tool, row.axis, row.toolkit, row.target),
+        )
+
+    def _index(
+        self, name: str, value: Callable[[Row], str], key: Callable[[Row], Program]
+    ) -> dict[str, dict[Program, Row]]:
+        if name not in self._indexed:
+            found: dict[str, dict[Program, Row]] = {}
+            for row in self.rows:
+                if of := value(row):
+                    found.setdefault(of, {})[key(row)] = row
+            self._indexed[name] = found
+        return self._indexed[name]
+
+
+def _library(row: Row) -> str:
+    """The name of what the cell's version is of; empty where it has none."""
+    return (row.axis or library_of(row.tool.partition(" ")[0])) if row.version else ""
+
+
+def _alone(own: Mapping[Program, Row], newer: Iterable[Mapping[Program, Row]]) -> tuple[list[Row], int]:
+    others: dict[Program, bool] = {}
+    for cells in newer:
+        for key in cells.keys() & own.keys():
+            others[key] = others.get(key, False) or cells[key].letter == WORKS
+    built = [key for key, row in own.items() if row.letter == WORKS and key in others]
+    return [own[key] for key in built if not others[key]], len(built)

@@ -1,0 +1,515 @@
+"""Replies to questions that no single feature answers: comparisons of releases, facts about architectures and CUDA releases, limits.
+
+A reply has a key (`harness.answers.intents.Reading.keys`): the page has the replies of every key, the terminal makes the one that a question needs.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from functools import cached_property
+
+from harness.answers.answer import Reply, ReplyRow, tool_label
+from harness.answers.cells import Entry, Feature, Known, Row
+from harness.answers.comparison import Comparison
+from harness.answers.question import Vocabulary
+from harness.answers.table import known_releases
+from harness.answers.verdict import WORKS
+from harness.causes.catalogue import causes_in_log
+from harness.causes.occupancy import BLOCK_THREADS, CONSTANT, MAX_REGISTERS, STATIC_SHARED, limits_of
+from harness.libraries import companions_of
+from harness.libraries import label_of as library_label
+from harness.matrix.axes import spell_targets, target_key, version_key
+from harness.matrix.ranges import between, spell_tried
+from harness.model import Target
+from harness.protocol.text import counted
+
+GENERATIONS = ("kepler", "maxwell", "pascal", "volta", "turing", "ampere", "ada", "hopper", "blackwell")
+TENSOR = 70
+"""The first compute capability with tensor cores: https://docs.nvidia.com/cuda/cuda-c-programming-guide/index.html#warp-matrix-functions"""
+
+WITHOUT_TENSOR = re.compile(r"(gtx )?16[56]0( ti)?")
+"""Products of compute capability 7.5 without tensor cores: https://en.wikipedia.org/wiki/GeForce_16_series"""
+
+_GUIDE = "https://docs.nvidia.com/cuda/cuda-programming-guide/05-appendices/compute-capabilities.html"
+_TENSOR_GUIDE = "https://docs.nvidia.com/cuda/cuda-c-programming-guide/index.html#warp-matrix-functions"
+_PRODUCTS = "https://developer.nvidia.com/cuda-gpus"
+_NAMED = 4
+
+
+class Replies:
+    """Replies from cells.
+
+    Parameters
+    ----------
+    known : Known
+        What was tried.
+    itself : Known
+        The same about architectures (`harness.answers.answer.known_of_itself`).
+    vocabulary : Vocabulary
+        All that questions may name.
+    """
+
+    def __init__(self, known: Known, itself: Known, vocabulary: Vocabulary) -> None:
+        self.known, self.vocabulary = known, vocabulary
+        self.comparison = Comparison(known)
+        self.builds: dict[str, dict[str, Row]] = {}
+        for row in itself.rows:
+            if row.target.startswith("sm_") and "+headers" not in row.toolkit:
+                of = self.builds.setdefault(row.target, {})
+                if row.toolkit not in of or row.letter == WORKS:
+                    of[row.toolkit] = row
+
+    @cached_property
+    def toolkits(self) -> tuple[str, ...]:
+        """Tried CUDA releases, oldest first."""
+        return tuple(sorted({toolkit for of in self.builds.values() for toolkit in of}, key=version_key))
+
+    def of(self, key: str) -> Reply | None:
+        """The reply of a key; None where nothing is known."""
+        intent, _, rest = key.partition(" ")
+        make = {
+            "release": self._release,
+            "breaks": self._breaks,
+            "drop": self._drop,
+            "limits": self._limits,
+            "tensor": self._tensor,
+            "minimum": self._minimum,
+            "supported": self._supported,
+            "last": self._last,
+            "first": self._first,
+            "capability": self._capability,
+            "supports": self._supports,
+        }[intent]
+        return make(rest)
+
+    def keys(self) -> Iterator[str]:
+        """Every key with a reply, but those of ``supports``."""
+        releases = self.comparison.releases
+        names = dict.fromkeys((*self.vocabulary.architectures, *self.builds))
+        for name, versions in releases.items():
+            for place, version in enumerate(versions):
+                yield from (f"breaks {name} {version}", f"drop {name} {version}", f"release {name} {version}")
+                yield from (f"breaks {name} {version} {other}" for other in versions[place + 1 :])
+        for toolkit in self.toolkits:
+            yield from (f"minimum cuda {toolkit}", f"supported cuda {toolkit}")
+        yield "limits every"
+        for name in names:
+            yield from (f"{intent} {name}" for intent in ("drop", "limits", "tensor", "last", "first", "capability"))
+
+    # Releases
+
+    def _breaks(self, rest: str) -> Reply | None:
+        name, *releases = rest.split(" ")
+        after = releases[-1]
+        before = releases[0] if len(releases) > 1 else self.comparison.previous(name, after)
+        found = self.comparison.pairs(name, before, after) if before else []
+        if not found:
+            return None
+        one, other = _release(name, before), _release(name, after)
+        broken = [(pair.before, pair.after) for pair in found if pair.breaks]
+        fixed = [(pair.before, pair.after) for pair in found if pair.fixes]
+        of = f"{len(broken):,} of {len(found):,} pairs of cells"
+        cases, built = ({before.case for before, _ in rows} for rows in (broken, fixed))
+        lead = (
+            f"{counted(len(cases), 'case')} that {one} builds {'does' if len(cases) == 1 else 'do'} not build with {other} ({of})."
+            if broken
+            else f"Nothing that {one} builds fails with {other} (0 of {len(found):,} pairs of cells)."
+        )
+        more = (
+            f" {counted(len(built), 'case')} that {one} refuses {'builds' if len(built) == 1 else 'build'} with {other}."
+            if fixed
+            else ""
+        )
+        gone = [target for target in self.builds if self._built(target, before) and self._built(target, after) is False]
+        lost = f" {other} builds nothing for {spell_targets(gone)}." if name == "cuda" and gone else ""
+        own = companions_of(name)
+        note = f" Each with its own {' and '.join(map(library_label, own))}." if own and broken else ""
+        rows = (*self._rows(broken, "never"), *self._rows(fixed, "works"))
+        return Reply(sentence=f"{lead}{lost}{more}{note}", rows=rows)
+
+    def _release(self, rest: str) -> Reply | None:
+        name, release = rest.split(" ")
+        before = self.comparison.previous(name, release)
+        found = self.comparison.pairs(name, before, release) if before else []
+        built = [pair for pair in found if pair.before.letter == WORKS]
+        if not built:
+            return None
+        broken = [(pair.before, pair.after) for pair in built if pair.breaks]
+        one, own = _release(name, before), _release(name, release)
+        if not broken:
+            return Reply(sentence=f"No. {own} builds each of the {len(built):,} programs that {one} builds.")
+        lost = {id(row) for _, row in broken}
+        # The next release may have been tried with other programs.
+        again, after = next(
+            (
+                (pairs, later)
+                for later in self.comparison.later(name, release)
+                if (pairs := [pair for pair in self.comparison.pairs(name, release, later) if id(pair.before) in lost])
+            ),
+            ([], ""),
+        )
+        fixed = sum(pair.fixes for pair in again)
+        more = (
+            f"{_release(name, after)} builds {'all' if fixed == len(broken) else f'{fixed:,}'} of these again"
+            if fixed
+            else f"{_release(name, after)} builds none of these either"
+            if again
+            else "no later release was tried with these"
+        )
+        lead = (
+            f"Yes. {own} builds none of the {len(built):,} programs that {one} builds"
+            if len(broken) == len(built)
+            else f"In part. {own} does not build {len(broken):,} of the {len(built):,} programs that {one} builds"
+        )
+        return Reply(sentence=f"{lead}; {more}.", rows=self._rows(broken, "never"))
+
+    def _drop(self, rest: str) -> Reply | None:
+        name, _, release = rest.rpartition(" ")
+        if name in self.comparison.releases:
+            return self._drop_release(name, release)
+        targets = self._targets(rest)
+        rows, count = [], 0
+        for target in targets:
+            alone, built = self.comparison.only_for(target)
+            rows += alone
+            count += built
+        if not count:
+            return None
+        gone = self._gone(targets)
+        cases = {row.case for row in rows}
+        only = (
+            f"{counted(len(cases), 'case')} {'builds' if len(cases) == 1 else 'build'} for {spell_targets(targets)} and for no newer architecture (of {count:,} cells)."
+            if rows
+            else f"Each of the {count:,} cells that build for {spell_targets(targets)} builds for a newer architecture, too."
+        )
+        return Reply(sentence=" ".join(filter(None, (gone, only))), rows=self._rows(((row,) for row in rows), "works"))
+
+    def _gone(self, targets: Sequence[str]) -> str:
+        """The CUDA releases that no longer build for some architectures."""
+        found: dict[tuple[str, ...], list[str]] = {}
+        for target in targets:
+            of = self.builds.get(target, {})
+            last = self._last_of(target)
+            later = tuple(item for item in of if last and version_key(item) > version_key(last))
+            if later:
+                found.setdefault((last, *sorted(later, key=version_key)), []).append(target)
+        parts = [
+            f"CUDA {self._spell(later)} {'builds' if len(later) == 1 else 'build'} nothing for {spell_targets(names)}; CUDA {last} is the last release that does."
+            for (last, *later), names in found.items()
+        ]
+        return " ".join(parts)
+
+    def _drop_release(self, name: str, release: str) -> Reply | None:
+        rows, count = self.comparison.only_with(name, release)
+        if not count:
+            return None
+        label = _release(name, release)
+        cases = {row.case for row in rows}
+        lead = (
+            f"{counted(len(cases), 'case')} {'builds' if len(cases) == 1 else 'build'} with {label} and with no newer release ({len(rows):,} of {count:,} cells)."
+            if rows
+            else f"Each of the {count:,} cells that build with {label} builds with a newer release, too."
+        )
+        last = [
+            target for target in self.builds if name == "cuda" and self._last_of(target) == release != self.toolkits[-1]
+        ]
+        more = f" {label} is the last release that builds for {spell_targets(last)}." if last else ""
+        return Reply(sentence=lead + more, rows=self._rows(((row,) for row in rows), "works"))
+
+    # Architectures
+
+    def _targets(self, name: str) -> list[str]:
+        targets = self.vocabulary.architectures.get(name, (name,))
+        return sorted((target for target in targets if target in self.builds), key=target_key)
+
+    def _built(self, target: str, toolkit: str) -> bool | None:
+        row = self.builds.get(target, {}).get(toolkit)
+        return None if row is None else row.letter == WORKS
+
+    def _last_of(self, target: str) -> str:
+        return max(
+            (item for item in self.builds.get(target, ()) if self._built(target, item)), key=version_key, default=""
+        )
+
+    def _first_of(self, target: str) -> str:
+        return min(
+            (item for item in self.builds.get(target, ()) if self._built(target, item)), key=version_key, default=""
+        )
+
+    def _spell(self, toolkits: Collection[str]) -> str:
+        return spell_tried(toolkits, self.toolkits, version_key)
+
+    def _first(self, name: str) -> Reply | None:
+        found: dict[str, list[str]] = {}
+        for target in self._targets(name):
+            if first := self._first_of(target):
+                found.setdefault(first, []).append(target)
+        parts, rows = [], []
+        for first, targets in sorted(found.items(), key=lambda item: version_key(item[0])):
+            earlier = [item for item in self.builds[targets[0]] if version_key(item) < version_key(first)]
+            before = max(earlier, key=version_key, default="")
+            gap = between(before, first, known_releases()["cuda"], version_key) if before else ()
+            untried = f" ({', '.join(gap)} untried)" if gap else ""
+            parts.append(
+                f"CUDA {first} is the first release that builds for {spell_targets(targets)}: CUDA {before} does not{untried}."
+                if before
+                else f"CUDA {first}, the oldest release tried, already builds for {spell_targets(targets)}."
+            )
+            rows += [self._itself(targets[0], item) for item in (before, first) if item]
+        return Reply(sentence=" ".join(parts), rows=tuple(rows)) if parts else None
+
+    def _last(self, name: str) -> Reply | None:
+        found: dict[str, list[str]] = {}
+        for target in self._targets(name):
+            if last := self._last_of(target):
+                found.setdefault(last, []).append(target)
+        parts, rows = [], []
+        for last, targets in sorted(found.items(), key=lambda item: version_key(item[0])):
+            later = [item for item in self.builds[targets[0]] if version_key(item) > version_key(last)]
+            after = min(later, key=version_key, default="")
+            parts.append(
+                f"CUDA {last} is the last release that builds for {spell_targets(targets)}: CUDA {after} does not."
+                if after
+                else f"CUDA {last}, the newest release tried, builds for {spell_targets(targets)}."
+            )
+            rows += [self._itself(targets[0], item) for item in (last, after) if item]
+        return Reply(sentence=" ".join(parts), rows=tuple(rows)) if parts else None
+
+    def _supports(self, rest: str) -> Reply | None:
+        name, low, high = rest.rsplit(" ", 2)
+        asked = [item for item in self.toolkits if version_key(low) <= version_key(item) <= version_key(high)]
+        targets = self._targets(name)
+        outcomes = {(target, item): self._built(target, item) for target in targets for item in asked}
+        told = {value for value in outcomes.values() if value is not None}
+        if not told:
+            return None
+        label = f"CUDA {self._spell(asked)}"
+        if told == {True}:
+            sentence = f"Yes. {label} {'builds' if len(asked) == 1 else 'build'} for {spell_targets(targets)}."
+        elif told == {False}:
+            (last, first), target = (self._last_of(targets[0]), self._first_of(targets[0])), targets[0]
+            other = (
+                f"; CUDA {last} is the last release that does"
+                if last and version_key(last) < version_key(asked[0])
+                else f"; CUDA {first} is the first release that does"
+                if first
+                else ""
+            )
+            sentence = f"No. {label} {'does' if len(asked) == 1 else 'do'} not build for {spell_targets(targets)}{other if len({self._last_of(each) for each in targets}) == 1 or not last else f' ({target}: CUDA {first} to {last})'}."
+        else:
+            good = [item for item in asked if any(outcomes[target, item] for target in targets)]
+            best = [target for target in targets if any(outcomes[target, item] for item in asked)]
+            sentence = f"In part. CUDA {self._spell(good)} {'builds' if len(good) == 1 else 'build'} for {spell_targets(best)}."
+        return Reply(sentence=sentence, rows=tuple(self._itself(target, item) for target in targets for item in asked))
+
+    def _itself(self, target: str, toolkit: str) -> ReplyRow:
+        row = self.builds[target][toolkit]
+        works = row.letter == WORKS
+        return ReplyRow(
+            kind="works" if works else "never",
+            text=f"CUDA {toolkit} {'builds' if works else 'does not build'} for {target}",
+            cells=(row.cell,),
+        )
+
+    def _minimum(self, rest: str) -> Reply | None:
+        _, toolkit = rest.split(" ")
+        targets = self._of_toolkit(toolkit)
+        if not targets:
+            return None
+        least = Target.parse(targets[0])
+        below = [
+            target for target in sorted(self.builds, key=target_key) if target_key(target) < target_key(targets[0])
+        ]
+        refused = [target for target in below if self._built(target, toolkit) is False]
+        more = f": it builds nothing for {spell_targets(refused)}" if refused else "; nothing below it was tried"
+        return Reply(
+            sentence=f"The minimum compute capability of CUDA {toolkit} is {least.capability} ({least}){more}.",
+            rows=tuple(self._itself(target, toolkit) for target in (*refused[-1:], targets[0])),
+        )
+
+    def _supported(self, rest: str) -> Reply | None:
+        _, toolkit = rest.split(" ")
+        targets = self._of_toolkit(toolkit)
+        if not targets:
+            return None
+        refused = [target for target in sorted(self.builds, key=target_key) if self._built(target, toolkit) is False]
+        more = f"; not for {spell_targets(refused)}" if refused else ""
+        return Reply(
+            sentence=f"CUDA {toolkit} builds for {', '.join(targets)}{more}.",
+            rows=tuple(self._itself(target, toolkit) for target in (*targets, *refused)),
+        )
+
+    def _of_toolkit(self, toolkit: str) -> list[str]:
+        return [target for target in sorted(self.builds, key=target_key) if self._built(target, toolkit)]
+
+    def _capability(self, name: str) -> Reply | None:
+        targets = self.vocabulary.architectures.get(name, (name,))
+        plain = list(dict.fromkeys(Target.parse(target).capability for target in targets))
+        own = Target.parse(targets[0])
+        label = _product(name)
+        of = " or ".join(plain) if len(plain) > 1 else plain[0]
+        if name in GENERATIONS:
+            sentence = f"{label} is compute capability {', '.join(plain)} ({', '.join(targets)})."
+        elif name in self.vocabulary.architectures:
+            sentence = f"{label} is compute capability {of} ({', '.join(targets)}){self._generation(targets[0])}."
+        else:
+            kinds = {"a": "the architecture-specific target", "f": "the family-specific target", "": ""}
+            kind = kinds[own.suffix]
+            sentence = f"{own} is {f'{kind} of ' if kind else ''}compute capability {own.capability}{self._generation(str(own))}{self._examples(own)}."
+        first = self._first(name)
+        return Reply(sentence=" ".join(filter(None, (sentence, first.sentence if first else ""))), rows=first.rows if first else (), sources=(_PRODUCTS,))  # fmt: skip
+
+    def _generation(self, target: str) -> str:
+        plain = target.rstrip("af").replace("compute_", "sm_")
+        of = self.vocabulary.architectures
+        return next((f", {name.capitalize()}" for name in GENERATIONS if plain in of.get(name, ())), "")
+
+    def _examples(self, target: Target) -> str:
+        plain = f"sm_{target.cc}"
+        names = [
+            name
+            for name, targets in self.vocabulary.architectures.items()
+            if targets[0] == plain and name not in GENERATIONS and not re.fullmatch(r"\d+( ti)?|ada lovelace", name)
+        ]
+        return f": {', '.join(map(_product, names[:_NAMED]))}" if names else ""
+
+    def _tensor(self, name: str) -> Reply | None:
+        targets = self.vocabulary.architectures.get(name, (name,))
+        own = Target.parse(targets[0])
+        where = f"{_product(name)} (compute capability {own.capability}{self._generation(targets[0])})"
+        if own.cc < TENSOR:
+            sentence = f"No. {where} has no tensor cores: compute capability 7.0 (Volta) is the first with them."
+        elif WITHOUT_TENSOR.fullmatch(name):
+            sentence = f"No. {where} has no tensor cores: the GTX 16 series is the Turing without them."
+        else:
+            apart = ", but for the GTX 16 series" if own.cc == 75 and name in (str(own), "turing") else ""
+            sentence = f"Yes. {where} has tensor cores{apart}; compute capability 7.0 (Volta) is the first with them."
+        return Reply(sentence=sentence, sources=(_TENSOR_GUIDE,))
+
+    def _limits(self, name: str) -> Reply | None:
+        every = (
+            f"{STATIC_SHARED:,} bytes of static shared memory, {BLOCK_THREADS:,} threads a block, {MAX_REGISTERS} registers a thread and "
+            f"{CONSTANT:,} bytes of constant memory"
+        )
+        if name == "every":
+            found = {target: limits for target in self.builds if target[-1].isdigit() and (limits := limits_of(target))}
+            rows = [
+                ReplyRow(text=f"{target}: {limits.block_shared:,} bytes of dynamic shared memory a block")
+                for target, limits in sorted(found.items(), key=lambda item: target_key(item[0]))
+            ]
+            return Reply(sentence=f"Every architecture has {every}; dynamic shared memory depends on it.", rows=tuple(rows), sources=(_GUIDE,))  # fmt: skip
+        targets = self.vocabulary.architectures.get(name, (name,))
+        by_limit: dict[int, list[str]] = {}
+        for target in targets:
+            if limits := limits_of(target):
+                by_limit.setdefault(limits.block_shared, []).append(target)
+        if not by_limit:
+            return None
+        dynamic = "; ".join(
+            f"{size:,} bytes of dynamic shared memory a block{f' ({spell_targets(of)})' if len(by_limit) > 1 else ''}"
+            for size, of in by_limit.items()
+        )
+        limits = limits_of(targets[0]) or limits_of(next(iter(by_limit.values()))[0])
+        source = limits.source if limits else _GUIDE
+        return Reply(sentence=f"{_product(name)}: {every}; {dynamic}.", rows=self._shared(targets), sources=(source,))
+
+    def _shared(self, targets: Sequence[str]) -> tuple[ReplyRow, ...]:
+        """Cells about shared memory with the newest CUDA release that each size was tried with."""
+        newest: dict[tuple[str, str], Row] = {}
+        for row in self.comparison.rows:
+            if (
+                row.case in ("shared-memory/static", "shared-memory/dynamic")
+                and row.tool == "nvrtc"
+                and row.target in targets
+            ):
+                key = (row.case, row.rest)
+                if key not in newest or version_key(row.toolkit) > version_key(newest[key].toolkit):
+                    newest[key] = row
+        return tuple(
+            ReplyRow(
+                case=case,
+                title=self.known.features[case].title,
+                kind="works" if row.letter == WORKS else "never",
+                text=f"{rest}: {'builds' if row.letter == WORKS else 'does not build'} with CUDA {row.toolkit} for {row.target}",
+                cells=(row.cell,),
+            )
+            for (case, rest), row in newest.items()
+        )
+
+    def _rows(self, changes: Iterable[tuple[Row, ...]], kind: str) -> tuple[ReplyRow, ...]:
+        """Cells by case; each with its variants, tools and architectures, and the cells of the last change."""
+        found: dict[str, dict[str, dict[str, dict[str, tuple[str, ...]]]]] = {}
+        for rows in changes:
+            row = rows[-1]
+            tool = tool_label(Entry(case=row.case, rest=row.rest, tool=row.tool, axis=row.axis, grids={}, proofs={}))
+            of = found.setdefault(row.case, {}).setdefault(tool, {}).setdefault(row.target, {})
+            of[row.rest] = tuple(each.cell for each in rows)
+        order = {case: number for number, case in enumerate(self.known.features)}
+        lines = []
+        for case, tools in sorted(found.items(), key=lambda item: order[item[0]]):
+            for tool, targets in tools.items():
+                rests = dict.fromkeys(rest for of in targets.values() for rest in of if rest)
+                names = "; ".join(list(rests)[:_NAMED]) + (
+                    f" and {len(rests) - _NAMED} more" if len(rests) > _NAMED else ""
+                )
+                last = next(iter(targets[max(targets, key=target_key)].values()))
+                text = f"{f'{names}: ' if names else ''}{tool} on {spell_targets(targets)}"
+                lines.append(
+                    ReplyRow(case=case, title=self.known.features[case].title, kind=kind, text=text, cells=last)
+                )
+        return tuple(lines)
+
+
+def reply_to_message(text: str, features: Iterable[Feature]) -> Reply | None:
+    """The known cause of a compiler's message, with the cases that have a report in common with it.
+
+    Parameters
+    ----------
+    text : str
+        The message, or a log.
+    features : iterable of Feature
+        The cases.
+    """
+    matches = [match for match in causes_in_log(text) if not match.of_warning]
+    if not matches:
+        return None
+    cause = matches[0].cause
+    rows = [ReplyRow(text=cause.cause), ReplyRow(text=cause.remedy)]
+    rows += [
+        ReplyRow(case=feature.case, title=feature.title, text="has the same report upstream")
+        for feature in features
+        if {link for link in feature.links if "/issues/" in link or "/pull/" in link}.intersection(cause.links)
+    ]
+    where = f" ({cause.where})" if cause.where else ""
+    return Reply(sentence=f"{cause.title}{where}.", rows=tuple(row for row in rows if row.text), sources=cause.links)
+
+
+def combined(replies: Sequence[Reply]) -> Reply | None:
+    """One reply of several; None of none."""
+    if not replies:
+        return None
+    return Reply(
+        sentence=" ".join(dict.fromkeys(reply.sentence for reply in replies)),
+        rows=tuple(dict.fromkeys(row for reply in replies for row in reply.rows)),
+        sources=tuple(dict.fromkeys(source for reply in replies for source in reply.sources)),
+    )
+
+
+def _release(name: str, version: str) -> str:
+    return f"{'CUDA' if name == 'cuda' else library_label(name)} {version}"
+
+
+def _product(name: str) -> str:
+    """``RTX 4090``, ``Hopper``; a bare number of a card with its series."""
+    if name in GENERATIONS or name == "ada lovelace":
+        return name.title()
+    if re.match(r"(sm|compute)_", name):
+        return name
+    words = name.split(" ")
+    return " ".join(word.title() if word in _WORDS or word == "ti" else word.upper() for word in words)
+
+
+_WORDS = frozenset(
+    "jetson nano orin xavier agx thor tegra tesla titan quadro grace spark pro hopper maxwell ada".split()
+)
