@@ -14,8 +14,7 @@ from harness.engine.environments import majors_of
 from harness.engine.install import Missing, missing
 from harness.engine.plan import cells_of
 from harness.environments.index import Index
-from harness.environments.interpreters import parse_pythons
-from harness.environments.releases import choose, parse_with, published
+from harness.environments.releases import choose, parse_pythons, parse_with, published
 from harness.environments.requirements import recipes
 from harness.errors import NothingToRun, UsageError
 from harness.libraries import DEFAULT_TOOLKIT, LIBRARIES

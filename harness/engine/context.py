@@ -26,7 +26,7 @@ from harness.engine.environments import others_of
 from harness.engine.file_states import Roots
 from harness.engine.machine import Devices, find_devices, find_sanitizer
 from harness.engine.program_axes import Finder
-from harness.environments.interpreters import is_version, parse_pythons
+from harness.environments.releases import is_version, parse_pythons
 from harness.errors import PartUnavailable, UsageError
 from harness.model import Case, Toolchain
 from harness.plugins import problems

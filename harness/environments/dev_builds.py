@@ -18,8 +18,7 @@ from urllib.parse import unquote, urlsplit
 from packaging.utils import InvalidWheelFilename, canonicalize_name, parse_wheel_filename
 from packaging.version import InvalidVersion, Version
 
-from harness.environments.interpreters import Python
-from harness.environments.releases import NAMES
+from harness.environments.releases import NAMES, Python
 from harness.environments.requirements import companions
 from harness.environments.store import MANIFEST, EnvironmentStore, Made
 from harness.errors import PartUnavailable, UsageError, did_you_mean

@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from harness.environments.interpreters import Python
+from harness.environments.releases import Python
 from harness.environments.requirements import Recipe, Resolved, checked_lock
 from harness.errors import PartUnavailable, UsageError
 from harness.process_locks import TEMPORARY, HeldFolder, alone, set_aside, sweep_installs, temporary_folder, work_folder
