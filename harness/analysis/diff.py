@@ -86,11 +86,6 @@ class Change:
     diagnostics: tuple[str, ...] = ()
     resources: tuple[ResourceChange, ...] = ()
 
-    @property
-    def regression(self) -> bool:
-        """Return whether the change is a regression."""
-        return self.kind == "regression"
-
     def to_json(self) -> dict[str, Any]:
         """Plain JSON value of every field; those of `place` stand among the others."""
         whole = asdict(self)
