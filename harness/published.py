@@ -33,7 +33,7 @@ class Manifest:
     cells, answered : int
         Cells, and those that a compiler answered.
     cases : Mapping[str, str]
-        Digest by case (`harness.cases.digest`).
+        Digest by case (`harness.cases.bundled.digest_of`).
     value : Mapping
         All of it.
     """

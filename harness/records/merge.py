@@ -230,7 +230,7 @@ def _others(found: Sequence[Record], best: Record, order: Counter[str]) -> list[
     others: dict[tuple[str, ...], tuple[tuple[int, int], AnyRecord]] = {}
     for number, record in enumerate(found):
         # First those of runs whose records are not here any more.
-        # Results of other devices belong to other cells, and are found again wherever both exist (`harness.records.merge`).
+        # Results of other devices belong to other cells, and are found again wherever both exist (`virtual_against_real`).
         items: list[AnyRecord] = [other for other in record.get(OTHERS, ()) if "device" not in other]
         for item in (*items, record):
             when = (order[item["run"]], number)

@@ -313,7 +313,7 @@ class Rule:
     Parameters
     ----------
     condition : str
-        In the language of `harness.model.Condition`; empty where it always holds.
+        In the language of `harness.model.condition.Condition`; empty where it always holds.
     outcome : Hashable
         As in the examples.
     """
