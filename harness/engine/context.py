@@ -330,7 +330,7 @@ def prepare(request: RunRequest, finder: Finder | None = None) -> RunContext:
         others=others_of(
             request.libraries, request.toolkits, request.python_versions, offline=request.offline,
             there=environment if request.interpreter else None,
-        ),
+        ) if request.libraries else (),
         sanitizer=find_sanitizer([toolkit.home for toolkit in store.installed()]) if request.sanitize else "",
         artifacts=ArtifactFolder(request.artifacts) if request.artifacts else None,
         trace=trace,

@@ -253,6 +253,8 @@ def with_made(context: RunContext, why: str = "") -> RunContext:
     why : str
         Why one may not be there.
     """
+    if not context.others:
+        return context
     store = EnvironmentStore()
     return replace(context, others=tuple(_made(each, store, why, context.absent) for each in context.others))
 

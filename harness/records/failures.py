@@ -51,8 +51,8 @@ def failures(records: Iterable[Mapping[str, Any]]) -> list[Records]:
     Returns
     -------
     list of sequences of Mapping
-        The least expected first, then the one with the most cells, then as in the matrix; within a group as in the matrix, in
-        and within a group as in the matrix, in any order of completion.
+        The least expected first, then the one with the most cells, then as in the matrix; within a group as in the
+        matrix too, whatever cell ended first.
     """
     groups: dict[tuple[Any, ...], list[Mapping[str, Any]]] = {}
     for record in sorted((record for record in records if not as_expected(record)), key=_in_matrix):
