@@ -69,8 +69,8 @@ _SUMMARY = re.compile(
     r"Ptx assembly aborted due to errors|compilation (?:terminated|aborted)\.?$|(?<!\d)\d++ (?:catastrophic )?errors? detected in the compilation"
     r"|ld returned \d+ exit status|merge_elf failed|Error limit reached|linker command failed|link failed|final link failed"
     r"|too many errors emitted|nvvmCompileProgram returned|Error building extension|Error compiling objects for extension"
-    r"|returned non-zero exit status|failed with exit (?:code|status)|subcommand failed|^make(?:\[\d+\])?: \*\*\*"
-    r"|is not able to compile a simple test program|Failed building wheel|metadata-generation-failed|subprocess-exited-with-error|^JIT the PTX|^NVRTC_ERROR_COMPILATION|^nvJitLinkError: ERROR_PTX_COMPILE",
+    r"|(?<!'cl'\]' )returned non-zero exit status|failed with exit (?:code|status)|subcommand failed|^make(?:\[\d+\])?: \*\*\*"
+    r"|is not able to compile a simple test program|Compiling the CUDA compiler identification source file|could not compile `|Failed building wheel|metadata-generation-failed|subprocess-exited-with-error|^JIT the PTX|^NVRTC_ERROR_COMPILATION|^nvJitLinkError: ERROR_PTX_COMPILE",
     re.IGNORECASE,
 )  # fmt: skip
 # Lines that belong to the message before them.
@@ -171,7 +171,7 @@ def _message(match: re.Match[str], after: Iterable[str], number: int) -> LogLine
     return LogLine(
         number=number,
         severity=_SEVERITY.get(severity, severity),
-        message=head + (_types(after) if tool == "edg" else ""),
+        message=head + (_types(after) if tool == "edg" or (bare and not tool) else ""),
         head=head,
         tool=tool.lower(),
         code=groups.get("code") or "",

@@ -17,10 +17,12 @@ from harness.cases.discovery import load_cases
 from harness.diagnostics import one_line
 from harness.matrix.axes import PLACE
 from harness.model import (
+    Artifact,
     Case,
     Cell,
     Diagnostic,
     Expectation,
+    KernelResources,
     Outcome,
     Stage,
     Status,
@@ -31,7 +33,7 @@ from harness.model import (
 )
 from harness.model.condition_names import none_left
 from harness.model.host_compiler import named
-from harness.model.judge import expectation_of, judge
+from harness.model.judge import expectation_of, judge, missing_kernels
 from harness.records import Merged, Record, RecordError, Results, expected_json, merge, read_records
 from harness.records.merge import case_of, is_of, tell_devices
 from harness.records.parquet import read_parquet
@@ -107,7 +109,17 @@ def outcome_of(record: Record) -> Outcome:
             Diagnostic(severity=item["severity"], message=item["message"], fingerprint=item.get("fingerprint", ""))
             for item in record["diagnostics"]
         ),
+        artifact=_artifact(record),
     )
+
+
+def _artifact(record: Record) -> Artifact | None:
+    """The artifact, with nothing but the names of its kernels."""
+    made = record["artifact"]
+    return made and Artifact(
+        format=made["format"], target=made["target"], bytes=made["bytes"], sha256=made["sha256"],
+        kernels=tuple(KernelResources(name=kernel["name"]) for kernel in made["kernels"]),
+    )  # fmt: skip
 
 
 def _toolchain(record: Record) -> Toolchain:
@@ -132,10 +144,12 @@ def _toolchain_of(
 
 
 def _judged(record: Record, case: Case, expected: Expectation) -> Record:
+    outcome = outcome_of(record)
     return {
         **record,
         "expected": expected_json(expected),
-        "verdict": str(judge(expected, outcome_of(record))),
+        "verdict": str(judge(expected, outcome)),
+        "reason": missing_kernels(expected, outcome) if outcome.status is Status.BUILT else record["reason"],
         "title": case.title,
     }
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, cached_property, lru_cache
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from harness.answers.question import WEIGHTS, in_series, words_of, words_said
@@ -31,6 +33,8 @@ class Feature:
         Why it is refused somewhere, and known faults.
     faults : tuple of (str, str, tuple of str)
         Reason, link and places (`place_of_fault`) of each known fault.
+    names : tuple of str
+        Names of CUDA's functions and of PTX instructions in its programs (`names_in`).
     """
 
     case: str
@@ -40,6 +44,7 @@ class Feature:
     links: tuple[str, ...] = ()
     reasons: tuple[str, ...] = ()
     faults: tuple[tuple[str, str, tuple[str, ...]], ...] = ()
+    names: tuple[str, ...] = ()
 
     @property
     def known_faults(self) -> tuple[tuple[str, str], ...]:
@@ -52,8 +57,36 @@ def place_of_fault(backend: str, library: str, toolkit: str) -> str:
     return f"{backend} {library} {toolkit}"
 
 
-def features_of(facts: Iterable[tuple[str, str, str, Sequence[str], Sequence[str], Any, str]]) -> dict[str, Feature]:
-    """Features of ``(case, title, topic, features, links, expected, place)`` of records; topic by topic, by name."""
+_NAME = re.compile(
+    r"\b((?!cudaGet|cudaSuccess|cudaDevAttr|cudaError)(?:cuda|cu|nv)[A-Z][A-Za-z0-9]{3,})\b|\b__([a-z][a-z0-9]{4,})\b(?!_)|\"\s*([a-z][a-z0-9]{4,})(?=\.[a-z0-9_]+)"
+)
+_SHARED = 2
+"""The most cases that a name may occur in to be found by."""
+
+
+def names_in(programs: Mapping[str, Iterable[str]]) -> dict[str, tuple[str, ...]]:
+    """By case, names of CUDA's functions and of PTX instructions in its texts that hardly another case has: ``cudagriddependencysynchronize``."""
+    found = {
+        case: {(match[1] or match[2] or match[3]).lower() for text in texts for match in _NAME.finditer(text)}
+        for case, texts in programs.items()
+    }
+    counts = Counter(name for names in found.values() for name in names)
+    return {case: tuple(sorted(name for name in names if counts[name] <= _SHARED)) for case, names in found.items()}
+
+
+def features_of(
+    facts: Iterable[tuple[str, str, str, Sequence[str], Sequence[str], Any, str]],
+    names: Mapping[str, tuple[str, ...]] = MappingProxyType({}),
+) -> dict[str, Feature]:
+    """Features of ``(case, title, topic, features, links, expected, place)`` of records; topic by topic, by name.
+
+    Parameters
+    ----------
+    facts : iterable of tuple
+        Of records.
+    names : Mapping[str, tuple of str]
+        Names in the programs (`names_in`).
+    """
     first: dict[str, tuple[str, str, Sequence[str], Sequence[str]]] = {}
     reasons: dict[str, dict[str, None]] = {}
     faults: dict[str, dict[tuple[str, str], dict[str, None]]] = {}
@@ -75,6 +108,7 @@ def features_of(facts: Iterable[tuple[str, str, str, Sequence[str], Sequence[str
             links=tuple(first[case][3]),
             reasons=tuple(reasons.get(case, ())),
             faults=tuple((*key, tuple(sorted(places))) for key, places in faults.get(case, {}).items()),
+            names=names.get(case, ()),
         )
         for case in ordered
     }
@@ -88,7 +122,7 @@ def words_of_feature(feature: Feature) -> tuple[list[str], list[str], list[str]]
     causes = [word for word in words_of(" ".join(feature.reasons)) if word[0].isalpha() and len(word) > 2]
     numbers = [link.rstrip("/").rpartition("/")[2] for link in feature.links]
     repositories = [part for link in feature.links if "github.com" in link for part in words_of(link.split("/")[4])]
-    found = (name, title, [*causes, *(number for number in numbers if number.isdigit()), *repositories])
+    found = (name, title, [*feature.names, *causes, *(number for number in numbers if number.isdigit()), *repositories])
     assert len(found) == len(WEIGHTS) - 1
     return tuple(list(dict.fromkeys(words)) for words in found)  # type: ignore[return-value]
 

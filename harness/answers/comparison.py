@@ -52,6 +52,7 @@ class Comparison:
         # What was paired with the headers of another release is no version that people have.
         self.rows = [row for row in known.rows if row.letter in (WORKS, *REFUSED) and "+headers" not in row.toolkit]
         self._indexed: dict[str, dict[str, dict[Program, Row]]] = {}
+        self._alone_for: dict[str, tuple[list[Row], int]] = {}
 
     @cached_property
     def releases(self) -> dict[str, tuple[str, ...]]:
@@ -94,6 +95,8 @@ class Comparison:
 
     def only_for(self, target: str) -> tuple[list[Row], int]:
         """Cells that build for an architecture and for no newer one, and the number of those that build for it and were tried for a newer one."""
+        if target in self._alone_for:
+            return self._alone_for[target]
         by_target = self._index(
             "target",
             lambda row: row.target,
@@ -105,7 +108,8 @@ class Comparison:
             for value, cells in by_target.items()
             if target_key(value) > target_key(target) and value.partition("_")[0] == kind
         ]
-        return _alone(by_target.get(target, {}), newer)
+        found = self._alone_for[target] = _alone(by_target.get(target, {}), newer)
+        return found
 
     def _by_release(self, name: str) -> dict[str, dict[Program, Row]]:
         if name == "cuda":

@@ -77,20 +77,22 @@ INTENTS: tuple[Intent, ...] = (
     ),
     Intent(
         name="breaks",
-        pattern=r"\b(break|breaks|breaking|broke|broken|regress\w*|upgrad\w*|migrat\w*|updat\w*|moving)\b|\bchange[ds]?\b|->|\u2192|what('s| is) new",
+        pattern=r"\b(break|breaks|breaking|broke|broken|regress\w*|upgrad\w*|migrat\w*|updat\w*|moving)\b|\bchange[ds]?\b|->|\u2192|what('s| is) new"
+        r"|\bdifferen(ce|ces|t)\b|\bcompared?\b|\bvs\b|\bversus\b",
         needs=("release", "bare"),
         lacks=("target",),
         words=_words(
             "breaks regression regressions regressed regress upgrade upgrading upgraded migrate migrating migration update updating moving move "
-            "changed changes change between new safely safe code release compared difference different differences impact"
+            "lose loses lost losing compare versus changed changes change between new safely safe code release compared difference different differences impact"
         ),
         key="release",
     ),
     Intent(
         name="drop",
-        pattern=r"\b(drop|dropping|dropped|still need|get rid|remove support|end support|stop (supporting|building|shipping))\b",
+        pattern=r"\b(drop|dropping|dropped|still needs?|get rid|remove support|end support|stop (supporting|building|shipping))\b"
+        r"|\b(what|which|anything)\b(?!.*\b(cuda|toolkit|version|driver)\b.*\bneed).*\b(only|needs?|requires?)\b",
         needs=("bare",),
-        words=_words("drop dropping dropped rid end stop remove shipping ship supporting safely wheels wheel still"),
+        words=_words("only needs need requires require drop dropping dropped rid end stop remove shipping ship supporting safely wheels wheel still"),
         key="each",
     ),
     Intent(
@@ -103,7 +105,7 @@ INTENTS: tuple[Intent, ...] = (
     Intent(
         name="limits",
         pattern=r"(\bhow (much|many|large|big)\b|\bmax(imum)?\b|\blimits?\b|\blargest\b|\bbiggest\b|\bmost\b)"
-        r".*(shared|smem|register|thread|constant|parameter|block)|(shared|smem|register|thread|constant|parameter)\w*.*(\blimits?\b|\bmax(imum)?\b)",
+        r".*(shared|smem|register|thread|constant|parameter|block)|(shared|smem|register|thread|constant|parameter)\w*.*(\blimits?\b|\bmax(imum)?\b|\bper (thread|block|sm|multiprocessor)\b)",
         needs=("bare",),
         words=_LIMIT_WORDS,
         key="target or none",
@@ -154,6 +156,14 @@ INTENTS: tuple[Intent, ...] = (
         lacks=("toolkit", "release"),
         words=(*_VERSION_WORDS, "number", "generation", "cuda"),
         key="target",
+    ),
+    Intent(
+        name="removed",
+        pattern=r"\b(deprecated|removed|dropped|unsupported|gone|obsolete)\b",
+        needs=("target", "toolkit", "bare"),
+        lacks=("release",),
+        words=(*_VERSION_WORDS, "removed", "dropped", "gone", "obsolete"),
+        key="pair",
     ),
     Intent(name="supports", pattern="", needs=("target", "toolkit", "bare"), lacks=("release",), words=_VERSION_WORDS, key="pair"),
     Intent(

@@ -129,7 +129,7 @@ def _readings(lines: Lines, asked: Query, known: Known, vocabulary: Vocabulary) 
 def _speaks(line: FeatureRow, names: Iterable[str], known: Known, vocabulary: Vocabulary) -> bool:
     # In its causes every second program speaks of CCCL.
     name, title, _ = known.words_of(line.case)
-    return not score(list(names), (name, title, (), line.words), vocabulary.synonyms)[0]
+    return not score(list(names), (name, title, (), line.words), vocabulary)[0]
 
 
 def _with_axis(lines: Lines, names: Collection[str]) -> Lines:
@@ -139,14 +139,14 @@ def _with_axis(lines: Lines, names: Collection[str]) -> Lines:
 def _lacking(key: Key, lines: Lines, words: list[str], known: Known, vocabulary: Vocabulary) -> list[str]:
     fields = (*known.words_of(key[0]), lines[key].words)
     said = known.said.get(key[0], ())
-    missing = [word for word in words if score([word], fields, vocabulary.synonyms, said)[0]]
-    return [] if len(missing) < len(words) and set(missing) <= set(vocabulary.parts) else missing
+    counted = [word for word in words if word not in vocabulary.parts] or words
+    return [word for word in counted if score([word], fields, vocabulary, said)[0]]
 
 
 def _scored(lines: Lines, words: list[str], known: Known, vocabulary: Vocabulary) -> tuple[Lines, list[str], dict[Key, tuple[int, int]], int]:  # fmt: skip
     said = known.said if vocabulary.are_said(words) else {}
     scores = {
-        key: score(words, (*known.words_of(key[0]), line.words), vocabulary.synonyms, said.get(key[0], ()))
+        key: score(words, (*known.words_of(key[0]), line.words), vocabulary, said.get(key[0], ()))
         for key, line in lines.items()
     }
     return lines, words, scores, min((missing for missing, _ in scores.values()), default=0)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Container, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 NEAREST = 3
@@ -95,7 +95,12 @@ def alike(word: str, synonyms: Sequence[Sequence[str]]) -> list[str]:
     return [word, *(other for group in synonyms if word in group for other in group if other != word)]
 
 
-def score(words: Sequence[str], fields: Sequence[Sequence[str]], synonyms: Sequence[Sequence[str]], said: Container[str] = ()) -> tuple[int, int]:  # fmt: skip
+def score(
+    words: Sequence[str],
+    fields: Sequence[Sequence[str]],
+    vocabulary: Vocabulary,
+    said: Container[str] = (),
+) -> tuple[int, int]:
     """Count the missing words, and weigh the others.
 
     Parameters
@@ -104,20 +109,22 @@ def score(words: Sequence[str], fields: Sequence[Sequence[str]], synonyms: Seque
         Free words of a question.
     fields : sequence of (sequence of str)
         Words of the name, the title, the causes, the parameters (`WEIGHTS`).
-    synonyms : sequence of (sequence of str)
-        Words that mean the same.
+    vocabulary : Vocabulary
+        Words that mean the same, and parts of words that may be missing.
     said : container of str
         Words of what compilers said, for a question that is a message: they count one each.
     """
-    missing = total = 0
+    synonyms, missing, total = vocabulary.synonyms, 0, 0
     for word in words:
         found = max(
             (weight for weight, known in zip(WEIGHTS, fields, strict=True) if any(says(word, each, synonyms) for each in known)),
             default=0,
         )  # fmt: skip
+        # In a name the word itself counts more than one that means the same.
+        found += word in fields[0]
         found = found or int(word in said)
         total += found
-        missing += not found
+        missing += not found and (word not in vocabulary.parts or len(words) == 1)
     return missing, total
 
 
@@ -128,6 +135,7 @@ _CAPABILITY = re.compile(r"(\d{1,2})\.(\d)([af]?)")
 _VERSION = re.compile(r"(==|>=|<=|=|<|>|@)?v?(\d{1,3}(?:\.\d+)*)(\+|\.x|\.\*)?")
 _RANGE = re.compile(r"v?(\d+(?:\.\d+)*)\.\.v?(\d+(?:\.\d+)*)")
 _GLUED = re.compile(r"([a-z][a-z+-]*?)-?((?:==|>=|<=|=|<|>|@)?v?\d[\d.+*x]*)")
+_KIB = re.compile(r"(\d{1,4}) ?ki?b")
 _PHRASE = 3
 
 
@@ -250,6 +258,12 @@ def _next(tokens: Sequence[str], at: int, known: Vocabulary, before: Sequence[Ch
             if length == 1 or all(chip.kind != "unknown" for chip in found):
                 return found, end
     token = tokens[at]
+    # More than 4 KiB is another size than 4 KiB.
+    for length in (2, 1) if at == 0 or tokens[at - 1] not in ("than", "over", "above") else ():
+        text = " ".join(tokens[at : at + length])
+        if size := _KIB.fullmatch(text):
+            word = _word(str(1024 * int(size[1])), known)
+            return [replace(word, text=text, near=())], at + length
     if target := _TARGET.fullmatch(token):
         return [_target(f"{target[1]}_{target[2]}{target[3]}", token, known)], at + 1
     if _SHORT.fullmatch(token) and f"sm_{token}" in known.targets:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import replace
 from functools import cached_property
 
 from harness.answers.answer import Reply, ReplyRow, tool_label
@@ -35,6 +36,8 @@ _GUIDE = "https://docs.nvidia.com/cuda/cuda-programming-guide/05-appendices/comp
 _TENSOR_GUIDE = "https://docs.nvidia.com/cuda/cuda-c-programming-guide/index.html#warp-matrix-functions"
 _PRODUCTS = "https://developer.nvidia.com/cuda-gpus"
 _NAMED = 4
+_PAIRED = 24
+"""The most releases that the page compares each with each."""
 
 
 class Replies:
@@ -80,6 +83,7 @@ class Replies:
             "first": self._first,
             "capability": self._capability,
             "supports": self._supports,
+            "removed": self._removed,
         }[intent]
         return make(rest)
 
@@ -90,7 +94,10 @@ class Replies:
         for name, versions in releases.items():
             for place, version in enumerate(versions):
                 yield from (f"breaks {name} {version}", f"drop {name} {version}", f"release {name} {version}")
-                yield from (f"breaks {name} {version} {other}" for other in versions[place + 1 :])
+                # Of a library with many releases, those with the next ones and with the newest.
+                others = versions[place + 1 :]
+                near = others if len(versions) <= _PAIRED else dict.fromkeys((*others[:3], *others[-1:]))
+                yield from (f"breaks {name} {version} {other}" for other in near)
         for toolkit in self.toolkits:
             yield from (f"minimum cuda {toolkit}", f"supported cuda {toolkit}")
         yield "limits every"
@@ -303,6 +310,11 @@ class Replies:
             sentence = f"In part. CUDA {self._spell(good)} {'builds' if len(good) == 1 else 'build'} for {spell_targets(best)}."
         return Reply(sentence=sentence, rows=tuple(self._itself(target, item) for target in targets for item in asked))
 
+    def _removed(self, rest: str) -> Reply | None:
+        """The same for a question whose yes would mean the opposite."""
+        reply = self._supports(rest)
+        return reply and replace(reply, sentence=reply.sentence.partition(". ")[2])
+
     def _itself(self, target: str, toolkit: str) -> ReplyRow:
         row = self.builds[target][toolkit]
         works = row.letter == WORKS
@@ -414,15 +426,16 @@ class Replies:
         source = limits.source if limits else _GUIDE
         return Reply(sentence=f"{_product(name)}: {every}; {dynamic}.", rows=self._shared(targets), sources=(source,))
 
+    @cached_property
+    def _shared_memory(self) -> list[Row]:
+        cases = ("shared-memory/static", "shared-memory/dynamic")
+        return [row for row in self.comparison.rows if row.case in cases and row.tool == "nvrtc"]
+
     def _shared(self, targets: Sequence[str]) -> tuple[ReplyRow, ...]:
         """Cells about shared memory with the newest CUDA release that each size was tried with."""
         newest: dict[tuple[str, str], Row] = {}
-        for row in self.comparison.rows:
-            if (
-                row.case in ("shared-memory/static", "shared-memory/dynamic")
-                and row.tool == "nvrtc"
-                and row.target in targets
-            ):
+        for row in self._shared_memory:
+            if row.target in targets:
                 key = (row.case, row.rest)
                 if key not in newest or version_key(row.toolkit) > version_key(newest[key].toolkit):
                     newest[key] = row

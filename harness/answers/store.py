@@ -115,9 +115,7 @@ class Store:
         found = {}
         for case in cases or self.features:
             own = list(dict.fromkeys(word for rest in self.variants.get(case, ()) for word in words_of(rest)))
-            found[case], _ = score(
-                words, (*words_of_feature(self.features[case]), own), vocabulary.synonyms, said.get(case, ())
-            )
+            found[case], _ = score(words, (*words_of_feature(self.features[case]), own), vocabulary, said.get(case, ()))
         return found
 
     def answer(self, asked: Query, vocabulary: Vocabulary, most: int = SHOWN) -> QueryResult:
@@ -296,7 +294,7 @@ def _runs(plans: Iterable[Mapping[str, Any]]) -> dict[str, str]:
 
 
 SCHEMA = 3
-"""2: host compilers. 3: the places of known faults."""
+"""2: host compilers. 3: the places of known faults, and names in programs."""
 _NAMES = ("variant", "backend", "library", "toolkit", "host_compiler", "target", "message")
 _LARGEST = 256 << 20
 """Bytes that the file may have when it is unpacked."""
@@ -328,7 +326,7 @@ def packed_answers(
         "schema": SCHEMA,
         "runs": dict(runs),
         "hosts": sorted(hosts),
-        "features": [[item.case, item.title, item.topic, item.features, item.links, item.reasons, item.faults] for item in features.values()],
+        "features": [[item.case, item.title, item.topic, item.features, item.links, item.reasons, item.faults, item.names] for item in features.values()],
         "marks": list(marks),
         "names": {name: list(known) for name, known in names.items()},
         "cells": {case: [[*key, *of] for key, of in groups.items()] for case, groups in found.items()},
@@ -364,7 +362,7 @@ def _converted(value: Mapping[str, Any]) -> Mapping[str, Any]:
         value = _with_hosts(value)
     if value["schema"] < 3:
         # Which cells a fault is of is not known.
-        features = [[*of[:-1], [[*fault, []] for fault in of[-1]]] for of in value["features"]]
+        features = [[*of[:-1], [[*fault, []] for fault in of[-1]], []] for of in value["features"]]
         value = {**value, "features": features}
     return value
 
@@ -382,8 +380,9 @@ def _store(value: Mapping[str, Any]) -> Store:
         case: Feature(
             case=case, title=title, topic=topic, features=tuple(tags), links=tuple(links),
             reasons=tuple(reasons), faults=tuple((reason, link, tuple(places)) for reason, link, places in faults),
+            names=tuple(identifiers),
         )
-        for case, title, topic, tags, links, reasons, faults in value["features"]
+        for case, title, topic, tags, links, reasons, faults, identifiers in value["features"]
     }  # fmt: skip
     letters = [_row("", mark).letter for mark in marks]
     refused, silent = ({number for number, letter in enumerate(letters) if letter in of} for of in (REFUSED, SILENT))

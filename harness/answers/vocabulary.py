@@ -129,33 +129,50 @@ SYNONYMS: tuple[tuple[str, ...], ...] = (
     ("rdc", "relocatable"),
     ("fragment", "fragments"),
     ("large", "larger", "bigger"),
+    ("store", "stmatrix"),
+    ("dependent", "programmatic", "pdl"),
 )
 """Words that mean the same in titles, features and parameters."""
 
-PARTS = ("sync", "cuda", "async", "bytes")
-"""Words that names of functions and instructions begin or end with: a case may lack one that has the others."""
+PARTS = (
+    "async",
+    "bytes",
+    "cuda",
+    "header",
+    "headers",
+    "library",
+    "memory",
+    "object",
+    "objects",
+    "size",
+    "sync",
+    "type",
+    "types",
+)
+"""Parts of the names of functions and instructions, and nouns that say little: a case that has the other words may lack them."""
 
 IGNORED = frozenset(
     "a about actual actually after again against all allow almost along already also although always am among an and any anybody anyone anything "
-    "anyway anywhere architecture architectures are ask asked asks at attempting attributeerror available basic be because become been before being "
-    "best better between both break breaking breaks bring brings broke broken bug build building builds built bunch but by call called came can cannot "
-    "cant card cards case causing center centre cheap choose come comes compilation compile compiled compiler compiles compiling "
-    "consumer correct correctly could currently data datacenter day days declared defined deprecated desktop device did different directly do does "
-    "doesnt done dont down due each easily either else enough error errors even every everything exactly exist exists explain fail failed fails fatal "
-    "file files finally find fine fix fixed following for found from full fully geforce get gets getting give given gives gnu good gpu "
-    "gpu-architecture gpu-name gpus graphics great guys had hand happen happened happens hard hardware has have he hello help her here hi "
-    "his hour hours how however i idea identifier if im implement implementation implemented importerror in include information install installed "
-    "installing instead interesting into involving is it its ive just keep kernel kernels know laptop last least less let lets like little ll "
-    "longer look looking lot made make makes making many may maybe me mean means might more most much must my namely near necessary need needs never "
-    "new nice no nor normal not nothing now nvidia of often ok okay old on one ones only open option options or other others our out over "
-    "particular people per perhaps plain please possible possibly probably problem program programs project properly ptxas purely quadro question "
-    "raises rather rawkernel really reason recent recently regression reported require required requires right run running runs runtimeerror said same "
-    "say says see seem seems send server she should show shows similar simple simply since so some somebody someone something sometimes soon "
-    "sort source start started still stuff such support supported supporting supports sure take takes talk tell tesla than thank thanks that the their "
-    "them themselves then there these they thing things think this those though through to today together too tool toolchain toolchains "
-    "tools tried tries trouble true trying turn typeerror undeclared under understand unknown unsupported until unusable up upon us "
-    "usable use used user users uses using usually value valueerror various version versions very via vs want wanted wants was way ways we "
-    "well were what whatever when where whether which while who whose why will with without wonder word words work workaround workarounds working "
-    "works would wrong yes yet you your yours".split()
+    "anyway anywhere api apis architecture architectures are ask asked asks at attempting attributeerror available basic be because become been "
+    "before being best better between both break breaking breaks bring brings broke broken bug build building builds built bunch but by call "
+    "called calling came can cannot cant card cards case causing center centre cheap choose code come comes compilation compile compiled compiler "
+    "compiles compiling consumer correct correctly could currently d data datacenter day days declared defined deprecated desktop device did "
+    "different directly do does doesnt done dont down due each easily either else enough error errors even every everything exactly exist exists "
+    "explain fail failed fails fatal file files finally find fine fix fixed following for found from full fully function functions geforce get "
+    "gets getting give given gives gnu good gpu gpu-architecture gpu-name gpus graphics great guys had hand happen happened happens hard hardware "
+    "has have he hello help her here hi his hour hours how however i idea identifier if im implement implementation implemented importerror in "
+    "include information inside install installed installing instead instruction instructions interesting into intrinsic intrinsics involving is "
+    "it its ive just keep kernel kernels know laptop last least less let lets like little ll longer look looking lot m made make makes making "
+    "many may maybe me mean means might more most much must my namely near necessary need needs never new nice no nor normal not nothing now "
+    "nvidia of often ok okay old on one ones only open operation operations option options or other others our out over oversized particular "
+    "people per perhaps plain please possible possibly probably problem program programs project properly ptxas purely quadro question raises "
+    "rather rawkernel re really reason recent recently regression release releases reported require required requires right run running runs "
+    "runtimeerror s said same say says see seem seems send server she should show shows similar simple simply since so some somebody someone "
+    "something sometimes soon sort source start started still stuff such support supported supporting supports sure t take takes talk tell tesla "
+    "than thank thanks that the their them themselves then there these they thing things think this those though through to today together too "
+    "tool toolchain toolchains tools tried tries trouble true trying turn typeerror undeclared under understand unknown unsupported until "
+    "unusable up upon us usable use used user users uses using usually value valueerror values variable variables various ve version versions "
+    "very via vs want wanted wants was way ways we well were what whatever when where whether which while who whose why will with without wonder "
+    "word words work workaround workarounds working works would wrong yes yet you your yours".split()
 )
 """Words of a question that say nothing of what it is about."""

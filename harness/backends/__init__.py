@@ -74,6 +74,8 @@ class BackendInfo:
         Distributions that take its place when they are installed.
     compiler : str
         The compiler whose messages its logs hold: ``nvrtc``, ``numba``, or ``nvcc``, which runs as a process with a host compiler. Empty for another.
+    specific_from : str
+        The library's first release that builds for ``sm_90a`` and the like on every device that has such a target, and never for ``sm_90``; empty for none.
     asks_device : bool
         Whether it takes the architecture from the device by default, and not from an option.
     text_only : bool
@@ -114,6 +116,7 @@ class BackendInfo:
     tracker: str = ""
     imports: tuple[str, ...] = ()
     compiler: str = ""
+    specific_from: str = ""
     asks_device: bool = False
     text_only: bool = False
     repro: str = ""
@@ -256,6 +259,7 @@ _OWN: Final[Mapping[str, BackendInfo]] = {
             library="numba-cuda",
             imports=("numba",),
             compiler="numba",
+            specific_from="0.24",
             asks_device=True,
             repro="harness.repro.script:numba",
         ),

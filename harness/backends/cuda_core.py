@@ -188,8 +188,12 @@ class CudaCoreBackend:
             return
         found = nvjitlink.parts(setup)
         from_library = getattr(self.core.ObjectCode, "from_library", None) if hasattr(self.core, "ObjectCode") else None
-        if isinstance(found, str) and not job.lto:
-            job.notes.append(f"not linked: {found}")
+        if (
+            isinstance(found, str)
+            and not job.lto
+            and (calls := nvjitlink.runtime_calls([_bytes(code) for code in codes]))
+        ):
+            job.notes.append(nvjitlink.without_runtime(found, calls))
             return
         runtime = [from_library(str(found[1]))] if from_library and not isinstance(found, str) else []
         if not runtime:

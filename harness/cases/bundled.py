@@ -10,7 +10,7 @@ from pathlib import Path
 
 import harness
 
-_SAID = frozenset(("title", "description", "features", "links", "heavy", "expect", "verify"))
+_SAID = frozenset(("title", "description", "features", "links", "heavy", "kernels", "expect", "verify"))
 """Keys of ``case.toml`` that no compiler's outcome depends on."""
 
 _LENGTH = 16

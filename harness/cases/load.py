@@ -16,7 +16,7 @@ from typing import Any
 
 from harness.backends import BACKENDS
 from harness.cases.bundled import is_copy, packaged_cases
-from harness.cases.rules import faults_of, read_rules
+from harness.cases.rules import faults_of, read_rules, required_kernels
 from harness.cases.schema import CASE
 from harness.cases.sources import FILE_NAME, project_of, read_programs
 from harness.cases.toml import Report, check_integers, failure, parse_toml, read_toml_text, shown
@@ -207,6 +207,7 @@ def _case(report: Report, name: str, path: Path, data: dict[str, Any], faults: t
         project=project_of_case(path.parent, name),
         root=programs.root or _project(rules["options"], path.parent),
         entries=programs.entries,
+        kernels=required_kernels(good.get("kernels")),
         backends=tuple(good.get("backends", ())),
         heavy=good.get("heavy", False),
         host_compilers=tuple(dict.fromkeys(good.get("host_compilers", ()))),

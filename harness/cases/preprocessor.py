@@ -28,6 +28,7 @@ _FOREIGN = re.compile(r"_|CUDA|NDEBUG\b")
 _GUARD = re.compile(r"#[ \t]*ifndef[ \t]+(\w+)[^\n]*\n\s*#[ \t]*define[ \t]+\1\b")
 _STRING = re.compile(r'"(?:\\.|[^"\\\n])*"')
 _MAYBE = "?"
+_MOST_OF_GUARD = 200
 _ELSEWHERE = frozenset({"_WIN32", "_WIN64", "_MSC_VER", "__APPLE__", "WIN32", "__MINGW32__", "__CYGWIN__"})
 
 
@@ -44,13 +45,19 @@ class SourceLine:
     directive : str
         ``include``, ``define``, …; empty for code.
     certain : bool
-        Whether it is there whatever headers define.
+        Whether it is there, or is left out, whatever headers define.
+    live : bool
+        Whether it is compiled.
+    guard : str
+        The outermost condition around it that is not known to hold, as a directive: ``#if __CUDA_ARCH__ >= 900``.
     """
 
     number: int
     text: str
     directive: str
     certain: bool
+    live: bool = True
+    guard: str = ""
 
 
 @dataclass
@@ -60,10 +67,17 @@ class _Open:
     live: bool
     certain: bool
     taken: bool | None = False
+    first: str = ""
+    around: str = ""
 
 
 def lines_of(text: str, macros: Mapping[str, str]) -> Iterator[SourceLine]:
-    """Lines that are compiled with these macros; of an unknown condition the first branch, as uncertain.
+    """Lines that are compiled with these macros; of an unknown condition the first branch, as uncertain. Parameters as for `all_lines`."""
+    return (line for line in all_lines(text, macros) if line.live)
+
+
+def all_lines(text: str, macros: Mapping[str, str]) -> Iterator[SourceLine]:
+    """Every line of code, and every directive that is no condition, with whether it is compiled.
 
     Parameters
     ----------
@@ -76,26 +90,30 @@ def lines_of(text: str, macros: Mapping[str, str]) -> Iterator[SourceLine]:
     guards = {match[1] for match in _GUARD.finditer(text)}
     opened: list[_Open] = []
     live = certain = True
+    guard = ""
     for number, line in _logical(text):
         match = _DIRECTIVE.fullmatch(line)
         name, rest = (match[1], match[2].strip()) if match else ("", "")
         if name in ("if", "ifdef", "ifndef"):
-            opened.append(_Open(live, certain))
+            opened.append(_Open(live, certain, around=guard))
         elif name == "endif" and opened:
             last = opened.pop()
-            live, certain = last.live, last.certain
+            live, certain, guard = last.live, last.certain, last.around
         if name in ("if", "ifdef", "ifndef", "elif", "else") and opened:
             # After a branch that may have been taken, none is certain: it represents all of them.
             last, free = opened[-1], opened[-1].taken is False
             truth = _truth(_condition(name, rest), known, guards) if free and last.live else False
             live, certain = last.live and truth is not False, last.certain and truth is not None
             last.taken = truth if free else last.taken
-        elif live and name != "endif":
-            if name in ("define", "undef") and (word := _NAME.match(rest)):
+            said = f"#{name} {rest}".strip()[:_MOST_OF_GUARD]
+            last.first = last.first or said
+            guard = last.around or ("" if truth else f"#else of {last.first}" if name == "else" else said)
+        elif name != "endif":
+            if live and name in ("define", "undef") and (word := _NAME.match(rest)):
                 known.pop(word[0], None)
                 if name == "define":
                     known[word[0]] = rest[word.end() :].strip() if certain else _MAYBE
-            yield SourceLine(number, rest if match else _STRING.sub('""', line), name, certain)
+            yield SourceLine(number, rest if match else _STRING.sub('""', line), name, certain, live, guard)
 
 
 def _logical(text: str) -> Iterator[tuple[int, str]]:

@@ -23,6 +23,7 @@ from harness.errors import did_you_mean
 from harness.model.case import Case, Expectation, LaunchRule, OptionRule, Scalar, UnsupportedRule, Variant, VerifyRule
 from harness.model.cell import Cell
 from harness.model.condition import Condition, ConditionError
+from harness.model.kernels import RequiredKernels
 from harness.model.outcome import Stage, Status
 from harness.model.target import KNOWN_TARGETS, OLD_TARGETS, VIRTUAL_PATTERN
 from harness.regex import PatternError, pattern
@@ -206,6 +207,8 @@ class _Reader:
             when = self._condition((name, index, "when"), good.pop("when", ""))
             if name == "expect" and good.get("xfail") and good.get("status") == Status.BUILT:
                 self.report.add((name, index, "xfail"), "what is expected to be built cannot be expected to fail")
+            if name == "expect" and "kernels" in good and good.get("status") != Status.BUILT:
+                self.report.add((name, index, "kernels"), "only what is built has kernels: the status is not built")
             if len(self.report.problems) == before:
                 made.append(make(when=when, line=self.report.line((name, index)), good=good))
         return made
@@ -257,7 +260,17 @@ def _unsupported_rule(*, when: Condition, line: int, good: dict[str, Any]) -> Un
 
 def _expectation(*, when: Condition, line: int, good: dict[str, Any]) -> Expectation:
     stage = Stage(good.pop("stage")) if "stage" in good else None
-    return Expectation(when=when, line=line, stage=stage, **{**good, "status": Status(good["status"])})
+    kernels = required_kernels(good.pop("kernels", None))
+    return Expectation(when=when, line=line, stage=stage, kernels=kernels, **{**good, "status": Status(good["status"])})
+
+
+def required_kernels(value: Any) -> RequiredKernels | None:
+    """Kernels that a key ``kernels`` requires: its names, or their number; None where it is not there."""
+    if value is None:
+        return None
+    return (
+        RequiredKernels(count=value) if isinstance(value, int) else RequiredKernels(names=tuple(dict.fromkeys(value)))
+    )
 
 
 _COMMENT = re.compile(r"^[ \t]*(?://+|#)[ \t]*cumatrix:[ \t]*(.*?)[ \t]*\r?$")

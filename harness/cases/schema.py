@@ -31,6 +31,10 @@ CASE: Mapping[str, Key] = {
     "heavy": Key(kind="flag", help="true for a case that takes long: `run` leaves it out unless it is named"),
     "source": Key(kind="tables", required=True, help="the program, by language"),
     "entry": Key(kind="tables", help="kernels that must come out, by language"),
+    "kernels": Key(
+        kind="kernels",
+        help='kernels without which a build is not as expected: names, as in ["saxpy"], or how many there must be at least',
+    ),
     "libraries": Key(kind="tables", help="header libraries it needs, each with its versions: an axis of the case"),
     "parameters": Key(kind="tables", help="the case's own axes; each combination of values is a variant"),
     "options": Key(kind="tables", help="compiler and library options; later tables win"),
@@ -157,6 +161,9 @@ EXPECT: Mapping[str, Key] = {
     "status": Key(kind="choice", required=True, choices=EXPECTED, help="the expected status"),
     "stage": Key(kind="choice", choices=tuple(map(str, Stage)), help="where it happens; any stage when left out"),
     "diagnostic": Key(kind="regex", help="found in the message of a diagnostic (a regular expression of RE2)"),
+    "kernels": Key(
+        kind="kernels", help="kernels that must come out of a build here, in place of the case's; 0 for none"
+    ),
     "xfail": Key(kind="flag", help="true for a fault that should be fixed: a build is then reported as xpass"),
     "reason": _REASON,
     "link": _LINK_KEY,

@@ -149,6 +149,31 @@ def _signatures_wrong(value: Any) -> str | None:
     return None
 
 
+KERNEL = r"^[A-Za-z_$][A-Za-z0-9_$]*(::[A-Za-z_$][A-Za-z0-9_$]*)*$"
+_MOST_KERNELS = 1_000_000
+_KERNELS: list[Mapping[str, Any]] = [
+    {"type": "integer", "minimum": 0, "maximum": _MOST_KERNELS},
+    {"type": "array", "minItems": 1, "items": {"type": "string", "pattern": KERNEL}},
+]
+
+
+def _kernels_wrong(value: Any) -> str | None:
+    if isinstance(value, list) and value:
+        return _list_of(_text(KERNEL, wanted='the name of a kernel such as "saxpy"'), "names").wrong(value)
+    if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= _MOST_KERNELS:
+        return None
+    return f'must be names of kernels such as ["saxpy"], or how many there must be at least, not {shown(value)}'
+
+
+def _kernels_of_wrong(value: Any) -> str | None:
+    if not isinstance(value, dict):
+        return _kernels_wrong(value)
+    for name, item in value.items():
+        if message := _kernels_wrong(item):
+            return f"{shown(name)} {message}"
+    return None
+
+
 def _any(_value: Any) -> str | None:
     return None
 
@@ -211,6 +236,11 @@ KINDS: Mapping[str, ValueType] = {
     "standard": _text(r"^(c|gnu)\+\+[0-9]{2}$", wanted='a C++ standard such as "c++17"'),
     "reference": _text(wanted="a Python file"),
     "python": _text(r"^.+\.py$", wanted='a Python file such as "program.py"'),
+    "kernels": ValueType(schema={"anyOf": _KERNELS}, wrong=_kernels_wrong),
+    "kernels_of": ValueType(
+        schema={"anyOf": [*_KERNELS, {"type": "object", "additionalProperties": {"anyOf": _KERNELS}}]},
+        wrong=_kernels_of_wrong,
+    ),
     "kernel": _text(IDENTIFIER, wanted="the name of a kernel"),
     "number": ValueType(schema={"type": "number", "minimum": 0}, wrong=_number_wrong),
     "seed": ValueType(schema={"type": "integer", "minimum": 0, "maximum": 2**32 - 1}, wrong=_seed_wrong),

@@ -24,8 +24,15 @@ _MAX_SAID = 2000
 _TEXT = 200_000
 _RANK = {"fatal": 0, "error": 0, "": 1, "warning": 2, "remark": 2, "note": 2}
 
-# What build services put before a line: times, docker's steps, the margin of pytest.
-_STAMP = re.compile(r"^(?:\d{4}-\d\d-\d\d[T ][\d:.,]{6,20}Z? |\d\d:\d\d:\d\d |#\d+ \d+\.\d+ |E {3})")
+# What build services put before a line: times, docker's steps, the margins of pytest, of a quotation, and of a library's log.
+_STAMP = re.compile(
+    r"^(?:> ?)?(?:\((?:\w+ ){0,2}pid=\d+\) ?)?(?:"
+    r"\d{4}-\d\d-\d\d[T ][\d:.,]{5,20}\d(?:: [EWIF] \S{1,300}:\d+\] |Z? )"
+    r"|\d\d:\d\d:\d\d |(?:#\d+ )?\d+\.\d{1,3} |##\[(?:error|warning)\]"
+    r"|(?:ERROR|WARNING|INFO) \d\d-\d\d [\d:]{8} \[[^\]\s]{1,300}\] "
+    r"|[EWIF]\d{4} [\d:.]{8,20} \d+ \S{1,300}:\d+\] (?:\[[\d/_]{1,30}\] ?)?"
+    r")?(?: {0,12}E {3}){0,2}"
+)
 # Lines that show the program, and the marks beneath them.
 _SHOWN = re.compile(r"^\s*(?:\d+\s+)?\|(?:\s|$)|^[\s~]*\^[\s^~]*$")
 _CARET = re.compile(r"^\s+[\^~][\s^~]*$")
@@ -34,7 +41,7 @@ _MAY_TELL = re.compile(
     r"error|fail|not |n't|cannot|unsupported|undefined|mismatch|missing|died|dumped|terminated|Killed|memory|requires|invalid|incompatible"
     r"|too |no |unable|unknown|deprecated|must |more than|insufficient|unresolved|unexpected|duplicate|overflow|broken|incomplete|older|newer"
     r"|denied|attempted|outside|redefin|sm_|bad input|declaration|aborted|ended by|asked for|suffix|silently|identifier|forward|once"
-    r"|feature|disabled|ambiguous|only allowed|set to|mask|sure that",
+    r"|feature|disabled|ambiguous|only allowed|set to|mask|sure that|panicked|ADVANCED",
     re.IGNORECASE,
 )
 _COMMAND = re.compile(
@@ -54,6 +61,11 @@ _PREFIX = re.compile(r"^(ptxas|nvlink|nvrtc|nvcc|cudafe\+\+|cicc|nvvm): ", re.IG
 # An unknown type makes the front end stumble over everything around it before it says so.
 _STUMBLE = re.compile(r'attribute "__(?:global|device)__" does not apply here')
 _NAMES_IT = re.compile(r'^identifier "[^"]+" is undefined|^name followed by|^texture is not a template|has no member')
+
+# A name that the host's compiler does not know, unless it is one of device code's own: patterns have it in nvcc's words.
+_UNDECLARED = re.compile(
+    r"^[`'‘](?P<name>(?!__(?!half|nv_))[\w:]{1,200})['’](?: was not declared in this scope|: undeclared identifier|: identifier not found)"
+)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -192,7 +204,7 @@ def _terse(log: str) -> bool:
 
 
 FILES = (
-    "headers.toml", "linking.toml", "device.toml", "language.toml", "types.toml", "cupy.toml", "options.toml", "causes.toml", "host.toml",
+    "libraries.toml", "headers.toml", "linking.toml", "device.toml", "language.toml", "types.toml", "cupy.toml", "options.toml", "causes.toml", "host.toml",
 )  # fmt: skip
 """The tables, in search order."""
 GROUP = "cumatrix.causes"
@@ -202,13 +214,15 @@ _KEYS = frozenset(
     ("title", "pattern", "unless", "header", "said", "file", "near", "terse", "status", "stage", "when", "where", "cause", "remedy", "links", "examples")
 )  # fmt: skip
 _PATTERNS = ("pattern", "unless", "header", "file", "near")
-_HEADER = re.compile(
+HEADER = re.compile(
     r"(?:could not|cannot) open (?:source|include) file:? [\"'](?P<open>[^\"']{1,300})[\"']"
     r"|(?:^|error: )(?P<gcc>[^\s:'\"]{1,300}): No such file or directory$|'(?P<clang>[^'\s]{1,300})' file not found"
 )
+"""A missing header, in the words of each compiler."""
+
 _NVRTC = frozenset(("nvrtc", "ptxas", "nvlink", "nvvm"))
 _NVCC = frozenset(("nvcc", "gcc", "ptxas", "nvlink", "ld", "nvvm", "sh"))
-_VOICES = {"nvrtc": _NVRTC, "nvcc": _NVCC}
+_VOICES = {"nvrtc": _NVRTC, "nvcc": _NVCC, "numba": frozenset(("python", "nvvm", "ptxas", "nvlink"))}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -273,7 +287,7 @@ class Cause:
     def worded(self, message: str, file: str) -> bool:
         """Return whether a message about a file has its words."""
         if self.header is not None:
-            match = _HEADER.search(message)
+            match = HEADER.search(message)
             name = match and (match["open"] or match["gcc"] or match["clang"])
             if not name or not self.header.found_in(name):
                 return False
@@ -468,4 +482,6 @@ def _telling(said: LogMessage, context: Context) -> list[Cause]:
 @lru_cache(maxsize=4096)
 def _worded(message: str, file: str) -> tuple[Cause, ...]:
     """Causes that have the words of a message; logs say the same again and again."""
-    return tuple(cause for cause in catalogue().values() if cause.worded(message, file))
+    match = _UNDECLARED.match(message)
+    forms = (message, f'identifier "{match["name"]}" is undefined') if match else (message,)
+    return tuple(cause for cause in catalogue().values() if any(cause.worded(form, file) for form in forms))

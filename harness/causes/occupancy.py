@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -80,6 +80,31 @@ class Budget:
     dynamic: int
     occupancy: tuple[Occupancy, ...]
     warnings: tuple[str, ...]
+
+
+CANNOT_LAUNCH = "cannot launch: "
+"""Beginning of notes about kernels that no launch can run."""
+
+
+def launch_note(kernels: Iterable[tuple[str, int | None]], target: str) -> str:
+    """A note on kernels that need more static shared memory than a block can have; empty where none does.
+
+    Parameters
+    ----------
+    kernels : iterable of tuple
+        Names of kernels, each with its bytes of static shared memory.
+    target : str
+        ``sm_86``.
+    """
+    limits = limits_of(target)
+    told = [
+        f"{name} has {shared} bytes of static shared memory"
+        for name, shared in kernels
+        if limits and (shared or 0) > limits.block_shared
+    ]
+    if not told or limits is None:
+        return ""
+    return f"{CANNOT_LAUNCH}{'; '.join(told)}; a block can have {limits.block_shared} on compute capability {limits.capability}"
 
 
 @cache

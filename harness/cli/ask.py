@@ -28,8 +28,9 @@ def ask(question: tuple[str, ...], results: tuple[Path, ...], every: bool, as_js
     """Answer a question from results: does it work, and since when?
 
     QUESTION names a feature. It may also name architectures (sm_90, Turing, RTX 4090), CUDA releases (cuda 13.0), libraries and tools
-    (numba 0.59, cutlass 3.5.1, nvcc, jitify) and host compilers (gcc-13, clang-19). Nothing is compiled. The exit code is 3 if nothing was
-    tried; a command that tries it is printed.
+    (numba 0.59, cutlass 3.5.1, nvcc, jitify) and host compilers (gcc-13, clang-19). It can ask what breaks between two releases, what
+    fails, what you may drop, whether a release is broken, for limits and first releases, and for the cause of a message. Nothing is
+    compiled. The exit code is 3 if nothing was tried or no case has a word of the question; a command that tries it is printed.
 
     Answers come from the published matrix, and separately from your own results in the folder reports.
 
@@ -37,6 +38,9 @@ def ask(question: tuple[str, ...], results: tuple[Path, ...], every: bool, as_js
     cumatrix ask "bf16 wmma sm_75"
     cumatrix ask grid sync numba 0.59
     cumatrix ask does wgmma work on sm_120
+    cumatrix ask what breaks between CUDA 12.9 and 13.0
+    cumatrix ask may I drop sm_70
+    cumatrix ask first CUDA with sm_120
     cumatrix ask gcc-14 nvcc 13.0
     cumatrix ask cutlass 3.5.1 cuda 13.0 sm_90 --results nightly.parquet
     """

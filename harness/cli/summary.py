@@ -11,6 +11,7 @@ from rich.text import Text
 
 from harness.cli.terminal import printable
 from harness.diagnostics import one_line
+from harness.engine.no_kernels import NOTE
 from harness.engine.proof import without_answer
 from harness.matrix.axes import PROGRAM, TOOLCHAIN, place_of, rows_of, short_target, target_key, targets_of
 from harness.matrix.marks import KINDS, Mark, kind_of
@@ -134,6 +135,8 @@ def _against(record: Mapping[str, Any]) -> str:
     if record["status"] == "unavailable":
         return ""
     wanted = record["expected"]
+    if record["status"] == wanted["status"] == "built":
+        return "built, but "
     expected = at_stage(wanted["status"], wanted["stage"])
     if wanted["diagnostic"]:
         expected += f" with /{wanted['diagnostic']}/"
@@ -185,7 +188,7 @@ def _where(cells: Sequence[Mapping[str, Any]]) -> str:
 
 
 _MAX_LISTED = 20
-TELLING = (REMARK, "not linked")
+TELLING = (REMARK, "not linked", NOTE, "cannot launch", "set for this cell")
 """Beginnings of notes that are shown with the matrix."""
 
 

@@ -21,6 +21,7 @@ from pathlib import Path
 from harness.artifacts import Contents, is_relocatable, read_cubin, read_ptx
 from harness.backends import BACKENDS
 from harness.diagnostics import clean, one_line, parse_log, read_line
+from harness.engine.no_kernels import note_of
 from harness.model import Artifact, Cell, Diagnostic, Outcome, Stage, Status, Target
 from harness.protocol.codec import Message, WireError
 from harness.protocol.messages import REPLY, Exit, Order, Product, Reply
@@ -456,6 +457,10 @@ def _judged(base: Outcome, left: _Left, reply: Reply, keep: ArtifactFolder | Non
             notes += remarks
             status, reason, note = check_product(target, reply.artifact, artifact, job.entries)
             notes += [note] if note else []
+            if artifact.format == "cubin":
+                notes += _launch_notes(artifact, target)
+            if not artifact.kernels and (why := note_of(job, left.places.name, nvcc=remains.nvcc)):
+                notes.append(one_line(why))
             if keep and status is Status.BUILT:
                 keep.keep(artifact.format, artifact.sha256, data)
         except (OSError, Unreadable, ValueError, TypeError, LookupError, AttributeError) as error:
@@ -479,6 +484,18 @@ def _judged(base: Outcome, left: _Left, reply: Reply, keep: ArtifactFolder | Non
         signal=reply.signal,
         notes=tuple(notes),
     )
+
+
+def _launch_notes(artifact: Artifact, target: Target) -> list[str]:
+    large = [(kernel.name, kernel.shared_bytes) for kernel in artifact.kernels if (kernel.shared_bytes or 0) > 48 << 10]
+    if not large:
+        return []
+    from harness.causes.occupancy import (
+        launch_note,
+    )  # with a catalogue, which takes as long to load as many cells to read
+
+    note = launch_note(large, str(target))
+    return [one_line(note)] if note else []
 
 
 def leaked(libraries: Sequence[str], *homes: Path) -> list[str]:

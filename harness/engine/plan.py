@@ -127,10 +127,24 @@ def plan(
                 environment=each.name,
                 packages=each.packages,
             )
+            built = specific(targets) if _is_specific(info, toolchain.library) else targets
             for host, compiled in grouped.items():
-                for name, group in _by_device(targets, devices).items():
+                for name, group in _by_device(built, devices).items():
                     cells += _cells(compiled, replace(toolchain, host=host, device=name), group)
     return choose(cells, where) if where else cells
+
+
+def specific(targets: Iterable[Target]) -> list[Target]:
+    """The targets, each once, with the architecture-specific one in place of each that has one: ``sm_90a`` for ``sm_90``."""
+    found: dict[Target, None] = {}
+    for target in targets:
+        own = replace(target, suffix="a") if target.real == target and not target.suffix else target
+        found[own if own in KNOWN_TARGETS else target] = None
+    return list(found)
+
+
+def _is_specific(info: BackendInfo, library: str) -> bool:
+    return bool(info.specific_from and library) and Version(library.partition("+")[0]) >= Version(info.specific_from)
 
 
 def library_of(info: BackendInfo, environment: Environment, toolkit: ToolkitRef) -> str:

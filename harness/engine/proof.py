@@ -9,7 +9,7 @@ from typing import Any
 
 from harness.cases.discovery import names_of
 from harness.engine.context import RunContext
-from harness.engine.plan import choose_backends, with_native
+from harness.engine.plan import choose_backends, specific, with_native
 from harness.matrix.marks import without_kernels
 from harness.model import Cell, Status
 from harness.model.target import parse_targets
@@ -45,11 +45,17 @@ def requested_names(context: RunContext) -> list[RequestedName]:
     def words(text: str | None) -> Iterator[str]:
         return filter(None, (word.strip() for word in (text or "").split(",")))
 
+    def targets(word: str) -> list[str]:
+        named = parse_targets(with_native(word, context.devices))
+        # Some libraries build sm_90a alone for a device of 9.0: that answers for sm_90 as well.
+        backends = choose_backends(request.backends, context.environment, context.others)
+        return list(map(str, [*named, *(specific(named) if any(info.specific_from for info in backends) else ())]))
+
     found: dict[str, dict[str, Iterable[str]]] = {
         "case": {item: names_of(request.cases, [item], request.programs) for item in request.selection},
         "backend": {word: [info.name for info in choose_backends(word, context.environment)] for word in words(request.backends)},
         "toolkit": {word: map(str, parse_toolkits(word)) for word in words(request.toolkits)},
-        "target": {word: map(str, parse_targets(with_native(word, context.devices))) for word in words(request.targets)},
+        "target": {word: targets(word) for word in words(request.targets)},
     }  # fmt: skip
     return [
         RequestedName(kind=kind, word=word, values=frozenset(values))

@@ -12,6 +12,7 @@ from typing import Any
 
 from harness.model.condition import Condition
 from harness.model.expression import Expression
+from harness.model.kernels import RequiredKernels
 from harness.model.outcome import Stage, Status
 
 
@@ -266,6 +267,8 @@ class Expectation:
         Regular expression that the message of one of the diagnostics must match (`harness.regex`).
     xfail : bool
         True for a fault that should be fixed: a match is then ``xfail`` and a build is ``xpass``.
+    kernels : RequiredKernels or None
+        Kernels that have to come out of what is built; None for those of the case.
     reason, link : str
         Why, and the public page that says so.
     line : int
@@ -277,6 +280,7 @@ class Expectation:
     stage: Stage | None = None
     diagnostic: str | None = None
     xfail: bool = False
+    kernels: RequiredKernels | None = None
     reason: str = ""
     link: str = ""
     line: int = 0
@@ -336,6 +340,8 @@ class Case:
     entries : Mapping[str, Mapping[str, str]]
         By language, the kernels that must come out, each with its signature (empty for CUDA C++,
         a Numba signature such as ``void(float32[:])`` for Python).
+    kernels : RequiredKernels or None
+        Kernels without which a built cell is not as expected, where no expectation says otherwise.
     libraries : Mapping[str, HeaderLibrary]
         Header libraries that its variants name versions of.
     variants : tuple of Variant
@@ -365,6 +371,7 @@ class Case:
     together: tuple[Path, ...] = ()
     root: Path | None = None
     entries: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    kernels: RequiredKernels | None = None
     libraries: Mapping[str, HeaderLibrary] = field(default_factory=dict)
     variants: tuple[Variant, ...] = (Variant(labels={}, definitions={}),)
     options: tuple[OptionRule, ...] = ()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 from harness.model.case import Expectation
 from harness.model.cell import Cell
@@ -17,7 +18,10 @@ def expectation_of(cell: Cell) -> Expectation:
     """First expectation or fault of the cell's case that applies; that it is built where none does."""
     expectations = cell.case.all_expectations
     facts = cell.facts() if expectations else {}
-    return next((item for item in expectations if item.when(facts)), _BUILT)
+    found = next((item for item in expectations if item.when(facts)), _BUILT)
+    if cell.case.kernels and found.status is Status.BUILT and found.kernels is None:
+        return replace(found, kernels=cell.case.kernels)
+    return found
 
 
 def judge(expected: Expectation, outcome: Outcome) -> Verdict:
@@ -32,11 +36,18 @@ def judge(expected: Expectation, outcome: Outcome) -> Verdict:
             return Verdict.UNSUPPORTED
         case Status.UNAVAILABLE | Status.HARNESS_ERROR:
             return Verdict.UNRESOLVED
-    if matches(expected, outcome.status, outcome.stage, outcome.diagnostics):
+    if matches(expected, outcome.status, outcome.stage, outcome.diagnostics) and not missing_kernels(expected, outcome):
         return Verdict.XFAIL if expected.xfail else Verdict.PASS
     if expected.xfail and outcome.status is Status.BUILT:
         return Verdict.XPASS
     return Verdict.FAIL
+
+
+def missing_kernels(expected: Expectation, outcome: Outcome) -> str:
+    """A sentence on the kernels that a built program lacks; empty where it lacks none, and for any other outcome."""
+    if outcome.status is not Status.BUILT or expected.kernels is None:
+        return ""
+    return expected.kernels.missing(kernel.name for kernel in outcome.artifact.kernels) if outcome.artifact else ""
 
 
 def matches(expected: Expectation, status: Status, stage: Stage | None, diagnostics: Iterable[Diagnostic]) -> bool:

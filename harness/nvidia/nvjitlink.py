@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Sequence
+import os
+import re
+import struct
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -107,8 +111,8 @@ def check_lto(setup: Setup, job: Job) -> None:
 def link_with_runtime(setup: Setup, job: Job) -> None:
     """Link the job's relocatable artifact with libcudadevrt, as stage ``link``, with another toolkit's nvJitLink where the job has one.
 
-    Where that cannot be, or is not wanted (``-dc``), the stage is left out, and the job's notes say so. LTO IR is linked without
-    libcudadevrt where there is none: nothing would come out else; PTX that is not relocatable is, too, for it calls nothing.
+    Where that is not wanted (``-dc``), the stage is left out, and the job's notes say so. Where there is no libcudadevrt, the rest is
+    linked. Code that calls libcudadevrt is then left as it is, with a note; any other undefined reference is a refusal.
 
     Raises
     ------
@@ -121,26 +125,78 @@ def link_with_runtime(setup: Setup, job: Job) -> None:
         return
     setup = of_linker(setup, job)
     found, plain = parts(setup), job.artifact.format == "ptx"
-    if isinstance(found, str):
-        if not job.lto and not job.linker:
-            job.notes.append(f"not linked: {found}")
-            return
-        if not plain:
-            job.notes.append(f"linked without libcudadevrt: {found}")
     library = setup.library("libnvJitLink")
+    if library is None and not job.lto and not job.linker:
+        job.notes.append(f"not linked: {found}")
+        return
     if library is None:
         raise Unavailable(str(found))
+    made = job.artifact.parts or [job.artifact]
+    inputs = [(_KINDS[each.format], Path(each.path).read_bytes()) for each in made]
+    if (
+        isinstance(found, str)
+        and job.artifact.format == "object"
+        and (names := runtime_calls([data for _, data in inputs]))
+    ):
+        job.notes.append(without_runtime(found, names))
+        return
     linker, runtime = Linker(library), [] if plain or isinstance(found, str) else [found[1]]
     job.enter("link")
     options = [f"-arch=sm_{job.arch}", *(["-lto"] if job.lto else [])]
-    made = job.artifact.parts or [job.artifact]
     job.command.append(" ".join(["nvJitLink", *options, *(each.path for each in made), *map(str, runtime)]))
     job.observed["nvjitlink"] = linker.version
     try:
-        inputs = [(_KINDS[each.format], Path(each.path).read_bytes()) for each in made]
-        cubin, remarks = linker.link(options, [*inputs, *((INPUT_LIBRARY, path) for path in runtime)])
+        with heard(job):
+            cubin, remarks = linker.link(options, [*inputs, *((INPUT_LIBRARY, path) for path in runtime)])
     except LinkError as error:
         job.say(str(error))
         raise Rejected("nvJitLink refused", stage="link") from None
+    if isinstance(found, str) and not plain:
+        job.notes.append(f"linked without libcudadevrt, which it does not call: {found}")
     job.say(remarks)
     job.keep(cubin, "cubin")
+
+
+@contextmanager
+def heard(job: Job) -> Iterator[None]:
+    """Keep in the job's log what is printed on standard error: there nvJitLink 12.0 to 12.8 names errors that its own log lacks."""
+    before, log = os.dup(2), os.open(job.scratch / "log", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o666)
+    os.dup2(log, 2)
+    os.close(log)
+    try:
+        yield
+    finally:
+        os.dup2(before, 2)
+        os.close(before)
+
+
+_SHOWN = 3
+_RUNTIME = re.compile(r"_*cuda[A-Z]\w*")
+_HEADER = struct.Struct("<40xQ10xHHH")  # e_shoff, e_shentsize, e_shnum, e_shstrndx
+_SECTION = struct.Struct("<4xI16xQQI20x")  # sh_type, sh_offset, sh_size, sh_link
+_SYMBOL = struct.Struct("<I2xH16x")  # st_name, st_shndx
+_SYMTAB, _UNDEFINED = 2, 0
+
+
+def without_runtime(why: str, calls: Sequence[str]) -> str:
+    """A note on code that is not linked, given the reason for the missing libcudadevrt and the functions of it that the code calls."""
+    more = f" and {len(calls) - _SHOWN} more of it" if len(calls) > _SHOWN else ""
+    return f"not linked: {why}, and the program calls {', '.join(calls[:_SHOWN])}{more}"
+
+
+def runtime_calls(objects: Sequence[bytes]) -> list[str]:
+    """Functions of libcudadevrt that relocatable cubins call."""
+    names = [name for data in objects for name, section in _symbols(data) if section == _UNDEFINED]
+    return [name for name in dict.fromkeys(names) if _RUNTIME.fullmatch(name)]
+
+
+def _symbols(data: bytes) -> Iterator[tuple[str, int]]:
+    """Names of an ELF file's symbols, each with the number of its section."""
+    place, size, count, _ = _HEADER.unpack_from(data)
+    sections = [_SECTION.unpack_from(data, place + number * size) for number in range(count)]
+    for kind, offset, length, link in sections:
+        if kind == _SYMTAB:
+            names = sections[link][1]
+            for start in range(offset, offset + length, _SYMBOL.size):
+                name, section = _SYMBOL.unpack_from(data, start)
+                yield data[names + name : data.index(b"\0", names + name)].decode(errors="replace"), section

@@ -172,7 +172,8 @@ class VirtualDevice:
         names = [str(data) if isinstance(data, Path) else "PTX" for _, data in items]
         self.job.command.append(" ".join(["nvJitLink", *argv, *names]))
         try:
-            cubin, remarks = linker.link(argv, items)
+            with nvjitlink.heard(self.job):
+                cubin, remarks = linker.link(argv, items)
         except nvjitlink.LinkError as error:
             self.job.say(str(error))
             raise Rejected("nvJitLink refused", stage="link") from None

@@ -12,6 +12,7 @@ from pathlib import Path, PurePath
 from typing import Any
 
 from harness.backends import BACKENDS, host_backends
+from harness.cases.kernel_texts import required_of
 from harness.cases.preprocessor import host_signs
 from harness.errors import UsageError
 from harness.model import Case, OptionRule
@@ -41,6 +42,8 @@ class Found:
         Of what the programs are: ``cuda``, ``torch`` (with PyTorch's headers), ``python`` (Numba's kernels).
     architectures : list of str
         Targets that the project is built for, as ``sm_80``; empty where it does not say.
+    kernels : dict
+        By file of CUDA C++, the kernels that it must have, as the configuration's ``kernels`` states them, and a comment; None for files without such kernels.
     """
 
     programs: list[dict[str, Any]] = field(default_factory=list)
@@ -48,6 +51,15 @@ class Found:
     left_out: list[str] = field(default_factory=list)
     kinds: set[str] = field(default_factory=set)
     architectures: list[str] = field(default_factory=list)
+    kernels: dict[str, tuple[list[str] | int | None, str]] = field(default_factory=dict)
+
+    def require(self, project: ProjectFiles, names: Iterable[str], define: Sequence[str] = ()) -> None:
+        """Note the kernels of files that are compiled with these definitions."""
+        macros = {name: str(value) for name, value in definitions_of(list(define)).items()}
+        for name in names:
+            found = required_of(project.text(name), macros)
+            if found.names or found.comment:
+                self.kernels[name] = (list(found.names) or found.count or None, found.comment)
 
     def add(self, table: dict[str, Any], why: str, kind: str = "") -> None:
         """Note a program of a kind, which its table tells where none is given; what no configuration can name is left out."""
@@ -160,6 +172,7 @@ def loose(project: ProjectFiles, names: list[str], found: Found, settings: Mappi
         kind = kind_of(text)
         folders = dict.fromkeys(folder for pair in included for folder in folder_of(project, name, pair, headers))
         groups.setdefault((kind, tuple(folders)), []).append(name)
+    found.require(project, names)
     for (kind, include), files in groups.items():
         table: dict[str, Any] = {"sources": _patterns(project, files, names), "include": list(include)}
         words = _WORDS[kind]
@@ -272,6 +285,7 @@ def _extensions(project: ProjectFiles, name: str, found: Found, settings: dict[s
     missing = [source for source in sources if not (project.root / source).is_file()]
     found.left_out += [f"{source} of {name}: there is no such file" for source in missing]
     there = [source for source in sources if source not in missing]
+    found.require(project, there, [macro for each in extensions for macro in each.macros])
     if there and not missing:
         found.add({"extension": name}, f"CUDAExtension in {name}: {some(there)}")
     elif there:
@@ -340,6 +354,7 @@ def _units(project: ProjectFiles, units: list[Unit], name: str, found: Found, ta
             table["language"] = "torch"
         elif group[-1] == "host":
             table["backends"] = list(host_backends())
+        found.require(project, files, table["define"])
         found.add(table, f"commands of {name}: {some(files)}")
     return set(of)
 

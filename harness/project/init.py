@@ -7,6 +7,7 @@ import json
 import os
 import re
 import tomllib
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -70,9 +71,20 @@ def proposal(found: Found, prefix: tuple[str, ...]) -> str:
     blocks.append("\n".join([*heading, *why, *_lines({**head, **nested})]))
     for table, words in zip(programs, found.why, strict=False):
         blocks.append("\n".join([f"[[{'.'.join((*prefix, 'programs'))}]]", f"# {one_line(words)}", *_lines(table)]))
+    if found.kernels:
+        blocks.insert(1, "\n".join([f"[{'.'.join((*prefix, 'kernels'))}]", *_required(found)]))
     text = "\n\n".join(blocks) + "\n"
     tomllib.loads(text)
     return text
+
+
+def _required(found: Found) -> Iterator[str]:
+    """Lines of the table of required kernels."""
+    for name, (required, comment) in sorted(found.kernels.items()):
+        if comment:
+            yield f"# {one_line(f'{name}: {comment}', 300)}"
+        if required is not None:
+            yield f"{tomlkit.key(name).as_string()} = {_item(required)}"
 
 
 def _lines(table: dict[str, Any]) -> list[str]:

@@ -111,6 +111,10 @@ PROGRAM: Mapping[str, Key] = {
     ),
     "backends": CASE["backends"],
     "signatures": Key(kind="signatures", help='signatures of Numba kernels: { axpy = "void(float32[:])" }'),
+    "kernels": Key(
+        kind="kernels_of",
+        help='kernels without which a build is not as expected: names, or how many at least; or a table by file or pattern: { "csrc/*.cu" = 1 }',
+    ),
     "features": CASE["features"],
     "links": CASE["links"],
     "libraries": CASE["libraries"],

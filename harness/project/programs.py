@@ -6,14 +6,14 @@ import hashlib
 import os
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from harness.backends import BACKENDS, host_backends
 from harness.cases.load import project_at
-from harness.cases.rules import read_rules, rules_in
+from harness.cases.rules import read_rules, required_kernels, rules_in
 from harness.cases.sources import is_pattern, matching
 from harness.cases.toml import Key, Report, shown
 from harness.cases.variants import read_variants
@@ -21,6 +21,7 @@ from harness.diagnostics import one_line
 from harness.errors import UsageError, did_you_mean
 from harness.model import Case, OptionRule, Variant
 from harness.model.condition import Condition
+from harness.model.kernels import RequiredKernels
 from harness.project.config import Config, TableReport, definitions_of, from_root, listed, only, split_flags
 from harness.project.detect import has_kernels
 from harness.project.python_ast import Text, texts_of
@@ -101,6 +102,7 @@ def configured(config: Config) -> list[Case]:
     if not config.tables:
         return []
     top, *others = config.tables
+    _known_kernels(config, report, top)
     cases: list[Case] = []
     if "sources" in top or "extension" in top:
         cases += _Program(config, report, (), top).cases()
@@ -111,10 +113,10 @@ def configured(config: Config) -> list[Case]:
         for name, value in table.items():
             whole[name] = [*listed(whole.get(name, [])), *listed(value)] if name in _LISTS else value
         whole["define"] = {**definitions_of(top.get("define")), **definitions_of(table.get("define"))}
+        own = TableReport(report, ("programs", index))
+        _known_kernels(config, own, table)
         # Rules on top are for every program, and come after a program's own; of options, later ones win.
-        cases += _Program(
-            config, TableReport(report, ("programs", index)), ("programs", index), whole, above=(report, top)
-        ).cases()
+        cases += _Program(config, own, ("programs", index), whole, above=(report, top)).cases()
     seen: dict[str, Case] = {}
     for case in cases:
         if seen.setdefault(case.name, case) is not case:
@@ -124,6 +126,14 @@ def configured(config: Config) -> list[Case]:
             )
     report.close()
     return cases
+
+
+def _known_kernels(config: Config, report: Report, table: Mapping[str, Any]) -> None:
+    """Note patterns of required kernels that match no file."""
+    value = table.get("kernels")
+    for pattern in value if isinstance(value, dict) else ():
+        if not matching(config.root, [pattern]):
+            report.add(("kernels", pattern), f"no file matches, seen from {config.root}")
 
 
 def program_for(config: Config, file: Path) -> Case | None:
@@ -186,6 +196,7 @@ class _Program:
         options = tuple(replace(rule, values=from_root(self.config.root, rule.values)) for rule in options)
         self._known_backends(table)
         own = self._options(table, include)
+        kernels = self._kernels(table)
         if len(self.report.problems) > before:
             return []
         groups = [files] if table.get("together") else [[file] for file in files]
@@ -205,6 +216,7 @@ class _Program:
                 root=self.config.root,
                 project=project_at(self.config.root, self.config.project),
                 backends=tuple(table.get("backends", ())),
+                kernels=kernels(group),
                 libraries=libraries,
                 variants=variants,
                 unsupported=(*(rule for _, rules in spoken for rule in rules), *unsupported),
@@ -276,6 +288,22 @@ class _Program:
         if not files and len(listed(table.get("sources", []))) and not self.report.problems:
             self.report.add(("exclude",), "leaves no file of sources")
         return list(files)
+
+    def _kernels(self, table: Mapping[str, Any]) -> Callable[[Sequence[str]], RequiredKernels | None]:
+        """A function from the files of a program to its required kernels; of several patterns for a file the first counts."""
+        value = table.get("kernels")
+        if not isinstance(value, dict):
+            return lambda _: required_kernels(value)
+        by_file: dict[str, RequiredKernels | None] = {}
+        for pattern, required in value.items():
+            for name in matching(self.config.root, [pattern]):
+                by_file.setdefault(name, required_kernels(required))
+
+        def of(group: Sequence[str]) -> RequiredKernels | None:
+            found = [each for name in group if (each := by_file.get(name))]
+            return RequiredKernels.of_all(found) if found else None
+
+        return of
 
     def _include(self, table: Mapping[str, Any]) -> list[str]:
         folders = []

@@ -11,6 +11,7 @@ from typing import Any, cast
 from harness import __version__
 from harness.matrix.axes import AXES
 from harness.model import Cell, Expectation, Outcome, Stage, Status, Verdict
+from harness.model.judge import missing_kernels
 from harness.records.record import SCHEMA, Expected, Record
 from harness.records.schema import Field, fields_of
 
@@ -81,7 +82,7 @@ def make_record(
         "stages": [stage.value for stage in outcome.stages],
         "verdict": verdict.value,
         "expected": expected_json(expected),
-        "reason": outcome.reason,
+        "reason": missing_kernels(expected, outcome) if outcome.status is Status.BUILT else outcome.reason,
         "diagnostics": facts["diagnostics"],
         "artifact": facts["artifact"],
         "device": _plain(facts["device"]),
@@ -116,7 +117,7 @@ def _plain(value: Any) -> Any:
 
 def expected_json(expected: Expectation) -> Expected:
     """The applied expectation in a record."""
-    return {
+    said: Expected = {
         "status": expected.status.value,
         "stage": expected.stage and expected.stage.value,
         "diagnostic": expected.diagnostic,
@@ -124,6 +125,11 @@ def expected_json(expected: Expectation) -> Expected:
         "reason": expected.reason,
         "link": expected.link,
     }
+    if expected.kernels and expected.kernels.names:
+        said["kernels"] = list(expected.kernels.names)
+    if expected.kernels and expected.kernels.count:
+        said["kernel_count"] = expected.kernels.count
+    return said
 
 
 _BEGIN, _END = "<!-- made by python -m harness.report.exports -->", "<!-- to here -->"

@@ -250,6 +250,8 @@ class Expected(TypedDict):
     xfail: Annotated[bool, "true for a known fault"]
     reason: Annotated[str, "explanation"]
     link: Annotated[str, "address of a page about it, or empty"]
+    kernels: NotRequired[Annotated[list[str], "names of kernels that a build must have"]]
+    kernel_count: NotRequired[Annotated[int, COUNT, "number of kernels that a build must have at least"]]
 
 
 class Diagnostic(TypedDict):
@@ -367,7 +369,10 @@ class Record(TypedDict):
         "status compared with the expectation; `cumatrix report` derives it again from the current cases",
     ]
     expected: Annotated[Expected, "the expectation that applied"]
-    reason: Annotated[str, "reason of `unsupported`, `unavailable`, `crashed` and `harness_error`; else empty"]
+    reason: Annotated[
+        str,
+        "reason of `unsupported`, `unavailable`, `crashed` and `harness_error`; of `built`, the required kernels that are missing; else empty",
+    ]
     diagnostics: Annotated[list[Diagnostic], "messages of the compilers, most informative first"]
     artifact: Annotated[
         Artifact | None,

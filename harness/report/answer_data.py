@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 import pandas as pd
 
 from harness.analysis.frame import rows_of
+from harness.answers import intents
 from harness.answers.answer import tool_label
-from harness.answers.cells import COLUMNS, Entry, Known, features_of, make_row, own_in, place_of_fault
+from harness.answers.cells import COLUMNS, Entry, Known, features_of, make_row, names_in, own_in, place_of_fault
+from harness.answers.question import words_of
 from harness.answers.store import Store, vocabulary_of
 from harness.answers.table import FeatureRow, Field, lines_of
 from harness.answers.vocabulary import ARCHITECTURES
+from harness.causes.catalogue import HEADER, catalogue
 from harness.matrix.marks import ANSWER_KINDS, GROUPS
 from harness.model.host_compiler import HostCompiler
 from harness.published import ENVIRONMENT
@@ -23,8 +27,14 @@ _USUAL = "sm_80"
 """The default architecture of readers, if it was tried."""
 
 
-def known_of(merged: Merged, table: pd.DataFrame, *, apart: bool = False) -> Known:
-    """Input of answers, from a report's records and table; with `apart`, own cells are separate from published ones."""
+def known_of(
+    merged: Merged,
+    table: pd.DataFrame,
+    *,
+    apart: bool = False,
+    texts: Mapping[str, Mapping[str, str]] = MappingProxyType({}),
+) -> Known:
+    """Input of answers, from a report's records and table; with `apart`, own cells are separate from published ones; `texts` are those of the cases' files."""
     told = table.assign(message=table["message"].where(table["message"] != "", table["reason"]))
     rows = [
         make_row(*values, own=apart and environment != ENVIRONMENT)
@@ -32,8 +42,9 @@ def known_of(merged: Merged, table: pd.DataFrame, *, apart: bool = False) -> Kno
     ]
     facts: list[tuple[Any, ...]] = [(record["case"], record["title"], record["topic"], record["features"], record["links"], record["expected"], place_of_fault(record["backend"], record["library"], record["toolkit"])) for record in merged.records]  # fmt: skip
     facts += [(cell["case"], cell.get("title", ""), cell["topic"], (), (), None, "") for cell in merged.missing]
+    names = names_in({case: [text for name, text in of.items() if name != "case.toml"] for case, of in texts.items()})
     runs = {str(plan.get("run", "")): str(plan.get("started") or "") for plan in merged.plans}
-    return Known(rows=rows, features=features_of(facts), runs=runs, hosts=tuple(sorted(own_in(merged.records))))
+    return Known(rows=rows, features=features_of(facts, names), runs=runs, hosts=tuple(sorted(own_in(merged.records))))
 
 
 def first_target(known: Known) -> str:
@@ -74,10 +85,17 @@ def answers_data(known: Known, pages: Mapping[str, str]) -> dict[str, Any]:
     pages : Mapping[str, str]
         Page of each case.
     """
-    vocabulary = vocabulary_of(Store.of(known))
+    store = Store.of(known)
+    vocabulary = vocabulary_of(store)
+    own = {
+        case: list(dict.fromkeys(word for rest in store.variants.get(case, ()) for word in words_of(rest)))
+        for case in known.features
+    }
     numbers = {word: number for number, word in enumerate((*vocabulary.words, *vocabulary.said))}
     return {
         "vocabulary": _clean(vocabulary.to_json()),
+        "intents": intents.to_json(),
+        "releases": _clean(store.releases),
         "targets": [[target, architecture_of(target)] for target in known.targets],
         "first": first_target(known),
         "groups": {
@@ -93,12 +111,45 @@ def answers_data(known: Known, pages: Mapping[str, str]) -> dict[str, Any]:
                 "topic": clean(feature.topic),
                 "page": pages[case],
                 # Numbers of the vocabulary's words, and of compiler messages: most occur in several features.
-                "words": [[numbers[word] for word in words] for words in known.words_of(case)],
+                "words": [[numbers[word] for word in words] for words in (*known.words_of(case), own[case])],
                 "said": sorted(numbers[word] for word in known.said.get(case, ()) if word in numbers),
             }
             for case, feature in known.features.items()
         ],
     }
+
+
+def replies_data(known: Known) -> dict[str, Any]:
+    """Replies by key (`harness.answers.replies`): each line once, and numbers of them."""
+    replies = Store.of(known).replies
+    features = {case: number for number, case in enumerate(known.features)}
+    rows: dict[tuple[Any, ...], int] = {}
+    found = {}
+    for key in dict.fromkeys(replies.keys()):
+        if reply := replies.of(key):
+            lines = [(features.get(row.case, -1), row.kind, row.text, row.cells[-1:]) for row in reply.rows]
+            numbers = [rows.setdefault(line, len(rows)) for line in lines]
+            found[clean(key)] = [clean(reply.sentence), numbers, reply.sources]
+    return {"rows": _clean([list(row) for row in rows]), "replies": found}
+
+
+def causes_data() -> dict[str, Any]:
+    """Known causes that a message alone shows: its patterns, the title, sentences and links; and the pattern of a missing header."""
+    causes = [
+        [
+            cause.header.text if cause.header else "",
+            cause.pattern.text if cause.pattern else "",
+            cause.unless.text if cause.unless else "",
+            cause.near.text if cause.near else "",
+            cause.title,
+            cause.where,
+            [sentence for sentence in (cause.cause, cause.remedy) if sentence],
+            list(cause.links),
+        ]
+        for cause in catalogue().values()
+        if (cause.pattern or cause.header) and not cause.file
+    ]
+    return {"header": HEADER.pattern.replace("(?P<", "(?<"), "causes": causes}
 
 
 def _versions(hosts: Sequence[str]) -> list[list[Any]]:

@@ -6,7 +6,7 @@ import json
 import shlex
 import tarfile
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -17,7 +17,7 @@ from packaging.version import Version
 
 from harness import __version__
 from harness.analysis.cell_sets import Rejudge, merged_anew, rejudger
-from harness.answers.cells import COLUMNS, features_of, own_in, own_of, place_of_fault, split_variant
+from harness.answers.cells import COLUMNS, features_of, names_in, own_in, own_of, place_of_fault, split_variant
 from harness.answers.store import packed_answers
 from harness.answers.table import known_releases
 from harness.backends import BACKENDS, label_of, library_of
@@ -372,7 +372,7 @@ def _slim(record: Record) -> Record:
     return {**record, "log": "" if tells else record["log"][:LOG], "cached": False, "environment": ENVIRONMENT}
 
 
-def _files(merged: Merged, cases: Iterable[Case], digests: Mapping[str, str]) -> dict[str, bytes]:
+def _files(merged: Merged, cases: Collection[Case], digests: Mapping[str, str]) -> dict[str, bytes]:
     arrived: dict[str, set[str]] = {}
     for record in merged.records:
         arrived.setdefault(record["run"], set()).add(record["cell"])
@@ -395,7 +395,8 @@ def _files(merged: Merged, cases: Iterable[Case], digests: Mapping[str, str]) ->
     # Untried cases can be asked about, too.
     facts += [(case.name, case.title, case.topic, list(case.features), list(case.links), None, "") for case in cases]
     parquet = results_parquet(merged.records, plans, small=True)
-    answers = packed_answers(rows, features_of(facts), runs, own_in(merged.records))
+    texts = {case.name: [path.read_text("utf-8", "replace") for path in case.sources.values()] for case in cases}
+    answers = packed_answers(rows, features_of(facts, names_in(texts)), runs, own_in(merged.records))
     sizes = {RECORDS: len(parquet), ANSWERS: len(answers)}
     manifest = {**_manifest(merged.records, plans, digests), "bytes": sizes}
     text = json.dumps(manifest, indent=1, ensure_ascii=False)

@@ -22,7 +22,16 @@ from harness.published import ENVIRONMENT
 from harness.records import Merged
 from harness.records.files import ArtifactFolder
 from harness.report import plots
-from harness.report.answer_data import answers_data, answers_for, architecture_of, first_target, known_of, shown_table
+from harness.report.answer_data import (
+    answers_data,
+    answers_for,
+    architecture_of,
+    causes_data,
+    first_target,
+    known_of,
+    replies_data,
+    shown_table,
+)
 from harness.report.case import CellGroup, annotator, files_of, group_cells, page_names
 from harness.report.code import Code
 from harness.report.embed import FOLDER, badges_of, embedded_of, feature_json
@@ -114,7 +123,7 @@ class Site:
     @cached_property
     def known(self) -> Known:
         """Input of answers."""
-        return known_of(self.merged, self.table, apart=self.own is not None)
+        return known_of(self.merged, self.table, apart=self.own is not None, texts=self.sources)
 
     @cached_property
     def files(self) -> dict[str, str]:
@@ -176,6 +185,8 @@ def front_files(site: Site) -> Iterator[tuple[str, bytes]]:
     yield "index.html", _text(answer_page(front_of(site), site.own_table, site.frame))
     yield plots.NAME, plots.card(site.table, site.title)
     yield "data/answers.js", script("answers", compact(answers_data(site.known, site.files)))
+    yield "data/replies.js", script("replies", compact(replies_data(site.known)))
+    yield "data/causes.js", script("causes", compact(causes_data()))
     itself = known_of_itself(site.known)
     for target in site.known.targets or [first_target(site.known)]:
         yield (

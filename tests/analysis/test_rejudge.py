@@ -9,6 +9,7 @@ import pytest
 from record_builders import built, cell, changed, plan, record, rejected
 
 from harness.analysis.cell_sets import merged_anew, rejudger
+from harness.model import Status
 from harness.records import RecordError, Results
 
 CASE = """
@@ -83,3 +84,20 @@ def test_a_record_that_does_not_tell_what_was_asked_for_is_named(cases: Path, ch
     bad = changed(good, toolchain={**good["toolchain"], **change})
     with pytest.raises(RecordError, match=r"^wmma/fragments cupy-nvrtc@13\.6\.0 cuda12\.4 sm_80: toolchain or device"):
         rejudger(cases)(bad)
+
+
+def test_kernels_that_the_case_requires_now_are_missed(cases: Path) -> None:
+    file = cases / "wmma" / "fragments" / "case.toml"
+    file.write_text('kernels = ["kernel", "other"]\n' + CASE)
+    old = record(cell(target="sm_90"))
+    new = rejudger(cases)(old)
+    assert (old["verdict"], new["verdict"]) == ("pass", "fail")
+    assert new["reason"] == "kernel other is missing (kernels there: kernel)"
+    assert new["expected"]["kernels"] == ["kernel", "other"]
+    file.write_text("kernels = 1\n" + CASE)
+    again = rejudger(cases)(new)
+    assert (again["verdict"], again["reason"], again["expected"]["kernel_count"]) == ("pass", "", 1)
+    unavailable = record(
+        cell(target="sm_90"), built(status=Status.UNAVAILABLE, artifact=None, reason="it is not there")
+    )
+    assert rejudger(cases)(unavailable)["reason"] == "it is not there"

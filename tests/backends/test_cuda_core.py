@@ -15,6 +15,7 @@ from harness.protocol.backend import Unsupported
 from harness.toolkits import ToolkitStore
 
 PLAIN = "__global__ void k(float *x) { x[threadIdx.x] *= 2; }"
+LAUNCHES = 'extern "C" __global__ void c(int *a) { *a = 1; }\nextern "C" __global__ void k(int *a) { c<<<1, 1>>>(a); }'
 APART = "__device__ float other(float); __global__ void k(float *x) { *x = other(*x); }"
 
 
@@ -46,9 +47,11 @@ def test_relocatable_code_is_linked_by_its_linker(place: Place) -> None:
     refused = place.run("cuda-core", "12.9", APART, "sm_80", options={"rdc": True})
     assert (refused.status, str(refused.stage)) == (Status.REJECTED, "link")
     assert "other" in refused.diagnostics[0].message
-    left = place.run("cuda-core", "12.4", APART, "sm_80", options={"rdc": True})
-    assert left.status is Status.BUILT
-    assert any("libcudadevrt" in note for note in left.notes)
+    early = place.run("cuda-core", "12.4", APART, "sm_80", options={"rdc": True})
+    assert (early.status, str(early.stage)) == (Status.REJECTED, "link")
+    left = place.run("cuda-core", "12.4", LAUNCHES, "sm_80", options={"rdc": True})
+    assert (left.status, str(left.stage)) == (Status.BUILT, "assemble")
+    assert [note for note in left.notes if note.startswith("not linked: PyPI") and "__cudaCDP2LaunchDeviceV2" in note]
 
 
 @pytest.mark.compilers

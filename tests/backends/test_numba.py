@@ -137,7 +137,9 @@ def test_grid_sync_without_a_cache_never_failed(run_cell: RunCell, version: str)
 def test_a_toolkit_without_libcudadevrt_stops_before_the_link(run_cell: RunCell) -> None:
     reply = run_cell("numba==0.59.1", "numba", "12.4", GRID_SYNC, "sm_80", {}, {})
     assert (reply["status"], reply["artifact"]["format"]) == ("built", "object")
-    assert reply["notes"] == ["not linked: PyPI's wheels of CUDA 12.4 have no libcudadevrt.a"]
+    assert reply["notes"] == [
+        "not linked: PyPI's wheels of CUDA 12.4 have no libcudadevrt.a, and the program calls cudaCGSynchronize, cudaCGGetIntrinsicHandle"
+    ]
 
 
 @pytest.mark.parametrize(("size", "status"), [(12288, "built"), (12289, "rejected")])
@@ -191,6 +193,18 @@ def test_numba_cuda_builds(run_cell: RunCell, version: str, release: str, source
     assert reply["stages"] == ["compile", "assemble"] + ([] if source is PLAIN else ["link"])
     assert reply["observed"]["nvvm"] == release
     assert reply["artifact"]["format"] == "cubin"
+
+
+@pytest.mark.parametrize(("version", "set_here"), [("0.4.0", False), ("0.15.0", True), ("0.24.0", False)])
+def test_a_setting_that_users_would_not_make_is_named(run_cell: RunCell, version: str, set_here: bool) -> None:
+    reply = run_cell(f"numba-cuda=={version}", "numba-cuda", "12.9", PLAIN, "sm_80", SIGNATURE, {})
+    notes = [note for note in reply["notes"] if note.startswith("set for this cell: NUMBA_CUDA_USE_NVIDIA_BINDING=0")]
+    assert bool(notes) is set_here
+    if notes:  # as a plain import of it says
+        python = python_with(f"numba-cuda=={version}")
+        done = subprocess.run([python, "-c", "import numba.cuda"], capture_output=True, text=True)
+        assert "No module named 'cuda'" in done.stderr
+        assert notes[0].endswith("cannot be imported here, since cuda-bindings is not installed")
 
 
 def test_numba_cuda_links_with_the_toolkits_nvjitlink(run_cell: RunCell) -> None:

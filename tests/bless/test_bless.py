@@ -215,3 +215,12 @@ def test_hostile_messages(place: Place) -> None:
     )
     done = place.bless("--yes")
     assert not done.problem() and done.code == 0, done.err
+
+
+def test_missing_kernels_are_no_reason_for_an_expectation(place: Place) -> None:
+    write_results(place.results, place.case, too_old)
+    place.case.write_text('kernels = ["sum"]\n' + HEAD)
+    done = place.bless("--yes")
+    assert done.code == 2
+    assert "is built, but kernel sum is missing (kernels there: kernel): bless writes no requirements" in done.err
+    assert place.text() == 'kernels = ["sum"]\n' + HEAD

@@ -11,6 +11,7 @@ import pytest
 from harness.cases.schema import ARGUMENT, CASE, EXPECT, EXPECTED, LAUNCH, LIBRARY, OPTIONS, SOURCE, UNSUPPORTED, VERIFY
 from harness.model import Stage
 from harness.model.condition import NAMES
+from harness.model.kernels import RequiredKernels
 
 from .conftest import Load
 
@@ -50,6 +51,15 @@ def test_the_example_of_an_expectation_is_one(load: Load) -> None:
     assert load(start + expect).expectations[0].reason
 
 
+def test_the_example_of_required_kernels_is_one(load: Load) -> None:
+    start, _, kernels = re.findall(r"```toml\n(.*?)```", TEXT, re.DOTALL)[:3]
+    # Keys of the case stand in front of its tables.
+    own, _, expect = kernels.partition("\n\n")
+    case = load(f"{own}\n{start}{expect}")
+    assert case.kernels == RequiredKernels(names=("saxpy", "detail::reduce"))
+    assert case.expectations[0].kernels == RequiredKernels()
+
+
 def test_the_examples_of_libraries_are_some(load: Load) -> None:
     start, *_, known, described, order = re.findall(r"```toml\n(.*?)```", TEXT, re.DOTALL)
     assert [v.libraries for v in load(start + known).variants] == [{"cutlass": "3.4.1"}, {"cutlass": "4.2.0"}]
@@ -59,5 +69,5 @@ def test_the_examples_of_libraries_are_some(load: Load) -> None:
 
 
 def test_the_example_of_parameters_is_one(load: Load) -> None:
-    start, _, _, parameters = re.findall(r"```toml\n(.*?)```", TEXT, re.DOTALL)[:4]
+    start, _, _, _, parameters = re.findall(r"```toml\n(.*?)```", TEXT, re.DOTALL)[:5]
     assert len(load(start + parameters).variants) == 8

@@ -97,6 +97,7 @@ def ask_tool(tool: str, home: Path, program: Mapping[str, Any]) -> tuple[bool, s
             "nvcc-link": [[*nvcc, "kernel.cu", "-o", "a.out"]],
             "nvcc-twice": [[*nvcc, "-c", "kernel.cu"], ["cp", "kernel.cu", "other.cu"], [*nvcc, "-dlink", "kernel.cu", "other.cu", "-o", "d.o"]],
             "object-link": [[*nvcc, "-c", "kernel.cu"], ["g++", "kernel.o", "-o", "a.out", f"-L{home}/lib", "-lcudart_static", "-ldl", "-lrt", "-lpthread"]],
+            "object-link-rdc": [[*nvcc, "-rdc=true", "-c", "kernel.cu"], [*nvcc, "-dlink", "kernel.o", "-o", "d.o", "-lcudadevrt"], ["g++", "kernel.o", "d.o", "-o", "a.out", f"-L{home}/lib", *program.get("libraries", "").split(), "-lcudart_static", "-ldl", "-lrt", "-lpthread"]],
             "gcc": [["g++", "-x", "c++", "-c", *options, "kernel.cu"]],
             "gcc-link": [["g++", "-x", "c++", "kernel.cu", "-o", "a.out", *options]],
             "ptxas-text": [[str(home / "bin/ptxas"), f"-arch={arch}", "kernel.ptx"]],

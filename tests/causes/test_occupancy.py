@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from harness.causes import Budget, Limits, budget, limits_of
-from harness.causes.occupancy import Occupancy
+from harness.causes.occupancy import Occupancy, launch_note
 from harness.model import KNOWN_TARGETS
 
 
@@ -85,3 +85,17 @@ def test_warnings() -> None:
 def test_what_is_not_known_is_left_open() -> None:
     found = budgeted({"name": "k"}, "sm_80")
     assert (found.registers, found.shared, found.threads) == (None, None, 1024)
+
+
+@pytest.mark.parametrize(
+    ("target", "shared", "note"),
+    [
+        ("sm_86", 101376, ""),
+        ("sm_86", 101380, "cannot launch: k has 101380 bytes of static shared memory; a block can have 101376 on compute capability 8.6"),
+        ("sm_90", 65536, ""),  # launched on an H100 with driver 580
+        ("sm_90a", 232448, ""),
+        ("sm_88", 1 << 20, ""),
+    ],
+)  # fmt: skip
+def test_more_than_a_block_can_have_cannot_be_launched(target: str, shared: int, note: str) -> None:
+    assert launch_note([("small", 1024), ("unknown", None), ("k", shared)], target) == note

@@ -16,6 +16,7 @@ pytestmark = pytest.mark.compilers
 
 WHOLE = 'extern "C" __global__ void k(int *a) { *a = 1; }'
 PART = '__device__ int elsewhere(int);\nextern "C" __global__ void k(int *a) { *a = elsewhere(1); }'
+LAUNCHES = 'extern "C" __global__ void c(int *a) { *a = 1; }\nextern "C" __global__ void k(int *a) { c<<<1, 1>>>(a); }'
 LINKED = [
     ("--option=-rdc=true",),
     ("--option=--relocatable-device-code=true",),
@@ -77,12 +78,35 @@ def test_what_asks_for_none_is_left_alone(attempt: Callable[..., dict[str, Any]]
 
 
 def test_a_toolkit_that_cannot_link(attempt: Callable[..., dict[str, Any]]) -> None:
-    record = attempt(WHOLE, "-b", "nvrtc", "-t", "12.4", "--option=-rdc=true")
+    record = attempt(WHOLE, "-b", "nvrtc", "-t", "11.8", "--option=-rdc=true")
     assert (record["status"], record["stage"], record["artifact"]["format"]) == ("built", "assemble", "object")
-    assert record["notes"] == ["not linked: PyPI's wheels of CUDA 12.4 have no libcudadevrt.a"]
+    assert record["notes"] == ["not linked: CUDA 11.8 has no nvJitLink (it came with 12.0)"]
     # Link-time optimization makes no code before it links: nothing could be shown.
     record = attempt(WHOLE, "-b", "nvrtc", "-t", "11.8", "--option=-dlto")
     assert record["status"] == "unavailable" and "no nvJitLink" in record["reason"]
+
+
+def test_without_libcudadevrt_the_rest_is_linked(attempt: Callable[..., dict[str, Any]]) -> None:
+    asked = ("-b", "nvrtc", "-t", "12.4", "--option=-rdc=true")
+    record = attempt(WHOLE, *asked)
+    assert (record["status"], record["stage"], record["artifact"]["format"]) == ("built", "link", "cubin")
+    assert record["notes"] == [
+        "linked without libcudadevrt, which it does not call: PyPI's wheels of CUDA 12.4 have no libcudadevrt.a"
+    ]
+    refused = attempt(PART, *asked)
+    assert (refused["status"], refused["stage"]) == ("rejected", "link")
+    assert "Undefined reference to '_Z9elsewherei'" in refused["log"]
+
+
+@pytest.mark.parametrize("target", ["sm_80", "sm_90"])
+def test_what_calls_a_missing_libcudadevrt_is_not_linked(attempt: Callable[..., dict[str, Any]], target: str) -> None:
+    record = attempt(LAUNCHES, "-b", "nvrtc", "-t", "12.4", "--option=-rdc=true", target=target)
+    assert (record["status"], record["stage"], record["artifact"]["format"]) == ("built", "assemble", "object")
+    (note,) = record["notes"]
+    assert note.startswith("not linked: PyPI's wheels of CUDA 12.4 have no libcudadevrt.a, and the program calls ")
+    assert note.endswith("__cudaCDP2GetParameterBufferV2, __cudaCDP2LaunchDeviceV2")
+    linked = attempt(LAUNCHES, "-b", "nvrtc", "-t", "12.9", "--option=-rdc=true", target=target)
+    assert (linked["status"], linked["stage"], linked["notes"]) == ("built", "link", [])
 
 
 @pytest.mark.parametrize("backend", ["nvrtc", "nvcc"])
@@ -91,14 +115,12 @@ def test_link_time_optimization_for_a_virtual_target(attempt: Callable[..., dict
     assert record["status"] == "unsupported" and "real architecture" in record["reason"]
 
 
-@pytest.mark.parametrize(("release", "stage", "kind"), [("12.4", "assemble", "object"), ("12.9", "link", "cubin")])
-def test_cupy_links_it_itself(
-    attempt: Callable[..., dict[str, Any]], venv: Callable[..., str], release: str, stage: str, kind: str
-) -> None:
+@pytest.mark.parametrize("release", ["12.4", "12.9"])
+def test_cupy_links_it_itself(attempt: Callable[..., dict[str, Any]], venv: Callable[..., str], release: str) -> None:
     python = venv("cupy-cuda12x==13.1.0")
     record = attempt(WHOLE, "-b", "cupy-nvrtc", "-t", release, "--python", python, "--option=-rdc=true")
-    assert (record["status"], record["stage"], record["artifact"]["format"]) == ("built", stage, kind)
-    assert any(note.startswith("not linked") for note in record["notes"]) == (kind == "object")
+    assert (record["status"], record["stage"], record["artifact"]["format"]) == ("built", "link", "cubin")
+    assert not any(note.startswith("not linked") for note in record["notes"])
 
 
 def test_relocatable_is_read_from_the_code() -> None:

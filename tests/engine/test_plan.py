@@ -51,6 +51,28 @@ def test_the_product_of_everything() -> None:
     assert cells[-1] == "sync/grid[size=2] numba@0.59.1 cuda13.0 sm_90a"
 
 
+@pytest.mark.parametrize(
+    ("version", "built"),
+    [
+        ("0.23.0", ["sm_80", "sm_90", "sm_90a", "sm_120", "compute_90"]),
+        ("0.24.0", ["sm_80", "sm_90a", "sm_120a", "compute_90"]),
+        ("0.30.4", ["sm_80", "sm_90a", "sm_120a", "compute_90"]),
+    ],
+)
+def test_numba_cuda_is_asked_for_what_it_builds(version: str, built: list[str]) -> None:
+    here = environment(numba="0.68.1", numba_cuda=version)
+    asked = [Target.parse(name) for name in ("sm_80", "sm_90", "sm_90a", "sm_120", "compute_90")]
+    cells = plan(
+        [case("sync/grid", "cuda", "python")], choose_backends("numba-cuda,nvrtc", here), TOOLKITS[1:], asked, here
+    )
+
+    def targets(backend: str) -> list[str]:
+        return list(dict.fromkeys(str(cell.target) for cell in cells if cell.toolchain.backend == backend))
+
+    assert targets("numba-cuda") == built
+    assert targets("nvrtc") == [str(target) for target in asked]
+
+
 def test_cells_of_one_toolchain_come_together() -> None:
     toolchains = [re.sub(r"^\S+ | sm_\w+$", "", cell) for cell in ids()]
     assert len(list(dict.fromkeys(toolchains))) == 4

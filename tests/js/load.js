@@ -27,6 +27,7 @@ const SCRIPTS = {
   views: "views",
   diff: "diff",
   question: "question",
+  intents: "intents",
   asked: "asking",
   answer: "answering",
 };

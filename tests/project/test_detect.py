@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from harness.model.kernels import RequiredKernels
 from harness.project.config import read_config
 from harness.project.detect import look
 from harness.project.init import proposal
@@ -137,3 +138,36 @@ def test_pipes_in_the_place_of_files_are_passed_over(project: Path) -> None:
     for name in ("setup.py", "CMakeLists.txt", "compile_commands.json", "csrc/pipe.cu", "python/pipe.py"):
         os.mkfifo(project / name)
     assert "csrc/pipe.cu" not in {source for program in look(project).programs for source in program["sources"]}
+
+
+def test_kernels_of_the_texts_are_required(project: Path) -> None:
+    texts = {
+        "csrc/scale.cu": "__global__ void scale(float *x) {}\n// __global__ void none() {}\n",
+        "csrc/guarded.cu": "#ifdef FAST\n__global__ void fast(float *x) {}\n#endif\n",
+        "csrc/generic.cu": "template <class T> __global__ void generic(T *x) {}\n",
+        "csrc/host.cu": "int three() { return 3; }\n",
+        "csrc/deep/shift.cu": 'extern "C" __global__ void shift(float *x) {}\n__global__ void back(float *x) {}\n',
+    }
+    for name, text in texts.items():
+        (project / name).write_text(text)
+    told = proposal(look(project), ())
+    assert "# csrc/guarded.cu: the kernel in line 2 is behind `#ifdef FAST`\n" in told
+    assert "# csrc/generic.cu: generic in line 1 is a template: require by name what a run shows of it\n" in told
+    (project / "cumatrix.toml").write_text(told)
+    required = {case.name: case.kernels for case in configured(read_config(project / "cumatrix.toml"))}
+    assert required["csrc/scale.cu"] == RequiredKernels(names=("scale",))
+    assert required["csrc/guarded.cu"] == RequiredKernels(count=1)
+    assert required["csrc/deep/shift.cu"] == RequiredKernels(names=("shift", "back"))
+    assert (required["csrc/generic.cu"], required["csrc/host.cu"]) == (None, None)
+    assert "[tool.cumatrix.kernels]\n" in proposal(look(project), ("tool", "cumatrix"))
+
+
+def test_definitions_of_a_build_count_for_required_kernels(project: Path) -> None:
+    (project / "csrc" / "scale.cu").write_text("#ifdef FAST\n__global__ void fast(float *x) {}\n#endif\n")
+    command = {
+        "directory": str(project),
+        "file": "csrc/scale.cu",
+        "arguments": ["nvcc", "-DFAST=1", "-c", "csrc/scale.cu"],
+    }
+    (project / "compile_commands.json").write_text(json.dumps([command]))
+    assert look(project).kernels["csrc/scale.cu"] == (["fast"], "")

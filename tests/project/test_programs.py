@@ -9,6 +9,7 @@ import pytest
 from harness.cases.rules import include_of, options_for
 from harness.cases.toml import CaseError
 from harness.model import Case, Cell, Status, Target, Toolchain, ToolkitRef
+from harness.model.kernels import RequiredKernels
 from harness.project.config import read_config
 from harness.project.programs import configured, program_for
 
@@ -121,6 +122,10 @@ def test_a_file_that_no_table_names_takes_what_stands_on_top(configure: Configur
             "cumatrix.toml:4: programs.expect.when: ",
         ),
         ('[[programs]]\nsources = "csrc/*.cu"\n[[programs]]\nsources = "csrc/*.cu"\n', "cumatrix.toml:1: programs: csrc/scale.cu is named twice"),
+        ('sources = "csrc/*.cu"\n[kernels]\n"csrc/none.cu" = 1\n', "cumatrix.toml:3: kernels.csrc/none.cu: no file matches, seen from"),
+        ('sources = "csrc/*.cu"\n[kernels]\n"csrc/*.cu" = [""]\n', "cumatrix.toml:2: kernels: 'csrc/*.cu' entry 1 must be the name of a kernel"),
+        ('sources = "csrc/*.cu"\nkernels = -1\n', "cumatrix.toml:2: kernels: must be names of kernels such as"),
+        ('[[programs]]\nsources = "csrc/*.cu"\n[programs.kernels]\n"csrc/none.cu" = 1\n', "cumatrix.toml:4: programs.kernels.csrc/none.cu: no file matches"),
         ('extension = "setup.py"\n', "cumatrix.toml:1: extension: setup.py cannot be read"),
     ],
 )  # fmt: skip
@@ -128,3 +133,20 @@ def test_what_is_wrong_is_told_with_file_line_and_key(configure: Configure, text
     with pytest.raises(CaseError) as caught:
         cases_of(configure(text))
     assert str(caught.value).startswith(words), caught.value
+
+
+def test_kernels_are_required_by_program_file_or_pattern(configure: Configure) -> None:
+    one = cases_of(configure('sources = ["csrc/**/*.cu"]\nkernels = ["scale"]\n'))
+    assert {case.kernels for case in one.values()} == {RequiredKernels(names=("scale",))}
+    table = '[kernels]\n"csrc/scale.cu" = ["scale"]\n"csrc/**/*.cu" = 2\n'
+    two = cases_of(
+        configure(
+            f'[[programs]]\nsources = ["csrc/**/*.cu", "python/axpy.py"]\n{table}'.replace("[ker", "[programs.ker")
+        )
+    )
+    assert {name: case.kernels for name, case in two.items()} == {
+        "csrc/scale.cu": RequiredKernels(names=("scale",)), "csrc/deep/shift.cu": RequiredKernels(count=2), "python/axpy.py": None,
+    }  # fmt: skip
+    whole = 'name = "all"\nsources = ["csrc/**/*.cu"]\ntogether = true\n'
+    three = cases_of(configure(f"{table}[[programs]]\n{whole}"))
+    assert three["all"].kernels == RequiredKernels(names=("scale",), count=3)

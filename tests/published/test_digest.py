@@ -18,6 +18,8 @@ def test_titles_and_expectations_are_no_part_of_it_and_programs_are(tmp_path: Pa
     file = case / "case.toml"
     file.write_text(file.read_text() + '\n[[expect]]\nstatus = "crashed"\n')
     assert digest_of(case) == first
+    file.write_text('kernels = ["fragments"]\n' + file.read_text())
+    assert digest_of(case) == first
     kernel = case / "kernel.cu"
     kernel.write_text(kernel.read_text() + "// another program\n")
     second = digest_of(case)

@@ -50,6 +50,11 @@ class NumbaCudaBackend(NumbaBackend):
         if not bindings_only():
             self.name_nvrtc(setup)
 
+    def compile(self, setup: Setup, job: Job) -> None:
+        super().compile(setup, job)
+        if note := binding_note():
+            job.notes.append(note)
+
     def name_nvrtc(self, setup: Setup) -> None:
         """Tell numba-cuda where NVRTC is: some releases look in ``$CUDA_HOME/nvrtc``, then anywhere on the machine."""
         from numba.cuda.cuda_paths import get_cuda_paths
@@ -145,6 +150,21 @@ def package_folder() -> Path:
 def bindings_only() -> bool:
     """Return whether this numba-cuda reaches the driver only through NVIDIA's bindings."""
     return "USE_NV_BINDING" not in (package_folder() / "numba/cuda/cudadrv/driver.py").read_text()
+
+
+def binding_note() -> str:
+    """A note on the setting that keeps numba-cuda 0.15 to 0.20 from NVIDIA's bindings, its default; empty for other releases."""
+    if bindings_only() or _SETTING not in (package_folder() / "numba/cuda/__init__.py").read_text():
+        return ""
+    instead = (
+        "reaches the driver through cuda-bindings"
+        if package_version("cuda-bindings")
+        else "cannot be imported here, since cuda-bindings is not installed"
+    )
+    return f"set for this cell: {_SETTING}=0; without it numba-cuda {package_version('numba-cuda')} {instead}"
+
+
+_SETTING = "NUMBA_CUDA_USE_NVIDIA_BINDING"
 
 
 def check_redirected() -> None:

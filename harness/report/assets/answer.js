@@ -19,10 +19,12 @@
  *
  * @typedef {{case: string, title: string, topic: string, page: string, words: number[][], said: number[]}} Feature
  */
-/** @typedef {{words: Words, said: string[]}} Spelled */
+/** @typedef {{words: Words, own: string[], said: string[]}} Spelled `own` are those of its variants */
 /**
  * @typedef {object} AnswersData
  * @property {Vocabulary} vocabulary
+ * @property {Intent[]} intents
+ * @property {Record<string, string[]>} releases tried ones by name
  * @property {[string, string][]} targets with the name of their architecture
  * @property {string} first the target that is shown at first
  * @property {Groups} groups
@@ -119,8 +121,8 @@ const answering = (() => {
     if (!found) {
       const { words, said } = data.vocabulary;
       const spell = (/** @type {number} */ at) => (at < words.length ? words[at] : said[at - words.length]);
-      const [name, title, causes] = feature.words.map((group) => group.map(spell));
-      found = { words: [name, title, causes], said: feature.said.map(spell) };
+      const [name, title, causes, own] = feature.words.map((group) => group.map(spell));
+      found = { words: [name, title, causes], own, said: feature.said.map(spell) };
       spelled.set(feature, found);
     }
     return found;
@@ -141,11 +143,8 @@ const answering = (() => {
     // Programs that use the library, not those that speak of it.
     // Where none does, those that speak of it: nothing else is an answer.
     const speaks = (/** @type {FeatureLine} */ [feature, , own]) =>
-      !question.score(
-        [...of.headers.keys()],
-        [...spell(data, feature).words.slice(0, 2), [], own],
-        data.vocabulary.synonyms,
-      ).missing;
+      !question.score([...of.headers.keys()], [...spell(data, feature).words.slice(0, 2), [], own], data.vocabulary)
+        .missing;
     const lines = ofHeader.length ? ofHeader : of.headers.size ? every.filter(speaks) : every;
     const words = ofHeader.length ? of.words.filter((word) => !of.headers.has(word)) : of.words;
     const free = words.filter((word) => !of.hosts.has(word));
@@ -158,14 +157,13 @@ const answering = (() => {
   };
 
   /**
-   * The lines that a question finds, best first, with what is known of each field.
+   * The lines that have most words of a question, and how many they lack.
    *
    * @param {AnswersData} data
    * @param {OnTarget} part
    * @param {Asked} of
-   * @returns {Found[]}
    */
-  const find = (data, part, of) => {
+  const scores = (data, part, of) => {
     const { synonyms } = data.vocabulary;
     const read = readings(data, part.lines, of).map(({ lines, words }) => {
       const message = words.some(
@@ -175,12 +173,48 @@ const answering = (() => {
       const scored = lines.map((line, at) => ({
         line,
         at,
-        ...question.score(words, [...its(line).words, line[2]], synonyms, message ? its(line).said : []),
+        ...question.score(words, [...its(line).words, line[2]], data.vocabulary, message ? its(line).said : []),
         own: words.filter((word) => line[2].some((each) => question.says(word, each, synonyms))).length,
       }));
       return { words, scored, least: Math.min(...scored.map(({ missing }) => missing)) };
     });
-    const { words, scored, least } = read.reduce((best, each) => (each.least < best.least ? each : best));
+    return read.reduce((best, each) => (each.least < best.least ? each : best));
+  };
+
+  /**
+   * Words of a question that even the best feature lacks, on whatever architecture it was tried.
+   *
+   * @param {AnswersData} data
+   * @param {Asked} of
+   */
+  const lacking = (data, of) => {
+    const { vocabulary } = data;
+    const words = of.words.filter((word) => !of.headers.has(word) && !of.hosts.has(word));
+    const missing = data.features.map((_, place) => {
+      const { words: its, own, said } = spell(data, place);
+      const score = question.score(words, [...its, own], vocabulary, said);
+      return {
+        ...score,
+        without: () => words.filter((word) => question.score([word], [...its, own], vocabulary, said).missing),
+      };
+    });
+    const best = missing.reduce((most, each) =>
+      each.missing < most.missing || (each.missing === most.missing && each.total > most.total) ? each : most,
+    );
+    const parts = new Set(vocabulary.parts);
+    return best.missing ? best.without().filter((word) => !parts.has(word) || words.length === 1) : [];
+  };
+
+  /**
+   * The lines that a question finds, best first, with what is known of each field.
+   *
+   * @param {AnswersData} data
+   * @param {OnTarget} part
+   * @param {Asked} of
+   * @returns {Found[]}
+   */
+  const find = (data, part, of) => {
+    const { words, scored, least } = scores(data, part, of);
     const good = scored.filter(({ missing }) => missing === least && (missing < words.length || !words.length));
     /** @type {Map<number, number>} */
     const most = new Map();
@@ -305,28 +339,72 @@ const answering = (() => {
 
   /** The first word of an answer: that of all tools together. */
   const LEADS = /** @type {Record<string, string>} */ ({ works: "Yes", part: "In part", refused: "No" });
+  const WORDS = /** @type {Record<string, string>} */ ({
+    Yes: "Builds",
+    "In part": "Builds in part",
+    No: "Does not build",
+  });
+  const isTried = (/** @type {string} */ note) => note.startsWith("tried: ");
+  /** The most variants whose statements one sentence has in full. */
+  const TOLD = 3;
 
   /**
-   * The answer of the first feature in one sentence; variants with different findings have an answer each.
+   * The answer of the first feature in one sentence; variants with different findings have a part each.
    *
    * @param {AnswersData} data
    * @param {Found[]} found
+   * @param {boolean} since whether the question is since when: then the release comes first
    */
-  const sentence = (data, found) => {
+  const sentence = (data, found, since = false) => {
     const its = found
       .filter(({ line }) => line[0] === found[0].line[0])
       .map(({ line, fields }) => {
         const told = [...fields].filter(([, each]) => !isSilent(data, each));
         const senses = new Set(told.map(([, { kind }]) => data.kinds[kind].sense));
         const lead = LEADS[senses.size === 1 ? [...senses][0] : "part"];
-        return { label: line[1], lead, parts: told.map(([column, { text }]) => `${data.columns[column][1]}: ${text}`) };
+        const parts = told.map(([column, { kind, text, note }]) => {
+          const [tried = "", ...others] = note.split("; ").sort((a, b) => Number(isTried(b)) - Number(isTried(a)));
+          const notes = (isTried(tried) ? others : [tried, ...others]).filter(Boolean).join("; ");
+          const every = since && kind === "works" && isTried(tried) ? ` in each release ${tried.replace(":", "")}` : "";
+          return `${data.columns[column][1]}: ${text}${every}${notes ? ` (${notes})` : ""}`;
+        });
+        return { label: line[1], lead, text: parts.join("; "), told };
       });
     if (!its.length) return "";
-    if (its.length === 1) return `${its[0].lead}. ${its[0].parts.join("; ")}. `;
-    const leads = [...new Set(its.map(({ lead }) => lead))];
-    const labels = (/** @type {string} */ of) => its.filter(({ lead }) => lead === of).map(({ label }) => label);
-    return leads.map((lead) => `${lead}: ${labels(lead).join("; ")}. `).join("");
+    const leads = new Set(its.map(({ lead }) => lead));
+    const starts = new Set(
+      its.flatMap(({ told }) => told.filter(([, { kind }]) => kind === "since").map(([, { text }]) => text)),
+    );
+    const release = [...starts][0]?.replace(/^builds since /, "");
+    const one = leads.size === 1 ? [...leads][0] : "In part";
+    const lead = since && starts.size === 1 ? `Since ${release}` : one;
+    /** @param {"lead" | "text"} by @returns {[string, string[]][]} */
+    const grouped = (by) =>
+      [...new Set(its.map((each) => each[by]))].map((value) => [
+        value,
+        its.filter((each) => each[by] === value).map(({ label }) => label),
+      ]);
+    const texts = grouped("text");
+    if (texts.length === 1) return `${lead}. ${texts[0][0]}. `;
+    if (texts.length <= TOLD)
+      return `${lead}. ${texts.map(([text, labels]) => `${labels.join("; ")}: ${text}. `).join("")}`;
+    return `${lead}. ${grouped("lead")
+      .map(([of, labels]) => `${WORDS[of]}: ${labels.join("; ")}. `)
+      .join("")}`;
   };
 
-  return { find, isSilent, sentence, tells };
+  /**
+   * What does not build, known faults first.
+   *
+   * @param {AnswersData} data
+   * @param {Found[]} found
+   */
+  const failing = (data, found) => {
+    const refused = (/** @type {Found} */ { fields }) =>
+      [...fields.values()].some((each) => !isSilent(data, each) && data.kinds[each.kind].sense !== "works");
+    const fault = (/** @type {Found} */ { fields }) => [...fields.values()].some(({ kind }) => kind === "fault");
+    return found.filter(refused).sort((a, b) => Number(fault(b)) - Number(fault(a)));
+  };
+
+  return { find, isSilent, sentence, tells, lacking, failing };
 })();

@@ -53,7 +53,8 @@ class AnswerPage {
 
   async update() {
     const asked = this.input.value;
-    const chips = this.chips();
+    const typed = this.chips();
+    const { intent, chips, keys } = intents.read(asked, typed, this.data);
     const of = asking.asked(chips, this.data.vocabulary);
     // Compilers name compute_120 where they mean either.
     const known = (/** @type {string} */ each) => this.data.targets.some(([target]) => target === each);
@@ -69,16 +70,63 @@ class AnswerPage {
     history.replaceState(null, "", hash.size ? `#${hash}` : location.pathname + location.search);
     timers.pending++;
     try {
+      const reply = await this.reply(asked, intent, keys);
+      if (this.input.value !== asked) return;
+      if (reply) {
+        this.showChips(typed, target);
+        this.showReply(reply);
+        document.documentElement.dataset.ready = "true";
+        return;
+      }
       const nearest = await this.nearest(chips, of, target);
       if (target !== this.on.value || this.input.value !== asked) return;
       if (of.targets.includes(nearest.target)) this.on.value = nearest.target;
-      this.show(nearest, chips, of);
+      this.show(nearest, chips, of, intent);
     } catch (error) {
       this.told.textContent = error instanceof Error ? error.message : String(error);
     } finally {
       timers.pending--;
     }
     document.documentElement.dataset.ready = "true";
+  }
+
+  /**
+   * The reply to a question about releases, architectures, limits or messages.
+   *
+   * @param {string} asked
+   * @param {string} intent
+   * @param {string[]} keys
+   * @returns {Promise<Reply | undefined>}
+   */
+  async reply(asked, intent, keys) {
+    if (intent === "why") return intents.cause(asked, await cumatrix.load("causes"));
+    return keys.length ? intents.reply(keys, await cumatrix.load("replies"), this.data.features) : undefined;
+  }
+
+  /** @param {Reply} reply */
+  showReply({ sentence, rows, sources }) {
+    const { h } = dom;
+    this.told.textContent = sentence;
+    const titles = new Map(this.data.features.map((feature) => [feature.case, feature]));
+    let before = "";
+    const lines = rows.map(([name, kind, text, cells]) => {
+      const feature = titles.get(name);
+      const heading = feature && name !== before && h("a", { href: `cases/${feature.page}` }, feature.title);
+      before = name;
+      return h(
+        "tr",
+        { class: heading && "first" },
+        h("th", { scope: "row" }, heading),
+        h("td", { class: kind && `is-${kind}` }, text, cells.length > 0 && h("small", {}, cells.join(" · "))),
+      );
+    });
+    const pages = sources.map((source) =>
+      h("tr", {}, h("th", { scope: "row" }, "Source"), h("td", {}, h("a", { href: source }, source))),
+    );
+    this.table.tHead?.replaceChildren(
+      h("tr", {}, h("th", { scope: "col" }, "Feature"), h("th", { scope: "col" }, "Evidence")),
+    );
+    this.table.tBodies[0].replaceChildren(...lines, ...pages);
   }
 
   /**
@@ -95,6 +143,13 @@ class AnswerPage {
     const part = await cumatrix.load(`answers-${target}`);
     const here = await this.best({ part, target, put: of });
     if (!chips.length || answering.tells(this.data, part, of)) return here;
+    const known = this.data.targets.map(([each]) => each);
+    const found = answering.find(this.data, part, of).length > 0;
+    for (const other of found ? [] : of.targets.filter((each) => each !== target && known.includes(each))) {
+      /** @type {OnTarget} */
+      const its = await cumatrix.load(`answers-${other}`);
+      if (answering.tells(this.data, its, of)) return { part: its, target: other, put: of };
+    }
     const others = of.targets.length ? [] : this.data.targets.filter(([each]) => each !== target);
     // Where a tool has it, and nobody tried these versions, that is the answer.
     const none = of.words.length && of.tools && !answering.find(this.data, part, of).length;
@@ -136,15 +191,28 @@ class AnswerPage {
     return best;
   }
 
-  /** @param {Nearest} nearest @param {Chip[]} chips @param {Asked} of */
-  show({ part, target, put }, chips, of) {
-    // Of an architecture that nobody tried, another one tells nothing.
-    const found = answering
-      .find(this.data, part, put)
-      .filter(({ line }) => line[0] >= 0 || of.targets.includes(target));
+  /** @param {Nearest} nearest @param {Chip[]} chips @param {Asked} of @param {string} intent */
+  show({ part, target, put }, chips, of, intent) {
+    // Of an untried architecture, another one tells nothing.
+    const all = answering.find(this.data, part, put).filter(({ line }) => line[0] >= 0 || of.targets.includes(target));
+    const unknown = chips.filter(({ kind }) => kind === "unknown").map((chip) => chip.text);
+    const missing = [...unknown, ...answering.lacking(this.data, put)];
+    if (missing.length) {
+      dom.get("shown-on").textContent = target;
+      this.showChips(chips, target);
+      this.showUnknown(missing, all, chips);
+      return;
+    }
+    const found =
+      intent === "fails"
+        ? answering.failing(
+            this.data,
+            all.filter(({ line }) => line[0] >= 0),
+          )
+        : all;
     dom.get("shown-on").textContent = target;
     this.showChips(chips, target);
-    this.say(found, chips, of, target, put !== of);
+    this.say(found, chips, of, target, put !== of, intent === "fails" ? all : found, intent === "since");
     const used = new Set(found.flatMap(({ fields }) => [...fields.keys()]));
     const columns = this.columns(used, Boolean(of.headers.size || of.hosts.size));
     const { h } = dom;
@@ -170,6 +238,41 @@ class AnswerPage {
       );
     });
     this.table.tHead?.replaceChildren(head);
+    this.table.tBodies[0].replaceChildren(...rows);
+  }
+
+  /**
+   * That no case has some words, with links to those that have the others, and no statement about them.
+   *
+   * @param {string[]} words
+   * @param {Found[]} closest
+   * @param {Chip[]} chips
+   */
+  showUnknown(words, closest, chips) {
+    const { h } = dom;
+    const strange = chips.filter(({ kind, name }) => kind === "unknown" && name !== "word");
+    const near = chips
+      .filter((chip) => chip.kind === "unknown" && !strange.includes(chip))
+      .flatMap((chip) => chip.near);
+    const absent = words.filter((word) => !strange.some(({ text }) => text === word));
+    this.told.textContent = [
+      absent.length && `Not known: no case has ${absent.join(" and ")}.`,
+      near.length && `Did you mean ${near.join(" or ")}?`,
+      ...strange.map(({ text, near: known }) =>
+        known.length
+          ? `Nothing is known as ${text}; the nearest: ${known.join(", ")}.`
+          : `Nothing is known as ${text}.`,
+      ),
+    ]
+      .filter(Boolean)
+      .join(" ");
+    const asked = chips.some(({ kind }) => kind === "word");
+    const cases = new Set(asked ? closest.map(({ line }) => line[0]).filter((place) => place >= 0) : []);
+    const rows = [...cases].slice(0, 5).map((place) => {
+      const { title, page } = this.data.features[place];
+      return h("tr", {}, h("th", { scope: "row" }, h("a", { href: `cases/${page}` }, title)));
+    });
+    this.table.tHead?.replaceChildren(h("tr", {}, rows.length > 0 && h("th", { scope: "col" }, "Closest cases")));
     this.table.tBodies[0].replaceChildren(...rows);
   }
 
@@ -277,25 +380,20 @@ class AnswerPage {
    * @param {Asked} of
    * @param {string} target
    * @param {boolean} widely whether it was put without the tools and CUDA releases that it names
+   * @param {Found[]} all what was found before failures were chosen
+   * @param {boolean} since
    */
-  say(found, chips, of, target, widely) {
-    const unknown = chips.filter(({ kind }) => kind === "unknown");
+  say(found, chips, of, target, widely, all, since) {
     const missed =
       of.targets.length && !of.targets.includes(target)
-        ? `Nobody tried ${of.targets.join(", ")}; this is ${target}. `
+        ? `Not tried on ${of.targets.join(", ")}; this is ${target}. `
         : "";
     const used = chips.filter(({ kind }) => kind === "tool" || kind === "toolkit").map((chip) => chip.text);
-    const others = widely ? `Nobody tried that with ${used.join(" and ")}; this is what is known of others. ` : "";
+    const others = widely ? `Not tried with ${used.join(" and ")}; this is what is known of others. ` : "";
     const elsewhere =
       !widely && !of.targets.length && target !== this.on.value
-        ? `Nobody tried that on ${this.on.value}; this is ${target}. `
+        ? `Not tried on ${this.on.value}; this is ${target}. `
         : others;
-    const odd = unknown
-      .map(
-        (chip) =>
-          `Nothing is known as ${chip.text}${chip.near.length ? `; the nearest: ${chip.near.join(", ")}` : ""}. `,
-      )
-      .join("");
     if (!chips.length) {
       this.told.textContent = "";
       return;
@@ -303,15 +401,28 @@ class AnswerPage {
     const told = found.filter(({ fields }) =>
       [...fields.values()].some((each) => !answering.isSilent(this.data, each)),
     );
-    const none = found.length || !unknown.length ? `Nobody tried that on ${target}: ` : "No feature is like that: ";
+    const none = `Not tried on ${target}: `;
     const first = (found.length && this.data.features[found[0].line[0]]?.case) || "";
     const command = `${none}${asking.command(of, chips, this.data.vocabulary, target, first)}`;
-    const features = new Set(found.map(({ line }) => line[0]).filter((place) => place >= 0)).size;
+    const count = (/** @type {Found[]} */ some) =>
+      new Set(some.map(({ line }) => line[0]).filter((place) => place >= 0)).size;
+    const features = count(found);
+    if (all !== found) {
+      const answered = all.filter(({ fields }) =>
+        [...fields.values()].some((each) => !answering.isSilent(this.data, each)),
+      );
+      const using = used.length ? ` with ${used.join(" and ")}` : "";
+      const cases = `${features} of ${count(answered)} cases tried on ${target}${using}`;
+      this.told.textContent = `${missed}${cases} have a form that does not build.`;
+      return;
+    }
     const some = features
       ? `${features} feature${features === 1 ? "" : "s"} on ${target}.`
       : `Nothing but the architecture itself was tried on ${target}.`;
-    const lead = of.words.length && !odd ? answering.sentence(this.data, told) : "";
-    this.told.textContent = `${lead}${odd}${missed}${elsewhere}${told.length ? some : command}`;
+    const itself = told.length > 0 && told[0].line[0] < 0;
+    const said = of.words.length || itself ? answering.sentence(this.data, told, since) : "";
+    const lead = said && !of.targets.length ? `On ${target}: ${said}` : said;
+    this.told.textContent = `${missed}${elsewhere}${lead}${told.length ? some : command}`;
   }
 }
 

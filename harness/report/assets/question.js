@@ -17,7 +17,8 @@
  * @property {string[]} ignored
  * @property {string[][]} synonyms
  * @property {string[]} words
- * @property {string[]} said words of what compilers said, beside these
+ * @property {string[]} said words of what compilers said, in addition
+ * @property {string[]} parts words that a case may lack
  */
 
 const question = (() => {
@@ -27,6 +28,7 @@ const question = (() => {
   const CAPABILITY = /^(\d{1,2})\.(\d)([af]?)$/;
   const VERSION = /^(==|>=|<=|=|<|>|@)?v?(\d{1,3}(?:\.\d+)*)(\+|\.x|\.\*)?$/;
   const RANGE = /^v?(\d+(?:\.\d+)*)\.\.v?(\d+(?:\.\d+)*)$/;
+  const KIB = /^(\d{1,4}) ?ki?b$/;
   const GLUED = /^([a-z][a-z+-]*?)-?((?:==|>=|<=|=|<|>|@)?v?\d[\d.+*x]*)$/;
 
   /** @param {Record<string, unknown>} table @param {string} key */
@@ -111,18 +113,20 @@ const question = (() => {
    *
    * @param {string[]} words
    * @param {string[][]} fields words of the name, the title, the causes, the parameters
-   * @param {string[][]} synonyms
+   * @param {Vocabulary} vocabulary
    * @param {string[]} said words of what compilers said, for a question that is a message
    */
-  const score = (words, fields, synonyms, said = []) => {
+  const score = (words, fields, { synonyms, parts }, said = []) => {
     let [missing, total] = [0, 0];
     for (const word of words) {
-      const found = Math.max(
-        Number(said.includes(word)),
+      const weight = Math.max(
+        0,
         ...fields.map((known, at) => (known.some((each) => says(word, each, synonyms)) ? WEIGHTS[at] : 0)),
       );
+      // In a name the word itself counts more than one that means the same.
+      const found = weight + Number(fields[0].includes(word)) || Number(said.includes(word));
       total += found;
-      if (!found) missing += 1;
+      if (!found && (!parts.includes(word) || words.length === 1)) missing += 1;
     }
     return { missing, total };
   };
@@ -255,6 +259,14 @@ const question = (() => {
       }
     }
     const token = tokens[at];
+    // More than 4 KiB is another size than 4 KiB.
+    for (const length of ["than", "over", "above"].includes(tokens[at - 1]) ? [] : [2, 1]) {
+      const text = tokens.slice(at, at + length).join(" ");
+      const size = KIB.exec(text);
+      if (size && at + length <= tokens.length) {
+        return { found: [{ ...wordChip(String(1024 * Number(size[1])), known), text, near: [] }], end: at + length };
+      }
+    }
     const target = TARGET.exec(token);
     if (target) return { found: [targetChip(`${target[1]}_${target[2]}${target[3]}`, token, known)], end: at + 1 };
     if (SHORT.test(token) && known.targets.includes(`sm_${token}`)) {

@@ -81,8 +81,11 @@ def with_runtime(home, images, arch, *options):
     if elf and whole[16:18] != b"\x01\x00":  # ET_REL
         return whole
     runtime = runtime_of(home)
-    if runtime is None and elf:
-        sys.stderr.write("not linked: these wheels of CUDA have no libcudadevrt.a\n")
+    if runtime is None and elf and re.search(rb"\0_*cuda[A-Z]\w*\0", whole):
+        sys.stderr.write("not linked: these wheels of CUDA have no libcudadevrt.a, which the program calls\n")
+        return whole
+    if elf and find(home, "libnvJitLink") is None:
+        sys.stderr.write("not linked: this CUDA has no nvJitLink\n")
         return whole
     more = [(LIBRARY, runtime)] if runtime else []
     return link(home, [*((CUBIN if elf else LTOIR, image) for image in images), *more], arch, *options)

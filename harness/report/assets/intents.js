@@ -1,0 +1,153 @@
+// The intent of a question: an interpreter of the table in harness/answers/intents.py, and causes of a pasted message.
+"use strict";
+
+/**
+ * @typedef {object} Intent
+ * @property {string} name
+ * @property {string} pattern
+ * @property {string[]} needs
+ * @property {string[]} lacks
+ * @property {string[]} words
+ * @property {string} key
+ */
+/** @typedef {{intent: string, chips: Chip[], keys: string[]}} QuestionReading */
+/** @typedef {[string, string, string, string[]]} ReplyRow case, kind, text, cells */
+/** @typedef {{sentence: string, rows: ReplyRow[], sources: string[]}} Reply */
+/**
+ * @typedef {object} RepliesData
+ * @property {[number, string, string, string[]][]} rows each once: feature (or -1), kind, text, cells
+ * @property {Record<string, [string, number[], string[]]>} replies sentence, rows, sources by key
+ */
+/**
+ * A known cause: patterns of a missing header's name, of the message, of what it must not say, of the rest of the log;
+ * then title, where it applies, sentences and links.
+ *
+ * @typedef {[string, string, string, string, string, string, string[], string[]]} CauseData
+ */
+/** @typedef {{header: string, causes: CauseData[]}} CausesData */
+
+const intents = (() => {
+  const RELEASES = ["toolkit", "tool", "header", "host"];
+
+  /** @param {Chip[]} chips @param {Vocabulary} known @returns {[string, string[]][]} */
+  const releasesOf = (chips, known) =>
+    chips
+      .filter(({ kind, values }) => RELEASES.includes(kind) && values.length)
+      .map(({ name, values }) => [Object.hasOwn(known.libraries, name) ? known.libraries[name] : name, values]);
+
+  /** @param {Chip[]} chips @param {Vocabulary} known what a question names, as `needs` has it */
+  const namedBy = (chips, known) => {
+    const found = new Set(chips.map(({ kind }) => kind));
+    if (releasesOf(chips, known).some(([name]) => name !== "cuda")) found.add("release");
+    if (found.has("toolkit") && !found.has("target")) found.add("release");
+    if (!found.has("word") && !found.has("unknown")) found.add("bare");
+    return found;
+  };
+
+  /**
+   * @param {Intent} intent
+   * @param {Chip[]} chips
+   * @param {Record<string, string[]>} tried
+   * @param {Vocabulary} known
+   */
+  const keysOf = ({ name, key }, chips, tried, known) => {
+    const targets = [...new Set(chips.filter(({ kind }) => kind === "target").map((chip) => chip.name))];
+    const releases = releasesOf(chips, known)
+      .map(
+        ([of, values]) => /** @type {[string, string[]]} */ ([of, values.filter((each) => tried[of]?.includes(each))]),
+      )
+      .filter(([, values]) => values.length);
+    const last = releases.map(([of, values]) => `${of} ${values.at(-1)}`);
+    /** @type {string[]} */
+    let found = [];
+    if (key === "target" || (["each", "target or none"].includes(key) && targets.length)) found = targets;
+    else if (key === "target or none") found = ["every"];
+    else if (key === "each") found = last;
+    else if (key === "pair" && releases.length) {
+      found = targets.map((target) => `${target} ${releases[0][1][0]} ${releases[0][1].at(-1)}`);
+    } else if (key === "release" && name === "breaks" && releases.length) {
+      const [[of, values], ...more] = releases;
+      const other = more.find(([each]) => each === of);
+      found = [other ? `${of} ${values.at(-1)} ${other[1].at(-1)}` : `${of} ${values[0]}`];
+    } else if (key === "release") found = last.slice(0, 1);
+    return found.map((each) => `${name} ${each}`);
+  };
+
+  /**
+   * Read a question.
+   *
+   * @param {string} text
+   * @param {Chip[]} chips
+   * @param {{intents: Intent[], releases: Record<string, string[]>, vocabulary: Vocabulary}} data
+   * @returns {QuestionReading}
+   */
+  const read = (text, chips, { intents: table, releases, vocabulary }) => {
+    const lower = text
+      .toLowerCase()
+      .trim()
+      .replace(/\s+/g, " ")
+      .replace(/[?!. ]+$/, "");
+    for (const intent of table) {
+      if (!new RegExp(intent.pattern).test(lower)) continue;
+      const left = chips.filter(
+        ({ kind, text: word }) => !(["word", "unknown"].includes(kind) && intent.words.includes(word)),
+      );
+      const named = namedBy(left, vocabulary);
+      if (!intent.needs.every((need) => named.has(need)) || intent.lacks.some((each) => named.has(each))) continue;
+      const keys = keysOf(intent, left, releases, vocabulary);
+      if (keys.length || !intent.key) return { intent: intent.name, chips: left, keys };
+    }
+    return { intent: "feature", chips, keys: [] };
+  };
+
+  /**
+   * The replies of some keys as one; none where none has one.
+   *
+   * @param {string[]} keys
+   * @param {RepliesData} data
+   * @param {Feature[]} features
+   * @returns {Reply | undefined}
+   */
+  const reply = (keys, data, features) => {
+    const found = keys.filter((key) => Object.hasOwn(data.replies, key)).map((key) => data.replies[key]);
+    if (!found.length) return undefined;
+    const rows = [...new Set(found.flatMap(([, places]) => places))].map((place) => {
+      const [feature, kind, text, cells] = data.rows[place];
+      return /** @type {ReplyRow} */ ([features[feature]?.case || "", kind, text, cells]);
+    });
+    const sentence = [...new Set(found.map(([each]) => each))].join(" ");
+    return { sentence, rows, sources: [...new Set(found.flatMap(([, , sources]) => sources))] };
+  };
+
+  /** @param {string} pattern of RE2, whose flag stands in front */
+  const regexp = (pattern) => new RegExp(pattern.replace(/^\(\?i\)/, ""), pattern.startsWith("(?i)") ? "i" : "");
+
+  /**
+   * The known cause of a pasted message: of the first of its lines that has one. One that depends on the cell counts
+   * if no other one fits.
+   *
+   * @param {string} text
+   * @param {CausesData} data
+   * @returns {Reply | undefined}
+   */
+  const cause = (text, { header, causes }) => {
+    for (const line of text.split("\n")) {
+      const missing = Object.values(new RegExp(header).exec(line)?.groups ?? {}).find(Boolean) ?? "";
+      const fits = causes.filter(
+        ([name, pattern, unless, near]) =>
+          (!name || (missing && regexp(name).test(missing))) &&
+          (!pattern || regexp(pattern).test(line)) &&
+          !(unless && regexp(unless).test(line)) &&
+          !(near && !regexp(near).test(text)),
+      );
+      const found = fits.find(([, , , , , where]) => !where) ?? fits[0];
+      if (!found) continue;
+      const [, , , , title, where, sentences, links] = found;
+      const rows = sentences.map((each) => /** @type {ReplyRow} */ (["", "", each, []]));
+      return { sentence: `${title}${where ? ` (${where})` : ""}.`, rows, sources: links };
+    }
+    return undefined;
+  };
+
+  return { read, reply, cause };
+})();
