@@ -52,7 +52,7 @@ class Area:
 
 # Imported once. Nothing of cumatrix itself may be among them: each mutant is imported anew.
 LIBRARIES = ("hypothesis", "pandas", "pyarrow.parquet", "numpy", "rich.console", "click", "orjson", "xdist.plugin",
-             "yaml", "uv", "filelock", "packaging.specifiers")  # fmt: skip
+             "yaml", "uv", "packaging.specifiers")  # fmt: skip
 
 # Update this table where a module is renamed or merged: a file that is missing ends the script.
 AREAS = {

@@ -20,8 +20,8 @@ from typing import Any, cast
 
 from harness.cluster.client import Cluster
 from harness.cluster.worker import EnginePlugin, WorkerResults
-from harness.engine.admission import Need
 from harness.engine.executor import ThreadExecutor
+from harness.engine.machine import Need
 from harness.engine.prepared import PreparedCell, Result
 from harness.model import Case, Cell, Outcome, Stage, Status, Target, Toolchain, ToolkitRef, Variant
 from harness.records import RecordWriter, make_plan

@@ -23,11 +23,10 @@ from typing import Any
 
 from harness import __version__
 from harness.backends import BACKENDS, nvcc, nvrtc
-from harness.engine.context import prepare
+from harness.engine.context import RunRequest, prepare
 from harness.engine.executor import Run
 from harness.engine.plan import cells_of
 from harness.engine.prepared import PreparedCell
-from harness.engine.request import RunRequest
 from harness.engine.toolchain import clean_environment
 from harness.errors import CumatrixError
 from harness.protocol.backend import Job

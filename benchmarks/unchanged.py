@@ -18,10 +18,9 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from harness.engine.context import prepare
+from harness.engine.context import RunRequest, prepare
 from harness.engine.executor import Run
 from harness.engine.plan import cells_of
-from harness.engine.request import RunRequest
 from harness.model import Cell
 
 _TARGETS = "sm_50,sm_60,sm_70,sm_75,sm_80,sm_86,sm_89,sm_90,sm_100,sm_120"

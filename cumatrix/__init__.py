@@ -23,11 +23,10 @@ from harness import __version__
 
 if TYPE_CHECKING:
     from cumatrix._ask import Answer, Finding, Said, ask
-    from cumatrix._cells import Cause, Cell, Diagnostic, Explanation, Kernel, explain
-    from cumatrix._results import Results, read
+    from cumatrix._results import Cause, Cell, Diagnostic, Explanation, Kernel, Results, explain, read
     from cumatrix._run import Options, TryOptions, iter_run, iter_try, run, try_
     from harness.errors import CumatrixError, NothingToRun, PartUnavailable, UsageError
-    from harness.records.json_io import RecordError
+    from harness.records.record import RecordError
 
 __all__ = [
     "Answer",
@@ -58,11 +57,10 @@ __all__ = [
 
 _FROM = {
     "cumatrix._ask": ("Answer", "Finding", "Said", "ask"),
-    "cumatrix._cells": ("Cause", "Cell", "Diagnostic", "Explanation", "Kernel", "explain"),
-    "cumatrix._results": ("Results", "read"),
+    "cumatrix._results": ("Cause", "Cell", "Diagnostic", "Explanation", "Kernel", "Results", "explain", "read"),
     "cumatrix._run": ("Options", "TryOptions", "iter_run", "iter_try", "run", "try_"),
     "harness.errors": ("CumatrixError", "NothingToRun", "PartUnavailable", "UsageError"),
-    "harness.records.json_io": ("RecordError",),
+    "harness.records.record": ("RecordError",),
 }
 _PLACES = {name: module for module, names in _FROM.items() for name in names}
 

@@ -15,17 +15,16 @@ from typing import Any, TypedDict, Unpack
 
 import click
 
-from cumatrix._cells import Cell
-from cumatrix._results import Results
+from cumatrix._results import Cell, Results
 from harness.cli.run import run as run_command
 from harness.cli.run import try_ as try_command
 from harness.cli.selection import Selection, select_cases, select_files, start
 from harness.engine.proof import unanswered, without_answer
 from harness.errors import UsageError, did_you_mean
 from harness.records import Record, RecordWriter, make_plan, this_commit
-from harness.records.compiled_out import remarks, with_remark
+from harness.records.failures import remarks, with_remark
 from harness.records.files import check_writable, replace_files
-from harness.user_folders import cache_folder
+from harness.tables import cache_folder
 
 Words = str | Iterable[str]
 """``"12.4,13.0"``, or ``["12.4", "13.0"]``."""

@@ -20,8 +20,7 @@ from typing import Any, ClassVar
 
 import pytest
 
-from cumatrix._cells import Cell
-from cumatrix._results import Results
+from cumatrix._results import Cell, Results
 from cumatrix._run import try_
 
 _CUDA = {

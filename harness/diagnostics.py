@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import re
+import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import cache
 from itertools import islice
 from pathlib import PurePath
 
@@ -343,3 +345,9 @@ __all__ = [
     "telling_part",
     "tells_most",
 ]
+
+
+@cache
+def hint(text: str) -> None:
+    """Tell users on stderr, once in a process."""
+    print(no_command(f"cumatrix: {one_line(text, 2000)}"), file=sys.stderr)

@@ -13,20 +13,18 @@ import pytest
 
 from harness.cases.load import load_case
 from harness.diagnostics import clean, no_command, one_line
-from harness.engine.context import RunContext, prepare
+from harness.engine.context import RunContext, RunRequest, prepare
 from harness.engine.executor import Run
 from harness.engine.install import Step, install
 from harness.engine.plan import axes_of, cells_of
 from harness.engine.proof import requested_names, unanswered, without_answer
-from harness.engine.request import RunRequest
 from harness.errors import CumatrixError, NothingToRun
 from harness.matrix.marks import kind_of
 from harness.model import Case, Cell, Status, Verdict
 from harness.project.config import Config, limits_of, read_config
 from harness.project.discovery import found
 from harness.project.programs import configured
-from harness.project.programs_named import PROGRAMS
-from harness.project.trust import require_trust
+from harness.project.trust import PROGRAMS, require_trust
 from harness.records import Record, RecordWriter, at_stage, make_plan, this_commit
 from harness.records.files import check_writable
 

@@ -1,7 +1,8 @@
-"""Tables of TOML that come with cumatrix."""
+"""Tables of TOML that come with cumatrix, and the user's folders: cache, data and configuration."""
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -17,3 +18,15 @@ def read_table(name: str) -> dict[str, Any]:
     import tomllib  # imported late: help and lists of cases do not read tables
 
     return tomllib.loads((Path(__file__).parent / name).read_text("utf-8"))
+
+
+def cache_folder() -> Path:
+    """``$CUMATRIX_CACHE``, or the folder in the user's cache folder."""
+    named = os.environ.get("CUMATRIX_CACHE")
+    return Path(named).expanduser() if named else users("XDG_CACHE_HOME", "~/.cache")
+
+
+def users(variable: str, default: str) -> Path:
+    """cumatrix's folder in one of the user's base directories (https://specifications.freedesktop.org/basedir), where a relative path counts as none."""
+    named = os.environ.get(variable, "")
+    return Path(named if os.path.isabs(named) else default).expanduser() / "cumatrix"

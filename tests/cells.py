@@ -9,11 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from harness.backends import BACKENDS
-from harness.engine.context import RunContext
+from harness.engine.context import RunContext, RunRequest
 from harness.engine.environment import Environment, look
 from harness.engine.executor import Run
 from harness.engine.prepared import Result
-from harness.engine.request import RunRequest
 from harness.model import Case, Cell, Expectation, OptionRule, Outcome, Target, Toolchain, ToolkitRef, Variant
 from harness.model.condition import Condition
 from harness.protocol.messages import CellJob, Exit, Limits, Order

@@ -16,7 +16,7 @@ import mutations
 from fuzzing_inputs import toml
 from in_process import Called, call
 
-from harness.records.inputs import Inputs
+from harness.records.plan import Inputs
 
 PROJECTS = ("configuration", "build", "setup", "others")
 """Names of what is fuzzed here."""

@@ -9,11 +9,10 @@ from typing import Any
 from cells import run_all, write_case
 
 from harness.cases.discovery import load_cases
-from harness.engine.context import RunContext
-from harness.engine.devices import Devices
+from harness.engine.context import RunContext, RunRequest
 from harness.engine.environment import look
+from harness.engine.machine import Devices
 from harness.engine.plan import choose_backends, plan
-from harness.engine.request import RunRequest
 from harness.model import Target
 from harness.protocol.messages import Limits
 from harness.toolkits import ToolkitStore, parse_toolkits

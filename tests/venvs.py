@@ -9,8 +9,8 @@ import sys
 
 import measured
 import uv
-from filelock import FileLock
 
+from harness.process_locks import lock_file, take_alone
 from harness.toolkits.store import data_folder
 
 _COMPANIONS = {
@@ -56,7 +56,8 @@ def python_with(*requirements: str) -> str:
     folder = data_folder() / "test-envs" / named
     python, complete = folder / "bin" / "python", folder / "complete"
     folder.parent.mkdir(parents=True, exist_ok=True)
-    with FileLock(f"{folder}.lock"):
+    with lock_file(folder.with_suffix(".lock")) as lock:
+        assert take_alone(lock, 1200)
         if not complete.exists():
             # The libraries under test are of the time of Python 3.11.
             base = sys.executable if sys.version_info[:2] == (3, 11) else "3.11"

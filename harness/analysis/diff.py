@@ -14,9 +14,8 @@ from typing import Any
 import pandas as pd
 
 from harness.analysis.frame import ordered
-from harness.matrix.axes import COLUMNS, PLACE, ROWS
+from harness.matrix.axes import COLUMNS, PLACE, ROWS, cell_link
 from harness.matrix.marks import ENDINGS, KINDS
-from harness.matrix.parameters import cell_link
 
 CHANGE_KINDS = ("regression", "fix", "changed", "lost", "found", "diagnostics", "resources", "appeared", "vanished")
 """Kinds of change; the first that applies counts."""
@@ -86,11 +85,6 @@ class Change:
     new: State | None
     diagnostics: tuple[str, ...] = ()
     resources: tuple[ResourceChange, ...] = ()
-
-    @property
-    def regression(self) -> bool:
-        """Return whether the change is a regression."""
-        return self.kind == "regression"
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON value of every field; those of `place` stand among the others."""
@@ -268,15 +262,7 @@ class Unexpected:
 
 
 def unexpected(old: pd.DataFrame, new: pd.DataFrame, *, across: Collection[str] = ()) -> tuple[Unexpected, ...]:
-    """Cells of a set that are not as expected, in the order of the matrix.
-
-    Parameters
-    ----------
-    old, new : DataFrame
-        `harness.analysis.frame.cells_frame`.
-    across : collection of str
-        As for `harness.analysis.diff.changes`.
-    """
+    """Cells of a set that are not as expected, in the order of the matrix."""
     key = [name for name in PLACE if name not in across]
     known = {tuple(row[name] for name in key): row for row in ordered(old).to_dict("records")}
     rows = [row for row in ordered(new).to_dict("records") if not KINDS[row["mark"]].as_expected]

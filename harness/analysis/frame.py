@@ -34,7 +34,7 @@ _encode = json.JSONEncoder(sort_keys=True).encode
 def cells_frame(merged: Merged) -> pd.DataFrame:
     """One row a cell, planned ones that never arrived included, in the order of the matrix.
 
-    A column ``others`` says what other runs, and other devices (`harness.records.virtual_vs_real.tell_devices`), told of the cell, where that is something else.
+    A column ``others`` says what other runs, and other devices (`harness.records.merge.tell_devices`), told of the cell, where that is something else.
     """
     table = make_frame(merged.records, merged.missing)
     others = {

@@ -24,7 +24,7 @@ from harness.matrix.marks import KINDS
 from harness.process_locks import folder_alone
 from harness.records import Record
 from harness.records.files import replace_files
-from harness.records.json_io import RecordError
+from harness.records.record import RecordError
 from harness.records.schema import check_kernels, check_value
 
 SCHEMA = 1

@@ -8,8 +8,7 @@ from dataclasses import dataclass, replace
 from packaging.version import Version
 
 from harness.analysis.support import Clause, Point, Statement, headline_of
-from harness.matrix.axes import version_key
-from harness.matrix.parameters import Parameter, parameters, parameters_of
+from harness.matrix.axes import Parameter, parameters, parameters_of, version_key
 from harness.matrix.ranges import ranges, spell_part
 from harness.toolkits.header_libraries import LIBRARIES, is_release, known_versions
 
@@ -65,11 +64,6 @@ def along(statements: Iterable[Statement]) -> list[Along]:
 
     A statement needs consecutive values with different outcomes that were tried with the same library, CUDA
     release and target somewhere, so that the parameter is what differs.
-
-    Parameters
-    ----------
-    statements : iterable of Statement
-        `harness.analysis.support` of a table.
     """
     subjects: dict[tuple[object, ...], list[Statement]] = {}
     for item in statements:

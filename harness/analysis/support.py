@@ -403,13 +403,7 @@ _PLACE = ("topic", "case", "variant", "backend", "headers")
 
 
 def statements(table: pd.DataFrame) -> list[Statement]:
-    """A statement for each case, variant and backend, in the order of the matrix.
-
-    Parameters
-    ----------
-    table : DataFrame
-        `harness.analysis.frame.cells_frame`.
-    """
+    """A statement for each case, variant and backend, in the order of the matrix."""
     libraries = {backend: list(part.unique()) for backend, part in table.groupby("backend")["library"]}
     columns = [*_PLACE, *FURTHER, "cell", "library", "release", "target", "outcome", "message", "reason", "diagnostics"]
     found: dict[tuple[str, ...], list[tuple[str, ...]]] = {}

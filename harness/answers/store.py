@@ -36,7 +36,7 @@ from harness.backends import library_of
 from harness.errors import PartUnavailable
 from harness.matrix.axes import FURTHER, target_key, version_key
 from harness.records import Record, merge, read_records
-from harness.records.json_io import RecordError
+from harness.records.record import RecordError
 
 Use = tuple[str, str, str, str]
 """Backend, version of its library, header library or host compiler, and its version."""

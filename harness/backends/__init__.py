@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import importlib
+import importlib.util
+import os
 import re
+import sys
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from harness.libraries import LIBRARIES, runtime_wheel
@@ -12,13 +17,15 @@ from harness.plugins import Table, place_of
 
 if TYPE_CHECKING:  # workers import this package without anything that the model needs
     from harness.model.case import Case
+    from harness.protocol.backend import Backend
+    from harness.protocol.messages import Setup
 
 WHEELS: Final = "wheels"
 """Ends the local part of a library's version (``14.2.0+wheels``) where the library takes CUDA from wheels in its environment, and knows of no toolkit."""
 
 
 HOST_COMPILERS: Final = "gcc-11,gcc-13, gcc-11..gcc-14, clang-16, all, NAME=/opt/gcc/bin/g++"
-"""Names of nvcc's host compilers, as users write them (`harness.engine.host_compilers`)."""
+"""Names of nvcc's host compilers, as users write them (`harness.engine.program_axes`)."""
 
 SOME_BACKENDS: Final[Mapping[str, bool | None]] = {
     "assembler": None,
@@ -331,3 +338,32 @@ def label_of(name: str) -> str:
 def library_of(name: str) -> str:
     """The library under test of a backend; empty for one without a library, and for one that is not installed here but occurs in records."""
     return BACKENDS[name].library if name in BACKENDS else ""
+
+
+def load_backend(name: str, setup: Setup) -> Backend:
+    """The backend of a name, as its setup says.
+
+    A backend of another distribution is installed with cumatrix, and not in the environment under test: its top-level package, and
+    `cumatrix`, which it imports, are made known by their files. Nothing else of that environment is.
+    """
+    if not setup.place:
+        module, _, attribute = (setup.module or BACKENDS[name].module).partition(":")
+        loaded = importlib.import_module(f"harness.backends.{module}")
+    else:
+        module, _, attribute = setup.module.partition(":")
+        _make_known("cumatrix", str(Path(__file__).resolve().parents[2] / "cumatrix" / "__init__.py"))
+        _make_known(module.partition(".")[0], setup.place)
+        loaded = importlib.import_module(module)
+    backend: Backend = getattr(loaded, attribute or "backend")
+    return backend
+
+
+def _make_known(name: str, file: str) -> None:
+    if name in sys.modules:
+        return
+    folders = [os.path.dirname(file)] if os.path.basename(file) == "__init__.py" else None
+    spec = importlib.util.spec_from_file_location(name, file, submodule_search_locations=folders)
+    if spec is None or spec.loader is None:
+        raise ImportError(f"{file} is no module of Python")
+    module = sys.modules[name] = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)

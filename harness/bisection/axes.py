@@ -9,14 +9,12 @@ from packaging.version import Version
 
 from harness.bisection.search import release_of
 from harness.bisection.trials import Planned, SearchAxis
-from harness.engine.context import RunContext, prepare
+from harness.engine.context import RunContext, RunRequest, prepare
 from harness.engine.environments import majors_of
 from harness.engine.install import Missing, missing
 from harness.engine.plan import cells_of
-from harness.engine.request import RunRequest
 from harness.environments.index import Index
-from harness.environments.interpreters import parse_pythons
-from harness.environments.releases import choose, parse_with, published
+from harness.environments.releases import choose, parse_pythons, parse_with, published
 from harness.environments.requirements import recipes
 from harness.errors import NothingToRun, UsageError
 from harness.libraries import DEFAULT_TOOLKIT, LIBRARIES
@@ -208,15 +206,7 @@ NOT_INSTALLED = "not installed, and --offline downloads nothing"
 
 
 def not_there(axis: SearchAxis, versions: Sequence[str]) -> tuple[dict[str, str], Missing]:
-    """Releases that cannot be tried without the network, each with the reason; and all that is missing of them.
-
-    Parameters
-    ----------
-    axis : SearchAxis
-        What is searched.
-    versions : sequence of str
-        The releases between the ends.
-    """
+    """Releases that cannot be tried without the network, each with the reason; and all that is missing of them."""
     planned = axis.plan([version for version in versions if version not in axis.hopeless])
     lacking = {
         version: cells

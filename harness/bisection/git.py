@@ -237,17 +237,7 @@ def compare(old: Mapping[Lane, Seen], now: Mapping[Lane, Seen]) -> int:
 
 
 def build(command: str, folder: Path, seconds: float) -> str:
-    """Run the project's own command; why it failed, or nothing.
-
-    Parameters
-    ----------
-    command : str
-        For the shell.
-    folder : Path
-        Where it runs.
-    seconds : float
-        How long it may take.
-    """
+    """Run the project's own command; why it failed, or nothing."""
     with tempfile.TemporaryFile() as log:
         process = subprocess.Popen(
             ["sh", "-c", command], cwd=folder, env=plain_environment(), stdin=subprocess.DEVNULL, stdout=log,

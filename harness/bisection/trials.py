@@ -19,11 +19,11 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from harness.bisection.search import Lane, Search, Seen, seen_of
-from harness.engine.admission import usable_cores
 from harness.engine.cache import ResultCache
 from harness.engine.context import RunContext
 from harness.engine.executor import Run
 from harness.engine.fingerprints import Key
+from harness.engine.machine import usable_cores
 from harness.engine.prepared import Result
 from harness.model import Case, Cell
 from harness.records import Record, RecordError, RecordWriter, make_plan, this_commit

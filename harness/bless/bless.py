@@ -37,17 +37,6 @@ class _Parts:
 def rewrite(text: str, drafts: Sequence[Draft], count: int, file: str) -> str:
     """The text of a case file with other expectations.
 
-    Parameters
-    ----------
-    text : str
-        As it is.
-    drafts : sequence of Draft
-        The expectations that it should have.
-    count : int
-        How many it has.
-    file : str
-        What messages call it.
-
     Raises
     ------
     CaseError

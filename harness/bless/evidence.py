@@ -10,7 +10,7 @@ from difflib import SequenceMatcher
 from functools import lru_cache
 from typing import NamedTuple
 
-from harness.analysis.rejudge import cell_of, outcome_of
+from harness.analysis.cell_sets import cell_of, outcome_of
 from harness.diagnostics import one_line
 from harness.errors import UsageError
 from harness.model import Case, Cell, Diagnostic, Expectation, Outcome, Stage, Status, Verdict
@@ -191,13 +191,7 @@ class _Token:
 
 
 def pattern_of(messages: Sequence[str]) -> str:
-    """An expression that finds all of the messages, by the words that they have in common.
-
-    Parameters
-    ----------
-    messages : sequence of str
-        At least one.
-    """
+    """An expression that finds all of the messages, by the words that they have in common."""
     common = _tokens(messages[0])
     for message in messages[1:]:
         common = _common(common, _tokens(message))

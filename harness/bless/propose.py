@@ -152,15 +152,6 @@ def propose(evidence: Evidence, dates: Mapping[str, str], *, anew: bool = False)
     Expectations that are right for all of their cells stay as they are, and so do those that hold for none. What is wrong, and with
     `anew` all that holds for some cell, is learned from the evidence.
 
-    Parameters
-    ----------
-    evidence : Evidence
-        Of one case.
-    dates : Mapping[str, str]
-        Day of each run.
-    anew : bool
-        Learn right ones as well.
-
     Raises
     ------
     WrongEvidence

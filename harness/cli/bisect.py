@@ -36,18 +36,17 @@ from harness.bisection.trials import Bisection, SearchAxis, kept_for, place_for
 from harness.cases.discovery import load_cases
 from harness.cli.bisect_output import Progressing, show
 from harness.cli.files import SUFFIXES
-from harness.cli.nvcc_options import TryCommand, habits
-from harness.cli.options import Seconds, axes, cases_option, program_options
+from harness.cli.options import Seconds, TryCommand, axes, cases_option, habits, program_options
 from harness.cli.progress import install_for
 from harness.cli.selection import program_request, programs_asked, with_nvcc
 from harness.cli.terminal import console_for
 from harness.diagnostics import one_line
-from harness.engine.admission import usable_cores
 from harness.engine.context import RunContext, prepare
 from harness.engine.environments import default_toolkit
 from harness.engine.executor import Run
-from harness.engine.header_libraries import parse_chosen
+from harness.engine.machine import usable_cores
 from harness.engine.plan import cells_of
+from harness.engine.program_axes import parse_chosen
 from harness.environments.releases import NAMES
 from harness.errors import CumatrixError, PartUnavailable, UsageError, did_you_mean
 from harness.model import Case

@@ -16,7 +16,7 @@ from rich.text import Text
 
 from harness.bisection.search import Seen
 from harness.bisection.sentences import Findings, LaneGroup, release_notes
-from harness.cli.grid import letter
+from harness.cli.summary import letter
 from harness.cli.terminal import console_for, say, say_json
 from harness.diagnostics import clean, one_line
 from harness.errors import NothingToRun, PartUnavailable

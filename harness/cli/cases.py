@@ -19,7 +19,7 @@ from harness.project.current import programs_here
 from harness.protocol.text import counted
 
 if TYPE_CHECKING:
-    from harness.cases.summary import CaseSummary
+    from harness.cases.library import CaseSummary
 
 _NAMES = 50
 _FOLDER = all_cases_option(name="root")
@@ -44,7 +44,7 @@ def list_(selection: tuple[str, ...], root: tuple[Path, ...], as_json: bool) -> 
     cumatrix cases list wmma shared-memory/static
     """
     from harness.cases.discovery import load_cases
-    from harness.cases.summary import summary_of
+    from harness.cases.library import summary_of
 
     programs = programs_here()
     if root == (Path("cases"),) and not root[0].exists() and not programs:
@@ -84,8 +84,8 @@ def _cases(found: Sequence[CaseSummary]) -> list[tuple[str, ...]]:
 def check(selection: tuple[str, ...], root: tuple[Path, ...], **options: bool) -> int:
     """Check cases and the project's configuration without compiling anything."""
     from harness.cases.discovery import load_cases
+    from harness.cases.library import check as check_cases
     from harness.cases.schema import write_schema
-    from harness.cases.summary import check as check_cases
 
     for folder in root if options["write_schema"] else ():
         write_schema(folder / "case.schema.json")
@@ -134,7 +134,7 @@ def copy(folder: Path) -> int:
 
     Nothing is overwritten: FOLDER must not be there yet, or be empty.
     """
-    from harness.cases.copy import copy_cases
+    from harness.cases.library import copy_cases
 
     count = copy_cases(folder)
     option = "" if folder == Path("cases") else f" --cases {shlex.quote(str(folder))}"

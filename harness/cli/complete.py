@@ -69,7 +69,7 @@ def _header_libraries() -> Iterable[str]:
 
 
 def _host_compilers() -> Iterable[str]:
-    from harness.engine.host_compilers import on_path
+    from harness.engine.program_axes import on_path
 
     return (*(compiler.name for compiler in on_path()), "all")
 

@@ -1,24 +1,31 @@
-"""``cumatrix config``."""
+"""The commands of a project's configuration: ``cumatrix config``, ``init`` and ``trust``."""
 
 from __future__ import annotations
 
 import os
 import sys
+import tomllib
+from pathlib import Path
 from typing import Any
 
 import click
-from rich.table import Table
-from rich.text import Text
 
+from harness.cases.toml import read_toml_text
 from harness.cli.command import Command
 from harness.cli.terminal import console_for, say, say_json
 from harness.diagnostics import one_line
+from harness.errors import NothingToRun, UsageError
 from harness.model import Case
-from harness.project.config import Config, config_schema
+from harness.project.config import TABLE, Config, config_schema, read_config
 from harness.project.current import here
+from harness.project.detect import look
+from harness.project.discovery import OWN, PYPROJECT, found
+from harness.project.init import proposal
 from harness.project.keys import SETTINGS
 from harness.project.programs import configured
-from harness.project.trust import is_trusted, line_of, needs_trust
+from harness.project.trust import entries, is_trusted, line_of, needs_trust, revoke, shown
+from harness.project.trust import trust as allow
+from harness.records.files import replace_files
 
 
 @click.command(cls=Command)
@@ -35,6 +42,9 @@ def config(*, as_json: bool, schema: bool) -> int:
     cumatrix config                      show settings and programs
     cumatrix config --schema > cumatrix.schema.json
     """
+    from rich.table import Table  # a tenth of a second, which `init` and `trust` do without
+    from rich.text import Text
+
     if schema:
         say_json(config_schema())
         return 0
@@ -92,3 +102,109 @@ def _program(case: Case) -> str:
         parts.append(f"{len(case.variants)} variants")
     rules = len(case.expectations) + len(case.unsupported)
     return ", ".join([*parts, *([f"{rules} expectations"] if rules else [])])
+
+
+@click.command(cls=Command)
+@click.argument("place", required=False, type=click.Path(path_type=Path, exists=True), metavar="[DIR|FILE]")
+@click.option("--list", "listed", is_flag=True, help="Print what is trusted, and allow nothing.")
+@click.option("--revoke", "revoked", is_flag=True, help="Forget the trust in this folder's configuration.")
+def trust(*, place: Path | None, listed: bool, revoked: bool) -> int:
+    """Allow a folder's configuration to name programs.
+
+    A configuration (cumatrix.toml, or [tool.cumatrix] in pyproject.toml) may name programs that cumatrix then runs with your rights: an
+    interpreter (python), a compiler (host-compiler, toolkit), a build (with), compiler options that start programs (flags). In a
+    folder that you have just cloned, run, try and pytest therefore stop before they run any of it. Look at the file, then allow it
+    once. When what it names changes, or the folder moves, they stop again. A configuration that names nothing of the kind
+    needs no trust, and neither does what you write on the command line or into variables yourself.
+
+    \b
+    cumatrix trust                       allow what the configuration of this folder names
+    cumatrix trust ../project            the same for another folder, or for a file
+    cumatrix trust --list                what is trusted
+    cumatrix trust --revoke              forget it
+    CUMATRIX_TRUST=1 cumatrix run        in CI, where only reviewed code runs; or folders, as in PATH
+    cumatrix run --trust                 this time only
+    """
+    if listed and revoked:
+        raise UsageError("--list and --revoke exclude each other")
+    if listed:
+        for entry in entries():
+            say(shown(entry.file))
+            for line in entry.named:
+                say(f"  {shown(line)}")
+        return 0
+    file = _file(place or Path.cwd(), gone=revoked)
+    if revoked:
+        count = revoke(file)
+        say(f"{shown(os.path.relpath(file))}: {'no longer trusted' if count else 'was not trusted'}")
+        return 0
+    config = read_config(file)
+    named = allow(config)
+    say(f"{shown(config.shown)}: {'trusted' if named else 'names nothing that needs trust'}")
+    for each in named:
+        say(f"  {line_of(each)}")
+    return 0
+
+
+def _file(place: Path, *, gone: bool) -> Path:
+    """The configuration in a folder or file; a deleted one can still be revoked."""
+    if place.is_file():
+        return place.absolute()
+    file = found(place.absolute())
+    if file is None:
+        if gone and (known := [e.file for e in entries() if Path(e.file).parent == place.resolve()]):
+            return Path(known[0])
+        raise UsageError(f"{place} has no configuration: neither {OWN}, nor {PYPROJECT} with [tool.cumatrix]")
+    return file
+
+
+@click.command(cls=Command)
+@click.option("--dry-run", is_flag=True, help="Show what would be written, and write nothing.")
+@click.option("--own", is_flag=True, help=f"Write {OWN}. Default: into {PYPROJECT} where there is one, else {OWN}.")
+def init(*, dry_run: bool, own: bool) -> int:
+    """Write a configuration for this project.
+
+    init reads setup.py (CUDAExtension), compile_commands.json or CMakeLists.txt, other CUDA C++ files (.cu) with their include directories,
+    and Python files with Numba kernels. It runs and copies nothing. It lists what it leaves out, with the reason. It does not overwrite a
+    configuration.
+
+    \b
+    cumatrix init --dry-run
+    cumatrix init && cumatrix run
+    """
+    root = Path.cwd()
+    there = found(root)
+    if there:
+        raise UsageError(
+            f"{os.path.relpath(there)} configures cumatrix already: `cumatrix config` shows what it says; --dry-run shows nothing new"
+        )
+    seen = look(root)
+    for text in seen.left_out:
+        say(f"left out: {one_line(text, 500)}", err=True)
+    if not seen.programs:
+        raise NothingToRun(
+            "found no setup.py with a CUDAExtension, no compile_commands.json, no CMakeLists.txt with CUDA, no CUDA C++ (.cu) and no Python with typed Numba kernels here: "
+            "name files in cumatrix.toml, or try one with `cumatrix try FILE`"
+        )
+    shared = (root / PYPROJECT).is_file() and not own
+    path = root / (PYPROJECT if shared else OWN)
+    block = proposal(seen, TABLE if shared else ())
+    for line in block.rstrip().splitlines():
+        say(line)
+    if dry_run:
+        return 0
+    before = read_toml_text(path, path.name) if shared else ""
+    text = f"{before.rstrip()}\n\n{block}" if before.strip() else block
+    try:
+        tomllib.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise UsageError(
+            f"{path.name} cannot take a table [tool.cumatrix] at its end ({error}): --own writes {OWN}"
+        ) from None
+    replace_files({path: text.encode()})
+    programs = configured(read_config(path))
+    say(
+        f"{path.name}: {len(programs)} program{'s' if len(programs) != 1 else ''}; `cumatrix config` shows them, `cumatrix run` compiles them",
+        err=True,
+    )
+    return 0

@@ -11,8 +11,7 @@ import click
 from harness.cli.terminal import say
 from harness.project.current import here
 from harness.project.keys import AXES
-from harness.project.programs_named import PROGRAMS
-from harness.project.trust import Untrusted, require_trust, shown, trust
+from harness.project.trust import PROGRAMS, Untrusted, require_trust, shown, trust
 
 
 def ask(error: Untrusted) -> bool:

@@ -1,4 +1,4 @@
-"""``cumatrix doctor``."""
+"""``cumatrix doctor`` and ``cumatrix cache``."""
 
 from __future__ import annotations
 
@@ -13,14 +13,18 @@ from pathlib import Path
 import click
 from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.table import Table
+from rich.text import Text
 
 from harness.backends import BACKENDS
-from harness.cli.command import Command
-from harness.cli.terminal import console_for, printable, say
+from harness.cli.command import Command, CommandGroup
+from harness.cli.options import Size
+from harness.cli.terminal import console_for, printable, say, say_json
 from harness.diagnostics import one_line
-from harness.engine.devices import find_devices
+from harness.engine.cache import ResultCache
 from harness.engine.environment import look
 from harness.engine.fork_server import parent
+from harness.engine.machine import find_devices
 from harness.engine.plan import library_of, newest_for
 from harness.engine.toolchain import PreparedToolchain
 from harness.environments.store import EnvironmentStore
@@ -28,6 +32,7 @@ from harness.errors import NothingToRun, PartUnavailable
 from harness.model import Toolchain
 from harness.plugins import GROUPS, plugged
 from harness.plugins import problems as plugin_problems
+from harness.protocol.text import counted
 from harness.toolkits import LIBRARIES, Installed, LibraryStore, ToolkitStore, parse_toolkits
 from harness.toolkits.releases import parts_among
 from harness.toolkits.store import borrowed, data_folder, not_pinned, problems
@@ -209,3 +214,56 @@ def _devices() -> Iterator[str]:
         )
     if not found.items:
         yield f"none ({one_line(found.problem or 'the driver sees none')}): load, launch and verify are not run"
+
+
+@click.group(cls=CommandGroup)
+def cache() -> None:
+    """Show or clear the outcomes of earlier runs.
+
+    They are in a folder of the user's, or in CUMATRIX_CACHE, which any number of runs may use at the same time. What has not been asked for
+    longest goes first when it is full.
+    """
+
+
+@cache.command("info")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def info(as_json: bool) -> int:
+    """Show its folder, entries, size and size limit."""
+    store = ResultCache()
+    folder, entries, used, limit = store.folder, store.entries, store.size, store.limit
+    store.close()
+    if as_json:
+        say_json({"folder": str(folder), "entries": entries, "bytes": used, "limit_bytes": limit})
+        return 0
+    table = Table(box=None, padding=(0, 2, 0, 0), show_header=False)
+    table.add_row("folder", Text(str(folder)))
+    table.add_row("entries", f"{entries}")
+    table.add_row("size", f"{used / 2**20:.1f} MiB of {limit / 2**20:.0f} MiB")
+    console_for(sys.stdout).print(table)
+    return 0
+
+
+@cache.command("prune")
+@click.option(
+    "--to",
+    "most",
+    type=Size(),
+    default="0",
+    show_default=True,
+    metavar="SIZE",
+    help="Keep so much of what was asked for last: 500M.",
+)
+def prune(most: int) -> int:
+    """Forget outcomes: all of them, or those that have not been asked for longest.
+
+    Runs that are under way go on, and compile again what they no longer find.
+    """
+    store = ResultCache()
+    before = store.size
+    gone = store.prune(most)
+    after, folder = store.size, Path(store.folder)
+    store.close()
+    say(
+        f"{counted(gone, 'outcome')} forgotten, {(before - after) / 2**20:.1f} MiB; {after / 2**20:.1f} MiB are left in {folder}"
+    )
+    return 0

@@ -16,23 +16,22 @@ from typing import overload
 from rich.table import Table
 from rich.text import Text
 
-from harness.cli.grid import letter
 from harness.cli.progress import Compiling
 from harness.cli.selection import Selection
-from harness.cli.summary import show_summary
+from harness.cli.summary import letter, show_summary
 from harness.cli.terminal import console_for, say_json
 from harness.diagnostics import clean, one_line, telling_part
-from harness.engine.admission import available, usable_cores
 from harness.engine.executor import Run
 from harness.engine.install import missing
+from harness.engine.machine import available, usable_cores
+from harness.engine.plan import cost_of
 from harness.engine.prepared import PreparedCell, Result
 from harness.engine.proof import unanswered, without_answer
-from harness.engine.shards import cost_of
 from harness.matrix.marks import KINDS, kind_of
 from harness.model import Cell, Status
 from harness.protocol.text import counted
 from harness.records import Record, RecordWriter, make_plan, this_commit
-from harness.records.compiled_out import Neighbours
+from harness.records.failures import Neighbours
 from harness.records.merge import identity
 
 _BLOCK = 64
@@ -211,17 +210,7 @@ def _notes(run: Run, total: int, taken: Counter[str], missed: Counter[str]) -> I
 
 
 def exit_code(statuses: Container[str], *, unexpected: int, answered: bool) -> int:
-    """The exit code of a run that came to its end.
-
-    Parameters
-    ----------
-    statuses : container of str
-        Statuses that its cells have.
-    unexpected : int
-        Number of cells that are not as expected.
-    answered : bool
-        A compiler answered at least one cell.
-    """
+    """The exit code of a run that came to its end."""
     if Status.UNAVAILABLE in statuses:
         return 4
     if unexpected:

@@ -17,8 +17,7 @@ from harness.artifacts import kernels_of_log
 from harness.causes import Match, budget, causes_of, explain_log
 from harness.cli.command import Command
 from harness.cli.complete import where_option
-from harness.cli.find_cell import cells_in, one_cell
-from harness.cli.options import RESULTS
+from harness.cli.options import RESULTS, cells_in, one_cell
 from harness.cli.terminal import console_for, say_json
 from harness.diagnostics import one_line, tells_most
 from harness.errors import UsageError

@@ -14,10 +14,9 @@ from typing import Any
 
 from harness.backends import BACKENDS, host_backends
 from harness.cases.rules import rules_in
-from harness.cli.nvcc_options import spell
-from harness.diagnostics import one_line
+from harness.cli.options import spell
+from harness.diagnostics import hint, one_line
 from harness.errors import UsageError, did_you_mean
-from harness.hints import hint
 from harness.model import Case, OptionRule, Variant
 from harness.model.condition import Condition
 from harness.project.current import here
@@ -164,7 +163,7 @@ def programs_of(
     define : sequence of str
         ``NAME`` or ``NAME=VALUE``.
     rules : Mapping
-        Options by backends (`harness.cli.nvcc_options.rules_of`).
+        Options by backends (`harness.cli.options.rules_of`).
     signatures : sequence of str
         ``KERNEL=SIGNATURE``.
 

@@ -15,8 +15,7 @@ from harness.engine.environment import Environment
 from harness.engine.environments import line_up
 from harness.engine.install import Missing, steps
 from harness.environments.index import Index
-from harness.environments.interpreters import is_version
-from harness.environments.releases import NAMES, Published, choose, parse_with, published
+from harness.environments.releases import NAMES, Published, choose, is_version, parse_with, published
 from harness.environments.store import EnvironmentStore, Made
 from harness.errors import CumatrixError, PartUnavailable, UsageError, did_you_mean
 from harness.libraries import LIBRARIES

@@ -1,24 +1,31 @@
-"""Options that commands share."""
+"""Arguments and options that commands share: cells and records, axes, and what the options of nvcc mean to other compilers (``try``)."""
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from harness.backends import BACKENDS, HOST_COMPILERS
 from harness.cli import complete
+from harness.cli.command import Command
 from harness.cli.complete import EXAMPLE, where_option
+from harness.cli.terminal import say
+from harness.errors import UsageError, did_you_mean
 from harness.libraries import with_releases
 from harness.protocol.messages import RLIMITS
 from harness.tables import read_table
 
+if TYPE_CHECKING:
+    from harness.records import Record
+
 ORDERS = ("plan", "reverse", "random")
-"""Orders that cells can be run in (`harness.engine.request`)."""
+"""Orders that cells can be run in (`harness.engine.context`)."""
 
 _UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
 
@@ -224,3 +231,263 @@ def out_folder(default: str, words: str) -> Decorated:
     return click.option(
         "--out", type=click.Path(path_type=Path, file_okay=False), default=Path(default), show_default=True, metavar="DIR", help=f"{words}.",
     )  # fmt: skip
+
+
+NVCC = tuple(info.name for info in BACKENDS.values() if info.nvcc)
+"""Backends that run nvcc."""
+
+
+@dataclass(frozen=True)
+class Habit:
+    """One option.
+
+    Parameters
+    ----------
+    names : tuple of str
+        As it may be written; the last is what compilers are given.
+    form : str
+        What they are given, where the value is not told apart by ``=``; empty for a flag or ``NAME=VALUE``.
+    value : str
+        What its value is; empty for a flag.
+    host : bool
+        Whether it is for the host's part alone, which only nvcc has.
+    """
+
+    names: tuple[str, ...]
+    value: str = ""
+    form: str = ""
+    host: bool = False
+
+    @property
+    def key(self) -> str:
+        """Name of the parameter that click gives."""
+        return "habit_" + re.sub(r"\W", "_", self.names[-1].strip("-"))
+
+    def flags(self, given: Any) -> list[str]:
+        """Options for compilers."""
+        if not self.value:
+            return [self.names[-1]] if given else []
+        return [f"{self._form}{item}" for item in given]
+
+    def says(self, flag: str) -> bool:
+        """Return whether compilers receive `flag` for this option."""
+        return flag.startswith(self._form) if self.value else flag == self.names[-1]
+
+    @property
+    def _form(self) -> str:
+        return self.form or f"{self.names[-1]}="
+
+
+HABITS = (
+    Habit(("--device-debug", "-G")),
+    Habit(("--generate-line-info", "-lineinfo")),
+    Habit(("-use_fast_math", "--use_fast_math")),
+    Habit(("-maxrregcount", "--maxrregcount"), "N"),
+    Habit(("-ftz", "--ftz"), "BOOL"),
+    Habit(("-prec-div", "--prec-div"), "BOOL"),
+    Habit(("-prec-sqrt", "--prec-sqrt"), "BOOL"),
+    Habit(("-fmad", "--fmad"), "BOOL"),
+    Habit(("-Xptxas", "--ptxas-options"), "OPTIONS"),
+    Habit(("-U", "--undefine-macro"), "NAME", "-U"),
+    Habit(("--disable-warnings", "-w")),
+    Habit(("-O", "--optimize"), "LEVEL", "-O", host=True),
+    Habit(("--debug", "-g"), host=True),
+    Habit(("-Xcompiler", "--compiler-options"), "OPTIONS", host=True),
+    Habit(("-expt-relaxed-constexpr", "--expt-relaxed-constexpr"), host=True),
+    Habit(("-expt-extended-lambda", "--expt-extended-lambda"), host=True),
+    Habit(("-extended-lambda", "--extended-lambda"), host=True),
+)
+_RELOCATABLE = ("-rdc", "--rdc", "--relocatable-device-code")
+
+
+def habits(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options."""
+    more = [
+        click.option(*habit.names, habit.key, hidden=True, multiple=True)
+        if habit.value
+        else click.option(*habit.names, habit.key, hidden=True, is_flag=True)
+        for habit in HABITS
+    ]
+    more += [
+        click.option(*_RELOCATABLE, "habit_rdc", type=click.Choice(["true", "false"]), hidden=True),
+        click.option("-dc", "--device-c", "habit_dc", is_flag=True, hidden=True),
+        click.option("-arch", "--gpu-architecture", "habit_arch", hidden=True),
+        click.option("-gencode", "--generate-code", "habit_gencode", multiple=True, hidden=True),
+    ]
+    for option in more:
+        command = option(command)
+    return command
+
+
+class TryCommand(Command):
+    """Reads ``--rdc`` without a value as nvcc's users write it, and ``-rdc=true``."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Read the command line."""
+        said = [
+            f"{word}=true" if word in _RELOCATABLE and after not in ("true", "false") else word
+            for word, after in zip(args, [*args[1:], ""], strict=True)
+        ]
+        return super().parse_args(ctx, said)
+
+
+def targets_of(options: Mapping[str, Any]) -> str | None:
+    """The axis of targets out of ``-a``, ``-arch`` and ``-gencode``; None where none is given."""
+    asked = [options["targets"], options["habit_arch"]] if options["habit_arch"] else [options["targets"]]
+    asked += [code for text in options["habit_gencode"] for code in _codes(text)]
+    return ",".join(filter(None, asked)) or None
+
+
+def _codes(text: str) -> list[str]:
+    """``sm_80`` and more out of ``arch=compute_80,code=[sm_80,compute_80]``."""
+    found = re.fullmatch(r"arch=(compute_\w+),code=(?:\\?\"|\[)?([\w,]+?)(?:\\?\"|\])?", text.replace(" ", ""))
+    if not found:
+        raise UsageError(f"-gencode {text!r} is not arch=compute_XY,code=sm_XY")
+    from harness.model.target import TargetError, parse_targets  # completion stays fast
+
+    try:
+        (virtual,), codes = parse_targets(found[1]), parse_targets(found[2])
+    except TargetError as error:
+        raise UsageError(f"-gencode {text!r}: {error}") from None
+    for code in codes:
+        if code.as_virtual != virtual:
+            raise UsageError(
+                f"-gencode {text!r}: cumatrix compiles {code} from {code.as_virtual} alone; write arch={code.as_virtual}, or leave -gencode out"
+            )
+    return [str(code) for code in codes]
+
+
+def rules_of(options: Mapping[str, Any], extra: Sequence[str]) -> dict[tuple[str, ...], dict[str, Any]]:
+    """Options of a case by the backends that they are for; those for all have the empty key.
+
+    Parameters
+    ----------
+    options : Mapping
+        What click has read.
+    extra : sequence of str
+        Values of ``--option``: ``-lineinfo``, or ``nvcc:-O3`` for one backend.
+    """
+    common: dict[str, Any] = {"flags": []}
+    if options["std"]:
+        common["std"] = options["std"].removeprefix("-std=").removeprefix("--std=")
+    if options["habit_dc"] or options["habit_rdc"] == "true":
+        common["rdc"] = True
+    if options["device_only"]:
+        common["depth"] = "device"
+    if options["toolkit_first"]:
+        common["toolkit_first"] = True
+    rules: dict[tuple[str, ...], dict[str, Any]] = {(): common}
+    given: Iterable[tuple[tuple[str, ...], list[str]]] = [
+        *((NVCC if habit.host else (), habit.flags(options[habit.key])) for habit in HABITS),
+        *(_one_backend(text) for text in extra),
+    ]
+    for backends, flags in given:
+        if flags:
+            rules.setdefault(backends, {"flags": []})["flags"] += flags
+    return rules
+
+
+def _one_backend(text: str) -> tuple[tuple[str, ...], list[str]]:
+    found = re.fullmatch(r"([A-Za-z][\w-]*):(-.*)", text, re.DOTALL)
+    if not found:
+        return (), [text]
+    if found[1] not in BACKENDS:
+        raise UsageError(f"--option {text!r}: unknown backend {found[1]!r}{did_you_mean(found[1], BACKENDS)}")
+    return (found[1],), [found[2]]
+
+
+def spell(rules: Mapping[tuple[str, ...], Mapping[str, Any]]) -> list[str]:
+    """The options as words of `try`, in one spelling however they were written: they identify a program."""
+    words = []
+    for backends, values in rules.items():
+        words += [f"-std={values['std']}"] if "std" in values else []
+        words += ["-rdc=true"] if values.get("rdc") else []
+        words += ["--device-only"] if values.get("depth") == "device" else []
+        words += ["--toolkit-first"] if values.get("toolkit_first") else []
+        flags = values["flags"]
+        known = [backends == NVCC or (not backends and _says(flag)) for flag in flags]
+        if all(known):
+            # Only the order of one option's own values means anything to a compiler. What is not known may be a value itself.
+            words += sorted(flags, key=lambda flag: flag.partition("=")[0])
+        else:
+            prefix = "".join(f"{name}:" for name in backends)
+            words += [flag if plain else f"--option={prefix}{flag}" for flag, plain in zip(flags, known, strict=True)]
+    return words
+
+
+def _says(flag: str) -> bool:
+    return any(habit.says(flag) for habit in HABITS if not habit.host)
+
+
+_SHOWN = 4
+_OF_PROJECT = re.compile(r"^([^\s\[@]+)@[^\s\[]+")
+
+
+def cells_in(results: Sequence[Path], where: str | None = None) -> dict[str, Record]:
+    """Records by the id of their cell, of several runs as one; problems of the files go to stderr.
+
+    Parameters
+    ----------
+    results : sequence of Path
+        Files of records, ``results.parquet`` too, or folders of records; `RESULTS` where there are none.
+    where : str, optional
+        A condition that they must hold.
+    """
+    from harness.records import merge, read_records  # help and completion read none
+    from harness.records.record_names import choose
+
+    if any(path.suffix == ".parquet" for path in results):
+        # pyarrow is there with a report's libraries only.
+        from harness.report.inputs import read_results
+
+        read = read_results(results)
+    else:
+        read = read_records(results or [RESULTS])
+    for warning in read.incomplete:
+        say(f"cumatrix: {warning}", err=True)
+    merged = merge(read.records, read.plans)
+    if where:
+        merged = choose(replace(merged, missing=()), where)
+    return {record["cell"]: record for record in merged.records}
+
+
+def one_cell(what: str, ids: Sequence[str], *, who: str = "no cell") -> str:
+    """Find an id by `what`: the id, a part of it, a pattern (``*`` matches anything), or all of its words.
+
+    Parameters
+    ----------
+    what : str
+        As the user wrote it; the empty text is a part of every id.
+    ids : sequence of str
+        Ids of the cells that are there.
+    who : str
+        How the sentence begins that says that none is meant.
+
+    Raises
+    ------
+    UsageError
+        When none or several are meant.
+    """
+    words = what.split()
+    # A run calls its cells without the name of the project, which ids have where several runs are read.
+    plain = {each: _OF_PROJECT.sub(r"\1", each) for each in ids}
+    found = (
+        [each for each in ids if what in (each, plain[each])]
+        or [each for each in ids if what in each or what in plain[each]]
+        or [each for each in ids if "*" in what and any(map(_like(what).search, (each, plain[each])))]
+        or [each for each in ids if all(word in each for word in words)]
+    )
+    if len(found) == 1:
+        return found[0]
+    if not found:
+        like = f"; ids look like {ids[0]}" if ids else ""
+        raise UsageError(f"{who} of {len(ids)} has {what!r} in its id{like}")
+    several = f"{len(found)} cells have {what!r} in their ids" if what else f"there are {len(found)} such cells"
+    more = "; …" if len(found) > _SHOWN else ""
+    raise UsageError(f"{several}, say more, as with --where: {'; '.join(found[:_SHOWN])}{more}")
+
+
+def _like(pattern: str) -> re.Pattern[str]:
+    # Brackets are a variant's, not a pattern's. No star takes in what a later one could.
+    parts = [re.escape(part) for part in re.split(r"\*+", pattern)]
+    return re.compile(".*?".join(parts), re.DOTALL)

@@ -1,4 +1,4 @@
-"""``cumatrix report`` and ``cumatrix merge``."""
+"""Commands that make something of records: ``cumatrix report``, ``merge``, ``publish`` and ``annotate``."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from click.core import ParameterSource
 
 from harness.cli.command import Command
 from harness.cli.complete import where_option
-from harness.cli.options import all_cases_option, out_folder, results_argument
-from harness.cli.terminal import say
+from harness.cli.options import all_cases_option, cases_option, out_folder, results_argument
+from harness.cli.terminal import say, say_commands, say_json
 from harness.errors import NothingToRun, PartUnavailable, UsageError
 from harness.matrix.marks import counted_group, grouped, surprises_among
 from harness.project.current import here
@@ -20,8 +20,10 @@ from harness.protocol.text import counted
 from harness.published import is_published, published_folder
 from harness.records import merge as merge_records
 from harness.records import read_records, write_merged
+from harness.records.failures import findings
 from harness.records.plan import missing_shards
 from harness.records.record_names import choose
+from harness.report.junit import DOCUMENTS, github
 
 OWN = Path("reports")
 """The folder of records."""
@@ -124,7 +126,7 @@ def write_page(
 ) -> None:
     """Write the page, with what today's cases and the project's configuration expect, and say what is on it."""
     try:
-        from harness.analysis.rejudge import rejudger
+        from harness.analysis.cell_sets import rejudger
         from harness.report.build import build_report
     except ImportError as error:
         raise PartUnavailable(f"the report needs {error.name}: pip install 'cumatrix[report]'") from None
@@ -197,3 +199,69 @@ def merge(results: tuple[Path, ...], out: Path, where: str | None) -> int:
     counts = (len(merged.records), f"{len(merged.missing)}{there} never arrived", f"{len(merged.conflicts)} disagreed")
     say("{} cells, {}, {}".format(*counts), err=True)
     return 1 if merged.missing or shards else 0
+
+
+@click.command(cls=Command)
+@results_argument()
+@out_folder("reports/matrix", "Folder of the matrix")
+@cases_option("The cases that the results are of")
+def publish(results: tuple[Path, ...], out: Path, cases: Path) -> int:
+    """Pack records for `ask` and `report`.
+
+    RESULTS are .jsonl or .parquet files, folders of them, or an earlier published matrix to extend. The output is results.parquet (every
+    record, without most logs), answers.json.gz (for `cumatrix ask`) and manifest.json (runs, commands, versions, and a digest of each
+    case). Cells of a case whose program has changed are left out, and the case is named.
+
+    \b
+    cumatrix publish reports/*.jsonl
+    cumatrix publish reports/matrix tonight.jsonl --out reports/matrix
+    """
+    try:
+        from harness.report.publish import publish as write
+    except ImportError as error:
+        raise PartUnavailable(f"a matrix to publish needs {error.name}: pip install 'cumatrix[report]'") from None
+    if not cases.is_dir():
+        raise UsageError(f"there is no folder {cases}: name that of the cases with --cases")
+    done = write(results, out, cases)
+    for note in done.notes:
+        say(f"cumatrix: {note}", err=True)
+    if done.stale:
+        say("left out, because these cases are other programs now:", err=True)
+        for case, count in done.stale.items():
+            say(f"  {case}: {counted(count, 'cell')}", err=True)
+    sizes = ", ".join(f"{name} {size / 1e6:.2f} MB" for name, size in done.sizes.items())
+    say(f"{counted(done.cells, 'cell')}, {done.answered:,} of them answered by a compiler: {sizes}", err=True)
+    say(out)
+    return 0
+
+
+@click.command(cls=Command)
+@results_argument()
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["github", *DOCUMENTS]),
+    default="github",
+    show_default=True,
+    help="GitHub's annotations, SARIF for code scanning, or GitLab's code quality report.",
+)
+@all_cases_option("Folder of cases, in which files are looked for")
+def annotate(results: tuple[Path, ...], form: str, cases: tuple[Path, ...]) -> int:
+    """Report unexpected cells to CI, at file and line.
+
+    RESULTS are .jsonl files or folders of them. Equal failures of a program become one annotation, with their cells and a command that
+    compiles one of them again. The exit code is always 0: the run itself has failed already.
+
+    \b
+    cumatrix annotate reports                              in a step of GitHub Actions
+    cumatrix annotate reports --format sarif > cumatrix.sarif
+    cumatrix annotate reports --format gitlab > gl-code-quality-report.json
+    """
+    read = read_records(results)
+    merged = merge_records(read.records, read.plans)
+    found = findings(merged.records, cases)
+    if form == "github":
+        say_commands(github(found))
+    else:
+        say_json(DOCUMENTS[form](found))
+    return 0

@@ -11,13 +11,11 @@ from harness.cases.bundled import packaged_cases
 from harness.cases.discovery import load_cases
 from harness.cli.command import Command
 from harness.cli.files import digest_of, place_of, programs_of
-from harness.cli.find_cell import cells_in, one_cell
-from harness.cli.nvcc_options import rules_of
-from harness.cli.options import RESULTS, trust_option
+from harness.cli.options import RESULTS, cells_in, one_cell, rules_of, trust_option
 from harness.cli.run import try_
 from harness.cli.selection import of_build
 from harness.cli.terminal import say
-from harness.engine.header_libraries import Finder, parse_chosen, with_libraries
+from harness.engine.program_axes import Finder, parse_chosen, with_libraries
 from harness.errors import UsageError
 from harness.model import Case
 from harness.project.current import here

@@ -10,8 +10,16 @@ import click
 
 from harness.cli import complete
 from harness.cli.command import Command
-from harness.cli.nvcc_options import TryCommand, habits
-from harness.cli.options import ORDERS, RESULTS, all_cases_option, axes, dask_option, program_options
+from harness.cli.options import (
+    ORDERS,
+    RESULTS,
+    TryCommand,
+    all_cases_option,
+    axes,
+    dask_option,
+    habits,
+    program_options,
+)
 from harness.errors import UsageError
 from harness.project.current import here
 

@@ -16,17 +16,14 @@ from rich.console import Console
 from harness.backends import BACKENDS, host_backends
 from harness.cli.progress import install_for
 from harness.cli.terminal import console_for
-from harness.diagnostics import one_line
-from harness.engine.admission import usable_cores
-from harness.engine.context import RunContext, prepare
+from harness.diagnostics import hint, one_line
+from harness.engine.context import RunContext, RunRequest, prepare
 from harness.engine.environments import default_toolkit
 from harness.engine.executor import Run
-from harness.engine.plan import cells_of, choose_backends, newest_for, toolkit_with_nvcc
+from harness.engine.machine import usable_cores
+from harness.engine.plan import Shard, cells_of, choose_backends, costs_of, newest_for, toolkit_with_nvcc
 from harness.engine.proof import RequestedName, requested_names, without_left_out
-from harness.engine.request import RunRequest
-from harness.engine.shards import Shard, costs_of
 from harness.errors import NothingToRun, UsageError
-from harness.hints import hint
 from harness.model import Case, Cell, UnsupportedRule
 from harness.model.condition import Condition
 from harness.project.current import programs_here
@@ -108,7 +105,7 @@ def start(selection: Selection, cluster: Cluster | None = None) -> Run:
 def programs_asked(files: Sequence[Path], options: Mapping[str, Any]) -> list[Case]:
     """A case for each file, with the options that click has read."""
     from harness.cli.files import programs_of
-    from harness.cli.nvcc_options import rules_of
+    from harness.cli.options import rules_of
 
     rules = rules_of(options, options["extra"])
     cases = programs_of(
@@ -138,7 +135,7 @@ def of_build(cases: Sequence[Case], database: Path | None) -> list[Case]:
 
 def program_request(options: Mapping[str, Any]) -> RunRequest:
     """The request of options for programs."""
-    from harness.cli.nvcc_options import targets_of
+    from harness.cli.options import targets_of
 
     include = tuple(folder.resolve() for folder in options["include"])
     return RunRequest.of(options, cases=(), targets=targets_of(options), include=include)

@@ -18,17 +18,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
 from harness.cluster.source_transfer import Sent, collect, digests, has
-from harness.engine.admission import Need, available, usable_cores
 from harness.engine.context import RunContext
-from harness.engine.devices import Devices
 from harness.engine.executor import Run
 from harness.engine.fingerprints import engine_digest
 from harness.engine.install import with_made
+from harness.engine.machine import Devices, Need, available, usable_cores
+from harness.engine.plan import cost_of
 from harness.engine.prepared import Result
-from harness.engine.shards import cost_of
 from harness.errors import PartUnavailable, UsageError
 from harness.model import Cell, Diagnostic, Outcome, Stage, Status, Toolchain
-from harness.records.inputs import Inputs
+from harness.records.plan import Inputs
 
 if TYPE_CHECKING:
     from harness.cluster.worker import WorkerResults

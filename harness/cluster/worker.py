@@ -17,21 +17,19 @@ from dataclasses import dataclass, field, replace
 from distributed import Worker, WorkerPlugin, get_worker
 
 from harness.cluster.source_transfer import Places, Sent
-from harness.engine.admission import Memory, available
 from harness.engine.cache import ResultCache
-from harness.engine.context import RunContext
-from harness.engine.devices import DevicePool, Devices, find_devices
+from harness.engine.context import RunContext, RunRequest
 from harness.engine.environment import Environment, look
 from harness.engine.executor import ThreadExecutor
 from harness.engine.fingerprints import engine_digest
 from harness.engine.install import install
+from harness.engine.machine import DevicePool, Devices, Memory, available, find_devices
 from harness.engine.prepared import Result
-from harness.engine.request import RunRequest
 from harness.engine.resolve import Resolver
 from harness.libraries import LIBRARIES
 from harness.model import Cell, Outcome, Status, Toolchain
 from harness.process_locks import TEMPORARY, HeldFolder, temporary_folder
-from harness.records.inputs import Inputs
+from harness.records.plan import Inputs
 from harness.toolkits import ToolkitStore
 
 _IDLE = 120.0

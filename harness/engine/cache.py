@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import fcntl
 import json
 import os
 import re
@@ -27,10 +26,11 @@ from typing import Any, Protocol, TypeVar
 
 import orjson
 
+from harness.diagnostics import hint
 from harness.errors import UsageError
-from harness.hints import hint
 from harness.model import Outcome, Status
-from harness.user_folders import cache_folder
+from harness.process_locks import lock_file, take_alone
+from harness.tables import cache_folder
 
 UNREAD = ("plain", "crash")
 """Fingerprints of diagnostics that are not a compiler's: see `harness.engine.collect`."""
@@ -453,20 +453,9 @@ def _set_journal(connection: sqlite3.Connection) -> None:
 @contextlib.contextmanager
 def _alone(path: Path) -> Iterator[None]:
     """Keep other processes from creating or replacing the database, for as long as they wait and where the file system has locks."""
-    until = time.monotonic() + _PATIENCE
     with contextlib.ExitStack() as stack:
         with contextlib.suppress(OSError):
-            flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
-            handle = os.open(path.with_suffix(".lock"), flags, 0o666)
-            stack.callback(os.close, handle)
-            while True:
-                try:
-                    fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                    break
-                except BlockingIOError:
-                    if time.monotonic() > until:
-                        break
-                    time.sleep(0.02)
+            take_alone(stack.enter_context(lock_file(path.with_suffix(".lock"))), _PATIENCE)
         yield
 
 

@@ -322,13 +322,6 @@ def collect_outcome(remains: Remains, keep: ArtifactFolder | None = None) -> Out
 
     Nothing that the child left is trusted alone: without a reply it has crashed; where it claims ``built`` it must have left
     something that can be read, that is for the right target and holds the kernels that the case names.
-
-    Parameters
-    ----------
-    remains : Remains
-        What is left of the cell.
-    keep : ArtifactFolder, optional
-        Where what was built is kept.
     """
     left, ended = _Left.of(remains), remains.ended
     if remains.lost:

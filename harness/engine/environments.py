@@ -15,8 +15,17 @@ from packaging.version import Version
 from harness.engine.environment import Environment, look
 from harness.environments.dev_builds import Development, build, split_with
 from harness.environments.index import Index
-from harness.environments.interpreters import OWN, Python, parse_pythons
-from harness.environments.releases import NoSuchRelease, Published, Wanted, choose, parse_with, published
+from harness.environments.releases import (
+    OWN,
+    NoSuchRelease,
+    Published,
+    Python,
+    Wanted,
+    choose,
+    parse_pythons,
+    parse_with,
+    published,
+)
 from harness.environments.requirements import Recipe, recipes
 from harness.environments.store import EnvironmentStore, Resolved
 from harness.errors import PartUnavailable

@@ -13,11 +13,10 @@ from pathlib import Path
 from types import TracebackType
 from typing import Protocol, Self
 
-from harness.engine.admission import Memory, available
 from harness.engine.collect import remove
 from harness.engine.context import RunContext
-from harness.engine.devices import DevicePool
 from harness.engine.fork_server import Compiled, ForkServer
+from harness.engine.machine import DevicePool, Memory, available
 from harness.engine.prepared import PreparedCell, Result, Worker
 from harness.engine.reader import Reader
 from harness.engine.resolve import ForkServers, Resolver
@@ -27,7 +26,7 @@ from harness.model import Cell, Toolchain
 from harness.plugins import Table
 from harness.process_locks import TEMPORARY, sweep, temporary_folder
 from harness.protocol.messages import Order
-from harness.records.inputs import Inputs
+from harness.records.plan import Inputs
 
 
 class Runner:

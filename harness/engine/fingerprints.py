@@ -19,8 +19,8 @@ import harness
 from harness.engine.cache import ResultStore
 from harness.engine.file_states import Files, Roots, marks_in
 from harness.engine.reads import METADATA, PLACE, TIME, Reads, is_system
-from harness.records.inputs import FileSet as Set
-from harness.records.inputs import Inputs, state_name
+from harness.records.plan import FileSet as Set
+from harness.records.plan import Inputs, state_name
 
 # Raise it when the meaning of a key's fields changes.
 _SCHEMA = 4
@@ -216,15 +216,7 @@ class Answers:
         return key
 
     def inputs_of(self, keys: Iterable[str], ready: Mapping[str, Mapping[str, Any]]) -> Inputs:
-        """The inputs of outcomes.
-
-        Parameters
-        ----------
-        keys : iterable of str
-            Second keys of answers.
-        ready : Mapping
-            What workers have said, by key.
-        """
+        """The inputs of outcomes."""
         answers, workers = {}, {}
         for key in keys:
             first, name = self.origins.get(key, ("", ""))

@@ -202,17 +202,6 @@ def _install_release(store: ToolkitStore, release: Release) -> None:
 def install(cells: Sequence[Cell], context: RunContext, report: Report, tell: Callable[[str], None]) -> RunContext:
     """Install what the cells need; one message lists unavailable parts, whose cells become ``unavailable``.
 
-    Parameters
-    ----------
-    cells : sequence of Cell
-        The chosen cells.
-    context : RunContext
-        What there is.
-    report : callable
-        Shows what is under way (`Report`).
-    tell : callable
-        Is given a sentence for users.
-
     Returns
     -------
     RunContext
@@ -264,6 +253,8 @@ def with_made(context: RunContext, why: str = "") -> RunContext:
     why : str
         Why one may not be there.
     """
+    if not context.others:
+        return context
     store = EnvironmentStore()
     return replace(context, others=tuple(_made(each, store, why, context.absent) for each in context.others))
 

@@ -1,25 +1,25 @@
-"""From a request to cells: cases, backends, toolkits and targets."""
+"""From a request to cells: cases, backends, toolkits and targets, and the part of them that ``--shard 2/5`` takes."""
 
 from __future__ import annotations
 
+import hashlib
 import random
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import replace
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from harness.backends import BACKENDS, BackendInfo
 from harness.cases.discovery import load_cases
-from harness.engine.context import RunContext
-from harness.engine.devices import Devices
+from harness.diagnostics import hint
+from harness.engine.context import RunContext, RunRequest
 from harness.engine.environment import Environment
 from harness.engine.environments import default_toolkit
-from harness.engine.header_libraries import parse_chosen, with_libraries
-from harness.engine.host_compilers import HostCompilers, parse_host_compilers
-from harness.engine.request import RunRequest
+from harness.engine.machine import Devices
+from harness.engine.program_axes import HostCompilers, parse_chosen, parse_host_compilers, with_libraries
 from harness.errors import LibraryMissing, NothingToRun, PartUnavailable, UsageError, did_you_mean
 from harness.git import with_local
-from harness.hints import hint
 from harness.libraries import LIBRARIES
 from harness.model import KNOWN_TARGETS, Case, Cell, HostCompiler, Target, TargetError, Toolchain, ToolkitRef
 from harness.model.condition import VALUES, Version
@@ -279,17 +279,7 @@ _USUAL = "13.0"  # the first release whose wheels have an nvcc
 
 
 def toolkit_for(named: Iterable[BackendInfo], own: str, store: ToolkitStore | None = None) -> str:
-    """The environment's `own` toolkit, or one with an nvcc if ``-b`` names nvcc and no library that needs its own.
-
-    Parameters
-    ----------
-    named : iterable of BackendInfo
-        Backends that the user named.
-    own : str
-        Release that fits the environment.
-    store : ToolkitStore, optional
-        The user's own when left out.
-    """
+    """The environment's `own` toolkit, or one with an nvcc if ``-b`` names nvcc and no library that needs its own."""
     named = list(named)
     if any(info.of_host for info in named) and not any(info.distributions for info in named):
         return toolkit_with_nvcc(own, store or ToolkitStore())
@@ -318,17 +308,6 @@ def newest_for(
 
     A compiler by itself has no limit. A CuPy loads the NVRTC of one major release; PyTorch, Numba, and a library that takes CUDA from wheels
     in its environment, are tried with the release that they are made for.
-
-    Parameters
-    ----------
-    info : BackendInfo
-        The backend.
-    environment : Environment
-        Where its library is installed.
-    store : ToolkitStore
-        The installed toolkits.
-    offline : bool
-        Whether only what is installed counts.
     """
     if not info.library:
         return _newest(
@@ -445,3 +424,85 @@ def with_native(targets: str, devices: Devices) -> str:
             f"the target native needs a CUDA device, and there is none: {devices.problem or 'none was looked for'}"
         )
     return ",".join([*named, *native])
+
+
+Costs = Mapping[tuple[str, str, str], float]
+"""Seconds by case, variant and backend."""
+
+
+@dataclass(frozen=True)
+class Shard:
+    """A part of a run: ``2/5`` is the second of five."""
+
+    number: int
+    of: int
+
+    @classmethod
+    def parse(cls, text: str) -> Shard:
+        """Read ``2/5``.
+
+        Raises
+        ------
+        UsageError
+            When it is something else.
+        """
+        match = re.fullmatch(r"(\d{1,4})/(\d{1,4})", text.strip())
+        if not match or not 1 <= int(match[1]) <= int(match[2]):
+            raise UsageError(f"--shard {text!r} is not a part such as 2/5, the second of five")
+        return cls(int(match[1]), int(match[2]))
+
+    def take(self, cells: Sequence[Cell], costs: Costs | None = None) -> list[Cell]:
+        """The cells of this part, in their order; the parts together are all of them, and take about as long each.
+
+        Parameters
+        ----------
+        cells : sequence of Cell
+            All cells, the same for every part.
+        costs : Mapping, optional
+            What cells took before, the same for every part; else a cell counts as its backend says.
+
+        Raises
+        ------
+        NothingToRun
+            When nothing is left for this part.
+        """
+        taken = [0.0] * self.of
+        mine = set()
+        for cost, _, cell in sorted(
+            ((cost_of(cell, costs or {}), _spread(cell), cell.id) for cell in cells), reverse=True
+        ):
+            place = min(range(self.of), key=lambda number: (taken[number], number))
+            taken[place] += cost
+            if place == self.number - 1:
+                mine.add(cell)
+        if not mine:
+            raise NothingToRun(
+                f"nothing is left for part {self.number} of {self.of}: there are {len(cells)} cells in all"
+            )
+        return [cell for cell in cells if cell.id in mine]
+
+    def in_plan(self, cells: Sequence[Cell], costs: Costs | None = None) -> dict[str, Any]:
+        """The entry of a plan for this part: a hash of all cells and their costs, which decide on the parts."""
+        lines = sorted(f"{cell.id}\0{cost_of(cell, costs or {})!r}" for cell in cells)
+        whole = hashlib.sha256("\0".join(lines).encode()).hexdigest()[:16]
+        return {"number": self.number, "of": self.of, "whole": whole}
+
+
+def costs_of(records: Iterable[Mapping[str, Any]]) -> Costs:
+    """Seconds of the cells of records: the longest over architectures and releases."""
+    found: dict[tuple[str, str, str], float] = {}
+    for record in records:
+        key = (record["case"], record["variant"], record["backend"])
+        found[key] = max(found.get(key, 0.0), float(record["seconds"] or 0.0))
+    return found
+
+
+def cost_of(cell: Cell, costs: Costs) -> float:
+    """Seconds that a cell may take."""
+    backend = cell.toolchain.backend
+    return costs.get((cell.case.name, cell.variant.name, backend)) or BACKENDS[backend].seconds
+
+
+def _spread(cell: Cell) -> str:
+    # Neighbours fail alike and take alike: they are dealt out by a hash, which no other cell that comes or goes changes.
+    return hashlib.sha256(cell.id.encode()).hexdigest()

@@ -13,9 +13,9 @@ from typing import Any, cast
 from harness.backends import BACKENDS
 from harness.cases.launch import launches_for, references_of
 from harness.cases.rules import include_of, releases_named
-from harness.engine.admission import Need
 from harness.engine.file_states import Roots
 from harness.engine.fingerprints import Key
+from harness.engine.machine import Need
 from harness.engine.reads import observes_place
 from harness.engine.toolchain import PreparedToolchain
 from harness.errors import PartUnavailable

@@ -21,9 +21,9 @@ from harness.engine.reads import is_system, plain
 from harness.errors import PartUnavailable, UsageError
 from harness.model import Outcome
 from harness.records import Record, RecordError, read_records
-from harness.records.compiled_out import of_neighbours
-from harness.records.inputs import Inputs, inputs_path, state_name
+from harness.records.failures import of_neighbours
 from harness.records.merge import identity
+from harness.records.plan import Inputs, inputs_path, state_name
 from harness.toolkits.download import index_settings
 from harness.web.address import AddressError, public, read_address
 

@@ -9,19 +9,18 @@ import time
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from fnmatch import fnmatchcase
 from itertools import chain
 from pathlib import Path
 from typing import Any
 
 from harness.backends import BACKENDS
 from harness.cases.rules import options_for
-from harness.engine.admission import Needs
 from harness.engine.cache import ResultStore, batches, lasting
 from harness.engine.context import RunContext
 from harness.engine.file_states import Files, signature_of
 from harness.engine.fingerprints import AnswerKey, Answers
 from harness.engine.fork_server import Compiled, ForkServer, ForkServerDied, below
+from harness.engine.machine import Needs
 from harness.engine.prepared import (
     Common,
     HeaderLibraries,
@@ -34,73 +33,17 @@ from harness.engine.prepared import (
     source_of,
 )
 from harness.engine.reads import DIRECTORY, TIME, Reads, Signature, marks_of, reads_of
-from harness.engine.toolchain import PreparedToolchain
+from harness.engine.toolchain import PreparedToolchain, without_part
 from harness.errors import PartUnavailable
-from harness.model import Cell, Headers, Outcome, Status, Toolchain, ToolkitRef
+from harness.model import Cell, Headers, Outcome, Status, Toolchain
 from harness.process_locks import TEMPORARY, HeldFolder, temporary_folder
 from harness.protocol.codec import WireError
 from harness.protocol.messages import Ready
 from harness.protocol.reads import mapped
 from harness.records.files import ArtifactFolder
-from harness.records.inputs import Inputs
+from harness.records.plan import Inputs
 from harness.toolkits.header_libraries import observed_version
-from harness.toolkits.releases import PARTS
 from harness.toolkits.store import note
-
-# NVRTC and cudafe++; gcc; clang.
-_NOT_FOUND = re.compile(
-    r'(?:cannot|could not) open source file "([^"]+)"|^(\S+): No such file or directory$|\'([^\']+)\' file not found'
-)
-_INCLUDE = re.compile(r"^[ \t]*#[ \t]*include[ \t]*[<\"]([^>\"\n]+)[>\"]", re.MULTILINE)
-
-
-def part_of(header: str) -> str | None:
-    """The part of CUDA that a header belongs to, of those that a toolkit may lack (``parts.toml``)."""
-    return next((name for name, part in PARTS.items() if any(fnmatchcase(header, item) for item in part.headers)), None)
-
-
-def without_part(outcome: Outcome, ref: ToolkitRef, include: Iterable[Path], source: Path) -> Outcome:
-    """The outcome; ``unavailable``, with what to do, where a header of a part was missing that is not installed.
-
-    Parameters
-    ----------
-    outcome : Outcome
-        What came of a cell.
-    ref : ToolkitRef
-        Its toolkit.
-    include : iterable of Path
-        The include directories of that toolkit's headers. A header that is there was not looked for there: that is a refusal.
-    source : Path
-        The program, whose other missing parts are listed with the first.
-    """
-    first = next((item for item in outcome.diagnostics if item.severity in ("error", "fatal")), None)
-    found = _NOT_FOUND.search(first.message) if first and outcome.status is Status.REJECTED else None
-    if not found:
-        return outcome
-    header = next(filter(None, found.groups()))
-    folders = list(include)
-    if part_of(header) is None or _is_there(header, folders):
-        return outcome
-    named = [header, *(name for name in _INCLUDE.findall(_text(source)) if not _is_there(name, folders))]
-    parts = list(dict.fromkeys(filter(None, map(part_of, named))))
-    reason = f"{header} is a header of {parts[0]}, a part of CUDA that is not installed with {ref}"
-    how = (
-        f"add it to {ref.home}"
-        if ref.local
-        else f"run `cumatrix toolkits install {ref.headers} --with {','.join(parts)}`"
-    )
-    return replace(outcome, status=Status.UNAVAILABLE, stage=None, reason=f"{reason}: {how}")
-
-
-def _is_there(header: str, folders: Iterable[Path]) -> bool:
-    return any((folder / header).is_file() for folder in folders)
-
-
-def _text(path: Path) -> str:
-    try:
-        return path.read_text("utf-8", "replace")
-    except OSError:
-        return ""
 
 
 class Finisher:

@@ -18,15 +18,14 @@ from urllib.parse import unquote, urlsplit
 from packaging.utils import InvalidWheelFilename, canonicalize_name, parse_wheel_filename
 from packaging.version import InvalidVersion, Version
 
-from harness.environments.interpreters import Python
-from harness.environments.releases import NAMES
+from harness.environments.releases import NAMES, Python
 from harness.environments.requirements import companions
 from harness.environments.store import MANIFEST, EnvironmentStore, Made
 from harness.errors import PartUnavailable, UsageError, did_you_mean
 from harness.libraries import LIBRARIES
+from harness.process_locks import alone, work_folder
 from harness.toolkits.download import run_uv
 from harness.toolkits.header_sources import Repository, read_source
-from harness.toolkits.install_lock import alone, work_folder
 from harness.web.address import AddressError, redact, refuse_credentials
 
 _EDITABLE = re.compile(r"(?:-e|--editable)(?:\s+|=)(?P<path>.+)", re.DOTALL)

@@ -13,8 +13,7 @@ from typing import Any
 from packaging.utils import canonicalize_name
 from packaging.version import InvalidVersion, Version
 
-from harness.environments.interpreters import OWN, Python, pythons
-from harness.environments.releases import Published
+from harness.environments.releases import OWN, Published, Python, pythons
 from harness.libraries import LIBRARIES, Release
 
 

@@ -11,12 +11,11 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from harness.environments.interpreters import Python
+from harness.environments.releases import Python
 from harness.environments.requirements import Recipe, Resolved, checked_lock
 from harness.errors import PartUnavailable, UsageError
-from harness.process_locks import TEMPORARY, HeldFolder, temporary_folder
+from harness.process_locks import TEMPORARY, HeldFolder, alone, set_aside, sweep_installs, temporary_folder, work_folder
 from harness.toolkits.download import TIMEOUT, run_uv
-from harness.toolkits.install_lock import alone, set_aside, sweep, work_folder
 from harness.toolkits.store import data_folder, say
 
 __all__ = ["MANIFEST", "EnvironmentStore", "Made", "Resolved"]
@@ -143,13 +142,6 @@ class EnvironmentStore:
     def make(self, resolved: Resolved, *, force: bool = False) -> Made:
         """Make an environment unless it is there; complete or not at all.
 
-        Parameters
-        ----------
-        resolved : Resolved
-            What it holds.
-        force : bool
-            Make it again.
-
         Raises
         ------
         PartUnavailable
@@ -202,7 +194,7 @@ class EnvironmentStore:
 
     def sweep(self) -> None:
         """Remove what processes have left that were killed."""
-        sweep(self.root)
+        sweep_installs(self.root)
 
     def ready(self) -> None:
         """Make the folder, and remove what killed processes have left there."""
@@ -210,7 +202,7 @@ class EnvironmentStore:
             self.root.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise UsageError(f"cannot make the folder {self.root}: {error}; set CUMATRIX_HOME") from None
-        sweep(self.root)
+        sweep_installs(self.root)
 
     def read(self, key: str) -> Made | None:
         """The environment of this name, or None."""

@@ -91,21 +91,7 @@ def spell(values: Sequence[str], *, whole: int = 1, last: str = ", ", to: str = 
 def spell_tried(
     values: Collection[str], axis: Iterable[str], key: Callable[[str], Any], *, most: int = 4, to: str = " to "
 ) -> str:
-    """Tried values in words, in ranges that contain no untried one: ``11.8 to 12.4, 12.9``; many such ranges as ``9 of 11.0.0 to 14.2.0``.
-
-    Parameters
-    ----------
-    values : collection of str
-        The tried values.
-    axis : iterable of str
-        All known values.
-    key : callable
-        Sorting key of values.
-    most : int
-        The most ranges to name.
-    to : str
-        The text between the ends of a range.
-    """
+    """Tried values in words, in ranges that contain no untried one: ``11.8 to 12.4, 12.9``; many such ranges as ``9 of 11.0.0 to 14.2.0``."""
     ordered = sorted({*axis, *values}, key=key)
     groups = consecutive(set(values), ordered)
     if len(groups) <= most:

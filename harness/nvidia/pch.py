@@ -30,7 +30,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.nvidia.includes import FirstIncludes, Words, defined, first_includes
-from harness.protocol import helper_child, reads
+from harness.protocol import process_output, reads
 from harness.protocol.backend import Job, Setup
 from harness.protocol.messages import header_options
 
@@ -60,7 +60,7 @@ class Store:
     def __init__(self) -> None:
         if not _has_room(tempfile.gettempdir()):
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), tempfile.gettempdir())
-        self.folder = helper_child.make()
+        self.folder = process_output.helper_folder()
         self._kept: OrderedDict[str, tuple[str, dict[str, Any]]] = OrderedDict()
 
     def find(self, key: str) -> tuple[str, dict[str, Any]] | None:
@@ -90,7 +90,7 @@ class Store:
             folder = Path(tempfile.mkdtemp(dir=self.folder))
         except OSError:
             return False  # no room, as above
-        said = helper_child.answer(folder, maker, pulse)
+        said = process_output.answer_of_helper(folder, maker, pulse)
         if said is None:
             shutil.rmtree(folder, ignore_errors=True)
             return False

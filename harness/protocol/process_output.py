@@ -1,18 +1,27 @@
-"""Reading a file that a stranger may have put there: no pipe is waited for, and nothing endless is read."""
+"""Output of other programs, which is hostile: files read without waiting or end, and tools and helpers run to their limits.
+
+A helper runs in a throw-away child, so that it leaves no state in the fork server.
+"""
 
 from __future__ import annotations
 
+import json
 import os
 import re
+import select
+import shutil
 import signal
 import stat
 import subprocess
+import tempfile
 import time
-from collections.abc import Mapping, Sequence
+import traceback
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 from select import POLLIN, poll
+from typing import Any
 
 LOOK = 1.0
 """Seconds between two looks."""
@@ -281,3 +290,68 @@ def read_plain(path: Path, most: int, flags: int = 0, *, ends: bool = False) -> 
         if found.st_size > most:
             raise Unreadable(f"{path.name} has {found.st_size} bytes, which is more than {most}")
         return file.read(found.st_size)  # allocates a buffer of that size at once
+
+
+_SECONDS = 30.0
+_BEAT = 0.5  # seconds
+
+
+def answer_of_helper(
+    folder: Path, work: Callable[[Path], dict[str, Any] | None], pulse: Callable[[], None]
+) -> dict[str, Any] | None:
+    """Have a child answer; None where it has no answer, fails, or takes too long."""
+    child = os.fork()
+    if child == 0:
+        _work(folder, work)
+    wait_for_helper(child, pulse)
+    try:
+        found: dict[str, Any] = json.loads((folder / "made.json").read_text("utf-8"))
+    except (OSError, ValueError):
+        return None
+    return found
+
+
+def _work(folder: Path, work: Callable[[Path], dict[str, Any] | None]) -> None:
+    try:
+        found = work(folder)
+        if found is not None:
+            part = folder / "made.part"
+            part.write_text(json.dumps(found), "utf-8")
+            os.replace(part, folder / "made.json")
+    except BaseException:  # noqa: BLE001 (cells do without)
+        traceback.print_exc()
+    finally:
+        os._exit(0)
+
+
+def wait_for_helper(child: int, pulse: Callable[[], None] = lambda: None, seconds: float = _SECONDS) -> None:
+    """Wait for a child, and end it when it takes too long; one that is stopped goes on."""
+    end, ended = time.monotonic() + seconds, os.pidfd_open(child)
+    while not select.select([ended], [], [], _BEAT)[0]:
+        pulse()
+        resume(child)
+        if time.monotonic() > end:
+            os.kill(child, signal.SIGKILL)
+            break
+    os.close(ended)
+    os.waitpid(child, 0)
+
+
+_PREFIX = "fork-server-"
+
+
+def helper_folder() -> Path:
+    """A new folder, in a fork server.
+
+    Raises
+    ------
+    OSError
+        Where there is no room.
+    """
+    return Path(tempfile.mkdtemp(prefix=f"{_PREFIX}{os.getppid()}-"))
+
+
+def remove_helper_folders() -> None:
+    """Remove every folder that the fork server below this keeper has made."""
+    for path in Path(tempfile.gettempdir()).glob(f"{_PREFIX}{os.getpid()}-*"):
+        shutil.rmtree(path, ignore_errors=True)

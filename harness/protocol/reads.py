@@ -57,11 +57,6 @@ def note_mapped(paths: Iterable[str]) -> None:
 
     The linker's own list has the names by which it found them, links among them, and the places it searched before. Earlier records of
     that this one was forked from (`own_records`) is left out.
-
-    Parameters
-    ----------
-    paths : iterable of str
-        Of `mapped`.
     """
     paths = [path for path in paths if path not in _told]
     if paths and followed():

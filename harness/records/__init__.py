@@ -1,7 +1,6 @@
 """Records: one JSON object for each cell, the plan, and merging of several runs."""
 
 from harness.records.failures import again_command, not_repeatable, repro_command
-from harness.records.json_io import RecordError
 from harness.records.make import expected_json, make_record
 from harness.records.merge import (
     Conflict,
@@ -15,7 +14,7 @@ from harness.records.merge import (
     write_merged,
 )
 from harness.records.plan import make_plan, plan_path, read_plans, this_commit, this_machine
-from harness.records.record import SCHEMA, Record
+from harness.records.record import SCHEMA, Record, RecordError
 from harness.records.store import RecordWriter, Results, read_records
 
 __all__ = [

@@ -16,9 +16,8 @@ from pathlib import Path
 from harness.errors import UsageError
 from harness.process_locks import holder, take_alone
 from harness.protocol.process_output import read_plain
-from harness.records.inputs import Inputs, inputs_path, read_inputs
-from harness.records.json_io import RecordError
-from harness.records.plan import Plan, plan_path, plans_json, read_plans
+from harness.records.plan import Inputs, Plan, inputs_path, plan_path, plans_json, read_inputs, read_plans
+from harness.records.record import RecordError
 
 
 def replace_files(contents: Mapping[Path, bytes]) -> None:

@@ -13,11 +13,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from harness.matrix.marks import kind_of
-from harness.records.inputs import Inputs
-from harness.records.json_io import RecordError, read_json, text_of
 from harness.records.make import largest
-from harness.records.plan import CELL_KEYS, Plan, check_plan
-from harness.records.record import Record
+from harness.records.plan import CELL_KEYS, Inputs, Plan, check_plan
+from harness.records.record import Record, RecordError, read_json, text_of
 from harness.records.schema import FIELDS, Field, check_schema, check_value
 
 RESOURCES = ("num_regs", "shared_bytes", "spill_bytes")

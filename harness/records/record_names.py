@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from harness.backends import BACKENDS
-from harness.matrix import parameters
+from harness.matrix import axes
 from harness.matrix.marks import KINDS, kind_of
 from harness.model import Target
 from harness.model.condition import VALUES, Spelled
@@ -90,7 +90,7 @@ def parameters_of(cell: Mapping[str, Any]) -> dict[str, Spelled]:
     """The case's parameters, out of the variant's name; none for a program without a case, whose variant are its options."""
     if cell.get("program"):
         return {}
-    return {name: Spelled(value) for name, value in parameters.parameters_of(cell.get("variant") or "").items()}
+    return {name: Spelled(value) for name, value in axes.parameters_of(cell.get("variant") or "").items()}
 
 
 def _on_device(cell: Mapping[str, Any]) -> bool:

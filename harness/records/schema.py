@@ -7,8 +7,19 @@ from dataclasses import dataclass
 from types import NoneType, UnionType
 from typing import Annotated, Any, NotRequired, Union, get_args, get_origin, get_type_hints, is_typeddict
 
-from harness.records.json_io import RecordError
-from harness.records.record import FLAG, SCHEMA, TABLE, TEXT, WHOLE, Check, InvalidValue, Kernel, Record, word_of
+from harness.records.record import (
+    FLAG,
+    SCHEMA,
+    TABLE,
+    TEXT,
+    WHOLE,
+    Check,
+    InvalidValue,
+    Kernel,
+    Record,
+    RecordError,
+    word_of,
+)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -14,13 +14,11 @@ from typing import Any, Self
 
 from harness.diagnostics import one_line
 from harness.process_locks import stands_at, take_alone
-from harness.records.compiled_out import Remarks, amended
+from harness.records.failures import Remarks, amended
 from harness.records.files import Beside, busy, named_errors, plain_file
-from harness.records.inputs import Inputs, read_inputs
-from harness.records.json_io import RecordError, line_of, read_json
 from harness.records.merge import choose, identity
-from harness.records.plan import Plan, plan_path, read_plans
-from harness.records.record import Record
+from harness.records.plan import Inputs, Plan, plan_path, read_inputs, read_plans
+from harness.records.record import Record, RecordError, line_of, read_json
 from harness.records.schema import check_record, check_schema
 
 _CELL = re.compile(rb'"cell": ?("(?:[^"\\]|\\.)+")')

@@ -11,17 +11,17 @@ from itertools import chain
 from pathlib import Path, PurePath
 from typing import Any
 
+from harness.analysis.cell_sets import Rejudge, merged_anew
 from harness.analysis.frame import cells_frame
 from harness.analysis.history import read_history
-from harness.analysis.rejudge import Rejudge, merged_anew
 from harness.errors import UsageError, did_you_mean
 from harness.matrix.marks import KINDS, unexpected_among
 from harness.model import Case
 from harness.plugins import Table
 from harness.process_locks import folder_alone
+from harness.records.merge import tell_devices
 from harness.records.parquet import results_parquet
 from harness.records.record_names import choose
-from harness.records.virtual_vs_real import tell_devices
 from harness.report.embed import badges
 from harness.report.exports import matrix_csv, matrix_json, matrix_markdown
 from harness.report.feed import atom_feed, entries_of

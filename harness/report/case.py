@@ -27,6 +27,7 @@ from harness.matrix.axes import (
     column_key,
     fold_targets,
     labels,
+    matrix_link,
     natural_key,
     place_of,
     program_of,
@@ -34,7 +35,6 @@ from harness.matrix.axes import (
     target_key,
 )
 from harness.matrix.marks import KINDS, Mark, kind_of
-from harness.matrix.parameters import matrix_link
 from harness.model import Case, Stage, Target
 from harness.published import ENVIRONMENT
 from harness.records import Merged, Record

@@ -14,8 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.artifacts import split
-from harness.diagnostics import one_line
-from harness.hints import hint
+from harness.diagnostics import hint, one_line
 from harness.protocol import process_output
 from harness.protocol.process_output import cut
 from harness.records import Record

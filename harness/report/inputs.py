@@ -8,7 +8,7 @@ from pathlib import Path
 from harness.analysis.history import FILE as HISTORY
 from harness.published import is_published
 from harness.records import RecordError, Results, read_records
-from harness.records.compiled_out import remarks, with_remark
+from harness.records.failures import remarks, with_remark
 from harness.records.parquet import read_inputs_of, read_parquet
 
 

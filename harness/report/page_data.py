@@ -27,15 +27,16 @@ from harness.matrix.axes import (
     backend_key,
     column_key,
     natural_key,
+    parameters,
+    parameters_of,
     version_key,
 )
 from harness.matrix.marks import ENDINGS, KINDS, Mark
-from harness.matrix.parameters import parameters, parameters_of
 from harness.matrix.ranges import ranges, spell
 from harness.model import Stage, Status, Verdict
 from harness.records import Record, weight
-from harness.records.json_io import text_of
 from harness.records.merge import failed_at
+from harness.records.record import text_of
 from harness.report.case import More
 from harness.report.condition_data import cell_facts, column_facts, names_data
 from harness.report.publish import is_own

@@ -17,7 +17,7 @@ from harness.matrix.marks import ANSWER_KINDS, GROUPS, KINDS
 from harness.model.condition_names import RESULTS
 from harness.published import ENVIRONMENT
 from harness.records import Merged, spell_other
-from harness.records.virtual_vs_real import virtual_against_real
+from harness.records.merge import virtual_against_real
 from harness.report.case import CellGroup, anchor_of, excerpt, helps_of, make_grid, proof_link, remedies, snippet_of
 from harness.report.embed import Embedded
 from harness.report.overview import Sum, make_overview, runs_of, spell, totals, unavailable_of

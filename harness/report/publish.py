@@ -16,7 +16,7 @@ import pandas as pd
 from packaging.version import Version
 
 from harness import __version__
-from harness.analysis.rejudge import Rejudge, merged_anew, rejudger
+from harness.analysis.cell_sets import Rejudge, merged_anew, rejudger
 from harness.answers.cells import COLUMNS, features_of, names_in, own_in, own_of, place_of_fault, split_variant, told_of
 from harness.answers.store import packed_answers
 from harness.answers.table import known_releases

@@ -16,8 +16,7 @@ from harness.analysis.frame import NUMBERS
 from harness.analysis.history import History, breaks, trend, unsteady
 from harness.analysis.parameter_effects import Along, along
 from harness.analysis.support import Statement
-from harness.matrix.axes import PLACE, backend_key
-from harness.matrix.parameters import cell_link, matrix_link
+from harness.matrix.axes import PLACE, backend_key, cell_link, matrix_link
 from harness.report.pages import Section
 from harness.report.plots import outcomes_over_time, pictures, resources_by_target
 

@@ -1,21 +1,399 @@
-"""Writes the folder, whole or not at all."""
+"""The folder of a reproduction, written whole or not at all, and its README, which can be pasted into a bug report as it is."""
 
 from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
+from harness.backends import BACKENDS
+from harness.diagnostics import clean, one_line
 from harness.errors import UsageError
+from harness.libraries import LIBRARIES, label_of
+from harness.matrix.axes import natural_key, target_key, version_key
+from harness.matrix.ranges import consecutive
+from harness.matrix.ranges import spell as spell_range
+from harness.model import Target
 from harness.process_locks import TEMPORARY, HeldFolder, temporary_folder
-from harness.records import Record
-from harness.repro.readme import find, readme
-from harness.repro.requirements import wheels_of
-from harness.repro.script import SCRIPT, script_of
-from harness.repro.subject import ReproTarget
+from harness.records import Record, failed_at
+from harness.records.record_names import parameters_of
+from harness.repro.script import SCRIPT, Script, script_of
+from harness.repro.subject import ReproTarget, Wheels, python_of, wheels_of
+
+_NOTHING = ("unsupported", "unavailable", "harness_error")
+_NEAR = 2
+
+
+@dataclass(frozen=True)
+class Condition:
+    """The effect of one axis on an outcome, with all others fixed.
+
+    Parameters
+    ----------
+    axis : str
+        Its name.
+    text : str
+        Where it happens: ``CUDA 12.4 to 12.6``, ``sm_75 and below``; on all that was tried where nothing differs.
+    same, tried : tuple of str
+        The values with the same outcome, and all of them, in order.
+    """
+
+    axis: str
+    text: str
+    same: tuple[str, ...]
+    tried: tuple[str, ...]
+
+    @property
+    def counts(self) -> bool:
+        """Return whether it happens on some values and not on others."""
+        return len(self.same) < len(self.tried)
+
+
+@dataclass(frozen=True)
+class Findings:
+    """The neighborhood of a cell in the records.
+
+    Parameters
+    ----------
+    conditions : tuple of Condition
+        Axes with several tried values.
+    neighbours : tuple of Record
+        The nearest cells that differ, on both sides of each axis.
+    inside, inside_same : int
+        How many cells were tried where all conditions hold, and how many of them ended in the same way.
+    elsewhere : int
+        How many ended in the same way where a condition does not hold.
+    """
+
+    conditions: tuple[Condition, ...]
+    neighbours: tuple[Record, ...]
+    inside: int
+    inside_same: int
+    elsewhere: int
+
+
+def outcome_of(record: Record) -> tuple[str, str | None, str]:
+    """The key of equal outcomes: status, stage, and the fingerprint of the first message."""
+    first = record["diagnostics"][0] if record["diagnostics"] and record["status"] != "built" else None
+    # What was built may have been linked or not: the same all the same.
+    stage = None if record["status"] == "built" else record["stage"]
+    return record["status"], stage, (first or {}).get("fingerprint", "") if first else ""
+
+
+def find(record: Record, records: Iterable[Record]) -> Findings:
+    """Look at the cells of the same program.
+
+    Parameters
+    ----------
+    record : Record
+        The cell.
+    records : iterable of Record
+        All records; those without a compiler's answer count for nothing.
+    """
+    key = (record["case"], record.get("program"))
+    known = [each for each in records if (each["case"], each.get("program")) == key and each["status"] not in _NOTHING]
+    axes = [_axes(each) for each in known]
+    own, wanted = _axes(record), outcome_of(record)
+    conditions, near = [], list[Record]()
+    for axis in (name for name in own if name not in ("backend", "on")):
+        line = {
+            place[axis]: each
+            for place, each in zip(axes, known, strict=True)
+            if axis in place and {**place, axis: ""} == {**own, axis: ""}
+        }
+        tried = sorted(line, key=_order(axis))
+        if len(tried) < 2:
+            continue
+        same = [value for value in tried if outcome_of(line[value]) == wanted]
+        conditions.append(Condition(axis, spell(axis, same, tried), tuple(same), tuple(tried)))
+        near += _nearest(own[axis], tried, same, line)
+    near += _other_backends(own, axes, known, wanted)
+    counting = [condition for condition in conditions if condition.counts]
+    inside = [
+        outcome_of(each) == wanted
+        for place, each in zip(axes, known, strict=True)
+        if place["backend"] == own["backend"] and place.keys() == own.keys() and _holds(counting, place)
+    ]
+    total = sum(
+        outcome_of(each) == wanted
+        for each, place in zip(known, axes, strict=True)
+        if place["backend"] == own["backend"]
+    )
+    return Findings(tuple(conditions), tuple(near), len(inside), sum(inside), total - sum(inside))
+
+
+def spell(axis: str, chosen: Sequence[str], tried: Sequence[str]) -> str:
+    """Values as ranges of those that were tried: ``CUDA 12.4 to 12.6``, ``sm_75 and below``, ``bytes 49156 and above``.
+
+    A range never goes from real to virtual architectures, nor over a parameter's values that are no numbers.
+    """
+    prefix = {"toolkit": "CUDA ", "target": "", "library": ""}.get(axis, f"{axis} = ")
+    parts, kinds = [], dict[str, list[str]]()
+    for value in tried:
+        kinds.setdefault(_kind(axis)(value), []).append(value)
+    for kind, axis_values in kinds.items():
+        for names in consecutive(set(chosen), axis_values):
+            if not kind or len(names) == len(axis_values):
+                parts.append(spell_range(names, whole=2 if kind else len(names)))
+            elif names[-1] == axis_values[-1]:
+                parts.append(f"{names[0]} and {'later' if axis in ('toolkit', 'library') else 'above'}")
+            elif names[0] == axis_values[0]:
+                parts.append(f"{names[-1]} and {'earlier' if axis in ('toolkit', 'library') else 'below'}")
+            else:
+                parts.append(spell_range(names))
+    return prefix + ", ".join(parts)
+
+
+def told(record: Record) -> str:
+    """Describe an outcome in a few words: ``rejected at compile: incomplete type is not allowed``."""
+    what = failed_at(record).replace("_", " ")
+    if record["status"] == "built" or not record["diagnostics"]:
+        return what
+    return f"{what}: {record['diagnostics'][0]['message']}"
+
+
+def _axes(record: Mapping[str, Any]) -> dict[str, str]:
+    """A cell's place: its parameters, then toolkit, library, target and backend. A program without a case has its options for a parameter."""
+    parameters = {name: str(value) for name, value in parameters_of(record).items()}
+    if record.get("program"):
+        parameters = {"options": record["variant"]}
+    places = {name: str(record[name]) for name in ("library", "toolkit", "target", "backend")}
+    device = record.get("device") or {}
+    return {**parameters, **places, "on": str(device.get("name", "")) if device.get("virtual") is False else ""}
+
+
+def _order(axis: str) -> Callable[[str], Any]:
+    keys: dict[str, Callable[[str], Any]] = {"toolkit": _toolkit_key, "library": version_key, "target": target_key}
+    return keys.get(axis, natural_key)
+
+
+def _toolkit_key(text: str) -> Any:
+    release, _, headers = text.partition("+headers")
+    return (bool(headers), version_key(release), version_key(headers))
+
+
+def _kind(axis: str) -> Callable[[str], str]:
+    """Values that a range may take in together; empty for those that have no order."""
+    if axis == "target":
+        return lambda value: "" if Target.parse(value).suffix else Target.parse(value).kind
+    if axis == "toolkit":
+        return lambda value: "" if "+" in value or "@" in value else "release"
+    if axis == "library":
+        return lambda value: "" if "+" in value else "version"
+    return lambda value: "number" if value.lstrip("-").isdigit() else ""
+
+
+def _nearest(own: str, tried: Sequence[str], same: Sequence[str], line: Mapping[str, Record]) -> list[Record]:
+    place = tried.index(own) if own in tried else 0
+    below = [value for value in reversed(tried[:place]) if value not in same][:1]
+    above = [value for value in tried[place + 1 :] if value not in same][:1]
+    return [line[value] for value in (*below, *above)]
+
+
+def _other_backends(
+    own: Mapping[str, str],
+    axes: Sequence[Mapping[str, str]],
+    known: Sequence[Record],
+    wanted: tuple[str, str | None, str],
+) -> list[Record]:
+    """Cells of other backends that are like this one in all else, one of each, and end in another way."""
+    plain = {**own, "backend": "", "library": ""}
+    found: dict[str, Record] = {}
+    for place, record in zip(axes, known, strict=True):
+        if place["backend"] != own["backend"] and {**place, "backend": "", "library": ""} == plain:
+            found[place["backend"]] = record
+    return [record for record in found.values() if outcome_of(record)[0] != wanted[0]]
+
+
+def _holds(conditions: Sequence[Condition], place: Mapping[str, str]) -> bool:
+    return all(place[condition.axis] in condition.same for condition in conditions)
+
+
+_LOG_LINES = 40
+_LINK = re.compile(r"https?://[^\s<>]{1,400}")
+_NEIGHBOURS = 12
+_PARTS = {
+    "nvrtc": "NVRTC", "nvcc": "nvcc", "ptxas": "ptxas", "nvvm": "NVVM", "ptx": "PTX ISA", "nvjitlink": "nvJitLink",
+}  # fmt: skip
+_SURROUNDINGS = {"torch_cuda": "PyTorch's CUDA", "ninja": "ninja", "host_compiler": "host compiler", "cxx": "C++ compiler", "python": "Python"}  # fmt: skip
+
+
+def readme(subject: ReproTarget, script: Script, wheels: Sequence[Wheels], findings: Findings) -> str:
+    """The text."""
+    record = subject.record
+    parts = [
+        f"# {_inline(_title(subject))}",
+        _plain(record["title"]),
+        "## To reproduce",
+        _block("\n".join([*commands(subject, wheels), f".venv/bin/python {SCRIPT}"]), "sh"),
+        f"`{SCRIPT}` ends with 0 and `built` where it builds, and with another exit code where it does not. Linux on x86-64"
+        + (" with a C++ compiler (`g++`)." if BACKENDS[subject.backend].nvcc else "."),
+        script.device,
+        "## Expected",
+        _expected(subject),
+        "## Observed",
+        _observed(subject),
+        "## Versions",
+        _versions(subject),
+        "## When it happens",
+        _conditions(findings, record["status"]),
+        *_neighbours(findings),
+        _links(subject),
+        _made(record),
+    ]
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def commands(subject: ReproTarget, wheels: Sequence[Wheels]) -> list[str]:
+    """The commands that install what the script needs, by uv; pip has the same options."""
+    local = subject.cell.toolchain.toolkit.local
+    lines = [f"export CUDA_HOME=…  # where CUDA {subject.setup.release} lies"] if local else []
+    lines += [f"uv venv --python {python_of(subject)} .venv"]
+    for each in wheels:
+        target = f" --target {each.folder}" if each.folder else ""
+        lines.append(f"uv pip install --python .venv --no-deps --require-hashes{target} -r {each.file}")
+    return lines
+
+
+def _title(subject: ReproTarget) -> str:
+    record = subject.record
+    who = f"{subject.backend} {subject.library}".strip()
+    what = {
+        "built": "builds",
+        "rejected": "refuses",
+        "crashed": "crashes on",
+        "timed_out": "does not come to an end on",
+    }
+    first = record["diagnostics"][0]["message"] if record["status"] != "built" and record["diagnostics"] else ""
+    where = f"CUDA {record['toolkit']}, {record['target']}"
+    name, more = subject.job.source.name, len(subject.job.together)
+    name += f" and {more} more file{'s' * (more > 1)}" if more else ""
+    return one_line(f"{who} {what[record['status']]} {name} ({where}){': ' if first else ''}{first}", 200)
+
+
+def _expected(subject: ReproTarget) -> str:
+    record = subject.record
+    expected = record["expected"]
+    why = _plain(expected["reason"]) + (f" (<{expected['link']}>)" if _LINK.fullmatch(expected["link"]) else "")
+    # A known fault is expected to be there, and should not be.
+    if expected["xfail"] or expected["status"] == "built":
+        text = "It builds."
+        return f"{text} That it does not is known: {why}" if expected["xfail"] and why else f"{text} {why}".strip()
+    at = f" at {expected['stage']}" if expected["stage"] else ""
+    words = f", with a message that matches `{_code(expected['diagnostic'])}`" if expected["diagnostic"] else ""
+    return f"It is {expected['status']}{at}{words}{': ' if why else '.'}{why}"
+
+
+def _observed(subject: ReproTarget) -> str:
+    record = subject.record
+    what, kernels = told(record), ""
+    if record["artifact"]:
+        artifact = record["artifact"]
+        kernels = ", ".join(_code(kernel["name"]) for kernel in artifact["kernels"])
+        what += f": {artifact['format']} for {artifact['target']}, {artifact['bytes']} bytes"
+        kernels = f", with `{kernels}`" if kernels else ""
+    parts = [_plain(what) + kernels]
+    if record["reason"] and record["reason"] not in what:
+        parts.append(_plain(record["reason"]))
+    log = clean(record["log"]).strip("\n").splitlines()
+    if log:
+        left = len(log) - _LOG_LINES
+        shown = log[:_LOG_LINES] + ([f"[... {left} more lines ...]"] if left > 0 else [])
+        parts.append(_block("\n".join(line[:400] for line in shown)))
+    if record["command"]:
+        parts += ["What was called:", _block("\n".join(clean(line)[:2000] for line in record["command"]))]
+    if notes := [note for note in record["notes"] if not note.startswith("remark: ")]:
+        parts.append("\n".join(f"- {_plain(note)}" for note in notes))
+    return "\n\n".join(parts)
+
+
+def _versions(subject: ReproTarget) -> str:
+    observed: dict[str, Any] = subject.observed
+    rows = [("CUDA", subject.record["toolkit"])]
+    library = BACKENDS[subject.backend].library
+    packages = [library, *LIBRARIES[library].beside] if library else []
+    named = {name.replace("-", "_"): label_of(name) for name in packages}
+    titles = {**_PARTS, **named, **_SURROUNDINGS}
+    rows += [(title, str(observed[key])) for key, title in titles.items() if isinstance(observed.get(key), str)]
+    rows += [(name, version) for name, version in subject.cell.variant.libraries.items()]
+    headers = observed.get("headers")
+    if isinstance(headers, dict):
+        rows += [(f"headers: {name}", str(version)) for name, version in headers.items()]
+    return "\n".join(["| part | version |", "| --- | --- |", *(f"| {_cell(a)} | {_cell(b)} |" for a, b in rows)])
+
+
+def _conditions(findings: Findings, status: str) -> str:
+    if not findings.conditions:
+        return "No other cell of this program was tried, so nothing is known of when it happens."
+    counting = [condition for condition in findings.conditions if condition.counts]
+    lines = []
+    if counting:
+        lines.append(
+            "Only with:\n\n" + "\n".join(f"- {_plain(c.text)} (tried: {_plain(_tried(c.tried))})" for c in counting)
+        )
+        share = "all" if findings.inside_same == findings.inside else f"{findings.inside_same}"
+        same = "in this way" if status != "built" else "with a build"
+        lines.append(
+            f"Of {findings.inside} cells that were tried within these conditions, {share} ended {same}; {findings.elsewhere} did so outside of them."
+        )
+    rest = [condition for condition in findings.conditions if not condition.counts]
+    if rest:
+        texts = ", ".join(f"{c.axis} ({_tried(c.tried)})" for c in rest)
+        lines.append(f"It makes no difference: {_plain(texts)}.")
+    return "\n\n".join(lines)
+
+
+def _tried(values: Sequence[str]) -> str:
+    return ", ".join(values) if len(values) <= _NEIGHBOURS else f"{len(values)} values from {values[0]} to {values[-1]}"
+
+
+def _neighbours(findings: Findings) -> list[str]:
+    if not findings.neighbours:
+        return []
+    lines = [f"| {_cell(record['cell'])} | {_cell(told(record))} |" for record in findings.neighbours[:_NEIGHBOURS]]
+    return ["## Neighbours that differ", "\n".join(["| cell | outcome |", "| --- | --- |", *lines])]
+
+
+def _links(subject: ReproTarget) -> str:
+    links = [link for link in subject.record["links"] if _LINK.fullmatch(link)]
+    found = ["\n".join(["See also:", "", *(f"- <{link}>" for link in links)])] if links else []
+    tracker = BACKENDS[subject.backend].tracker
+    return "\n\n".join([*found, *([f"Report it at <{tracker}>."] if tracker else [])])
+
+
+def _made(record: Record) -> str:
+    by, cell = _plain(record["cumatrix"]), _code(record["cell"])
+    return f"Made by `cumatrix repro` (cumatrix {by}) of the cell `{cell}`; nothing here needs cumatrix. `record.json` is what was recorded of it."
+
+
+def _inline(text: str) -> str:
+    """Text that Markdown shows as it is."""
+    return re.sub(r"([\\`*_\[\]<>#|])", r"\\\1", text)
+
+
+def _plain(text: str) -> str:
+    return _inline(one_line(text, 600))
+
+
+def _code(text: str) -> str:
+    """Text that fits between backquotes."""
+    return one_line(text, 300).replace("`", "'")
+
+
+def _cell(text: str) -> str:
+    return _inline(one_line(text, 200))
+
+
+def _block(text: str, language: str = "") -> str:
+    fence = "`" * max(3, 1 + max(map(len, re.findall(r"`+", text)), default=0))
+    return f"{fence}{language}\n{text}\n{fence}"
+
 
 RECORD = "record.json"
 """The record of the cell."""

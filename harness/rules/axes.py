@@ -225,15 +225,7 @@ class Literal:
 
 
 def spell(axis: RuleAxis, must: int, never: int) -> Literal | None:
-    """The cheapest comparison that holds for all of some groups and for none of others; None where there is none.
-
-    Parameters
-    ----------
-    axis : RuleAxis
-        What is compared.
-    must, never : int
-        Groups. Of the rest it does not matter.
-    """
+    """The cheapest comparison that holds for all of some groups and for none of others; None where there is none."""
     found = [each for each in _candidates(axis, must, never) if each.chosen & must == must and not each.chosen & never]
     return min(found, key=lambda each: (each.cost, len(each.text), each.text), default=None)
 
@@ -434,15 +426,7 @@ class Table:
         return found
 
     def simplest(self, box: Box, want: int, bad: int) -> dict[int, Literal]:
-        """A box with as little in it as holds for `want` and for none of `bad`.
-
-        Parameters
-        ----------
-        box : Box
-            One that does so.
-        want, bad : int
-            Cells.
-        """
+        """A box with as little in it as holds for `want` and for none of `bad`."""
         made = dict(box)
         for number in sorted(made, key=lambda number: (-made[number].cost, number)):
             others = self.cells_of({axis: literal for axis, literal in made.items() if axis != number})

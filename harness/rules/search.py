@@ -46,15 +46,7 @@ class _State:
 
 
 def boxes(table: Table, want: int, bad: int) -> list[Found]:
-    """Boxes that hold for some of `want` and for none of `bad`, each as simple as can be; a beam search from the box that has all.
-
-    Parameters
-    ----------
-    table : Table
-        The cells.
-    want, bad : int
-        Cells.
-    """
+    """Boxes that hold for some of `want` and for none of `bad`, each as simple as can be; a beam search from the box that has all."""
     start = _State(tuple(axis.everything for axis in table.axes), want, bad)
     finished: dict[tuple[int, ...], _State] = {}
     beam = [start]
@@ -321,7 +313,7 @@ class Rule:
     Parameters
     ----------
     condition : str
-        In the language of `harness.model.Condition`; empty where it always holds.
+        In the language of `harness.model.condition.Condition`; empty where it always holds.
     outcome : Hashable
         As in the examples.
     """

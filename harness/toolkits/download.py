@@ -22,10 +22,10 @@ from packaging.utils import InvalidWheelFilename, canonicalize_name, parse_wheel
 from packaging.version import Version
 
 from harness.errors import PartUnavailable
+from harness.process_locks import at_work
 from harness.protocol import process_output
 from harness.protocol.process_output import Finished
 from harness.tables import read_table
-from harness.toolkits.install_lock import at_work
 from harness.web.address import public, redact
 
 
@@ -89,11 +89,6 @@ def index_settings(environ: Mapping[str, str] = os.environ) -> tuple[dict[str, s
     either: uv takes PyPI then. Of pip there are its variables (``PIP_INDEX_URL``) and its configuration files; as pip does, all its indexes are looked
     at for the best match.
 
-    Parameters
-    ----------
-    environ : Mapping[str, str]
-        The variables of the process.
-
     Returns
     -------
     variables : dict
@@ -112,13 +107,7 @@ def index_settings(environ: Mapping[str, str] = os.environ) -> tuple[dict[str, s
 
 
 def index_addresses(environ: Mapping[str, str] = os.environ) -> tuple[list[str], list[str]]:
-    """Indexes that uv asks, the first one first, and its folders or pages of wheels (``find-links``).
-
-    Parameters
-    ----------
-    environ : Mapping[str, str]
-        The variables of the process.
-    """
+    """Indexes that uv asks, the first one first, and its folders or pages of wheels (``find-links``)."""
     variables, options = index_settings(environ)
     said = {**environ, **variables}
     default = ""
@@ -240,7 +229,7 @@ def run_uv(what: str, words: Sequence[str], folder: Path, *, built: bool = False
     words : sequence of str
         Its command line: ``pip compile -`` or ``venv PATH``. Those of ``pip`` receive the index.
     folder : Path
-        A folder to work in (`harness.toolkits.install_lock.work_folder`).
+        A folder to work in (`harness.process_locks.work_folder`).
     built : bool
         Whether it may build, and not only take wheels from the index.
 

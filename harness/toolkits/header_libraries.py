@@ -11,9 +11,9 @@ from packaging.version import InvalidVersion, Version
 
 from harness.errors import UsageError, did_you_mean
 from harness.model import Case, HeaderLibrary, Headers
+from harness.process_locks import sweep_installs
 from harness.tables import read_table
 from harness.toolkits.download import pinned_versions
-from harness.toolkits.install_lock import sweep
 from harness.toolkits.releases import Installed
 from harness.toolkits.store import WheelStore, data_folder, move, say
 
@@ -103,7 +103,7 @@ class LibraryStore:
     def sweep(self) -> None:
         """Remove what installations have left that were killed."""
         for folder in self._folders():
-            sweep(folder)
+            sweep_installs(folder)
 
     def _folders(self) -> list[Path]:
         try:

@@ -13,8 +13,8 @@ from urllib.parse import urlsplit
 from harness.errors import PartUnavailable, UsageError
 from harness.git import GitError, build_of, checkout_of, git
 from harness.model import HeaderLibrary, Headers
+from harness.process_locks import alone, sweep_installs, work_folder
 from harness.toolkits.header_libraries import version_told
-from harness.toolkits.install_lock import alone, sweep, work_folder
 from harness.toolkits.store import data_folder, say
 from harness.web.address import AddressError, redact, refuse_credentials
 
@@ -56,13 +56,6 @@ class HeaderSource:
 
 def read_source(text: str, base: Path) -> HeaderSource:
     """Read a folder (``./cutlass``), a revision (``../cutlass@v4.2.0``, ``git+https://…@main``) or a range of commits (``…@v4.1.0..main``).
-
-    Parameters
-    ----------
-    text : str
-        As written in a case or on the command line.
-    base : Path
-        The folder that relative paths start from.
 
     Raises
     ------
@@ -203,7 +196,7 @@ class Repository:
         key = hashlib.sha256("\0".join(folders).encode()).hexdigest()[:8]
         place = home / f"{commit}-{key}"
         home.mkdir(parents=True, exist_ok=True)
-        sweep(home)
+        sweep_installs(home)
         with alone(home, place.name, place.name, self.tell, _SECONDS):
             if place.is_dir():
                 return place
@@ -243,7 +236,7 @@ class Repository:
         if self.offline:
             raise PartUnavailable(f"{self.url} is not copied, and --offline downloads nothing: run it once without")
         self._root.mkdir(parents=True, exist_ok=True)
-        sweep(self._root)
+        sweep_installs(self._root)
         with alone(self._root, self._name, self.url, self.tell, _SECONDS):
             try:
                 if self.path.is_dir():
@@ -272,17 +265,6 @@ def headers_of(
 
     A folder is used as it is when a compiler reads it. cumatrix keeps a copy of a repository, and the
     include directories of each commit.
-
-    Parameters
-    ----------
-    library : HeaderLibrary
-        What they are headers of.
-    source : HeaderSource
-        What names them.
-    tell : callable
-        Receives a sentence before a long step.
-    offline : bool
-        Ask no other machine.
 
     Raises
     ------

@@ -19,9 +19,10 @@ from typing import Any
 from harness.diagnostics import no_command, one_line
 from harness.errors import PartUnavailable, UsageError
 from harness.model import ToolkitRef
+from harness.process_locks import alone, set_aside, sweep_installs, work_folder
+from harness.tables import users
 from harness.toolkits import download
 from harness.toolkits.download import TIMEOUT, pinned
-from harness.toolkits.install_lock import alone, set_aside, sweep, work_folder
 from harness.toolkits.releases import (
     MANIFEST,
     PARTS,
@@ -32,7 +33,6 @@ from harness.toolkits.releases import (
     parts_among,
     wheels_of,
 )
-from harness.user_folders import users
 
 # First folder of a wheel's component (nvidia/cuda_runtime/lib/…, nvidia/cu13/lib/…) -> folder of the CUDA_HOME.
 _FOLDERS = {"bin": "bin", "include": "include", "lib": "lib64", "lib64": "lib64", "nvvm": "nvvm"}
@@ -269,7 +269,7 @@ class WheelStore:
             self.root.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise UsageError(f"cannot make the folder {self.root}: {error}; set CUMATRIX_HOME") from None
-        sweep(self.root)
+        sweep_installs(self.root)
         with self._alone(name):
             found = self.find(name)
             asked = wanted(found)
@@ -304,7 +304,7 @@ class WheelStore:
 
     def sweep(self) -> None:
         """Remove what installations have left that were killed."""
-        sweep(self.root)
+        sweep_installs(self.root)
 
     def remove(self, release: str) -> bool:
         """Remove a version; False where there was none."""

@@ -20,7 +20,7 @@ from contextlib import suppress
 from itertools import islice
 from pathlib import Path
 
-from harness.protocol import helper_child, reads
+from harness.protocol import process_output, reads
 from harness.protocol.backend import Backend, Crashed, Ended, Job
 from harness.protocol.messages import EVERY_LIMIT, REPLY, Order, Reply, Setup, limits_of_cell, lower
 from harness.worker.processes import be_ended_first, close_others
@@ -73,7 +73,7 @@ def compile_all(sources: Iterable[str]) -> None:
                         py_compile.compile(source, doraise=True)
         finally:
             os._exit(0)
-    helper_child.wait(child, seconds=_SECONDS)
+    process_output.wait_for_helper(child, seconds=_SECONDS)
 
 
 _STEMS = ("libnvrtc", "libnvvm", "libnvJitLink", "libcudart", "libcuda.so", "libnvptxcompiler")

@@ -19,6 +19,7 @@ import time
 import traceback
 from pathlib import Path
 
+from harness.backends import load_backend
 from harness.nvidia import includes, tools
 from harness.protocol import reads
 from harness.protocol.backend import Ahead, Backend, Ended, Job, Unavailable
@@ -26,7 +27,6 @@ from harness.protocol.messages import Exit, Order, Ready, Setup
 from harness.protocol.process_output import Printed
 from harness.worker import sandbox, seccomp
 from harness.worker.child import compile_all, cuda_libraries, modules_named_in, run_child
-from harness.worker.plugin_loader import load_backend
 from harness.worker.processes import Cgroup, Peak, become_reaper, end_descendants
 from harness.worker.sandbox import own_folders
 

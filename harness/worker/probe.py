@@ -3,42 +3,97 @@
 Takes the names of distributions on the command line, ``numba-cuda`` or with the module that is imported from it,
 ``numba-cuda:numba_cuda``; answers for each one that is there, and for all that it requires, the version, and where it comes from
 if that is no index. A module imported from outside of its distribution's files counts as it is, and one
-without a distribution is reported under the last name that has this module.
+without a distribution is reported under the last name that has this module. Nothing is imported but what finding a module imports: the
+finders that installers leave (``.pth`` files, ``__editable__`` hooks).
 """
 
 from __future__ import annotations
 
+import hashlib
+import importlib.util
 import json
 import os
 import re
+import site
 import sys
-from importlib.metadata import PackageNotFoundError, distribution
-from importlib.util import module_from_spec, spec_from_file_location
-from types import ModuleType
+import sysconfig
+from importlib.metadata import Distribution, PackageNotFoundError, distribution
 from typing import Any
 
 _HERE = os.path.dirname(os.path.realpath(__file__))
-
-
-def load(name: str) -> ModuleType:
-    """A module next to this script; `harness` cannot be imported here."""
-    spec = spec_from_file_location(name, os.path.join(_HERE, f"{name}.py"))
-    assert spec is not None and spec.loader is not None
-    module = module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+# Files of a source tree that define a library's version.
+_VERSION_FILES = ("_version.py", "version.py", "__init__.py", "VERSION", "../VERSION")
+_VERSION = re.compile(r"""^(?:__version__|version|VERSION)\s*(?::\s*str\s*)?=\s*['"]([^'"\n]+)['"]""", re.MULTILINE)
+_PLAIN_VERSION = re.compile(r"\s*(\d[\w.+!-]*)\s*\Z")
 
 
 def normal(name: str) -> str:
     return re.sub(r"[-_.]+", "-", name).lower()
 
 
+def folder_of(module: str) -> str:
+    """Folder of the package that ``import`` would find; empty where there is none."""
+    try:
+        spec = importlib.util.find_spec(module)
+    except (ImportError, AttributeError, ValueError):
+        return ""
+    origin = getattr(spec, "origin", None)
+    if not origin or not os.path.isabs(origin):
+        return ""
+    folder: str = os.path.dirname(os.path.abspath(origin))
+    # An editable install may be a folder of links to the sources.
+    return str(os.path.dirname(os.path.realpath(origin))) if lies_apart(folder) else folder
+
+
+def lies_apart(folder: str) -> bool:
+    """Return whether a package is outside of the installers' folders of this interpreter, links resolved."""
+    places = [sysconfig.get_path("purelib"), sysconfig.get_path("platlib"), *site.getsitepackages()]
+    real = os.path.realpath(folder) + os.sep
+    return not any(real.startswith(os.path.realpath(place) + os.sep) for place in places if place)
+
+
+def direct(dist: Distribution) -> dict[str, Any]:
+    """Fields of `harness.protocol.probes.Distribution` from its ``direct_url.json`` (PEP 610); empty for one from an index."""
+    try:
+        found = json.loads(dist.read_text("direct_url.json") or "{}")
+        vcs, folder = (found.get(kind) or {} for kind in ("vcs_info", "dir_info"))
+        if not found.get("url"):
+            return {}
+        told: dict[str, Any] = {"url": str(found["url"]), "commit": str(vcs.get("commit_id") or "")}
+        told["editable"] = bool(folder.get("editable"))
+    except (AttributeError, ValueError):
+        return {}
+    if not told["commit"] and not told["editable"]:
+        told["digest"] = _digest(dist)
+    return told
+
+
+def _digest(dist: Distribution) -> str:
+    """Hash over the hashes of its files: two wheels with the same number differ in it."""
+    lines = [line for line in (dist.read_text("RECORD") or "").splitlines() if ".dist-info/" not in line]
+    lines = [line for line in lines if "__pycache__" not in line]
+    return hashlib.sha256("\n".join(sorted(lines)).encode()).hexdigest()
+
+
+def version_in(folder: str) -> str:
+    """The version that a package's own files tell; empty where none does."""
+    for name in _VERSION_FILES:
+        try:
+            with open(os.path.join(folder, name), encoding="utf-8", errors="replace") as file:
+                text = file.read(1 << 20)
+        except OSError:
+            continue
+        found = _VERSION.search(text) if name.endswith(".py") else _PLAIN_VERSION.match(text)
+        if found:
+            return found.group(1)
+    return ""
+
+
 def main() -> None:
     # The script's own folder must not shadow modules of the libraries under test.
     sys.path[:] = [entry for entry in sys.path if os.path.realpath(entry or ".") != _HERE]
-    origin = load("origin")
     modules = {normal(name): module for name, _, module in (text.partition(":") for text in sys.argv[1:])}
-    lying = {module: origin.folder_of(module) for module in set(modules.values()) if module}
+    lying = {module: folder_of(module) for module in set(modules.values()) if module}
     found: dict[str, dict[str, Any]] = {}
     waiting = list(modules)
     while waiting:
@@ -50,16 +105,16 @@ def main() -> None:
         except PackageNotFoundError:
             continue
         needs = [normal(re.split(r"[^\w.-]", text, maxsplit=1)[0]) for text in dist.requires or []]
-        found[name] = {"version": dist.version, "requires": needs, "root": name in modules, **origin.direct(dist)}
+        found[name] = {"version": dist.version, "requires": needs, "root": name in modules, **direct(dist)}
         if folder := lying.get(modules.get(name, "")):
-            found[name].update(folder=folder, apart=origin.lies_apart(folder))
+            found[name].update(folder=folder, apart=lies_apart(folder))
             if found[name]["apart"]:
-                found[name]["version"] = origin.version_in(folder) or dist.version
+                found[name]["version"] = version_in(folder) or dist.version
         waiting.extend(needs)
     told = {modules.get(name) for name in found}
     for name, module in modules.items():  # the last name of a module is that of its sources
         if lying.get(module) and module not in told:
-            version = origin.version_in(lying[module]) or "0+unknown"
+            version = version_in(lying[module]) or "0+unknown"
             found[name] = {"version": version, "folder": lying[module], "apart": True}
             found = {other: of for other, of in found.items() if other == name or modules.get(other) != module}
     version = ".".join(map(str, sys.version_info[:3]))

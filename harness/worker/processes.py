@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import FrameType
 
-from harness.protocol import helper_child
+from harness.protocol import process_output
 
 _TO_DESCRIPTOR = 424  # pidfd_send_signal
 SIGNALS = (62, 129, 200, 234, 297, _TO_DESCRIPTOR)
@@ -347,7 +347,7 @@ def _end_all() -> None:
     """
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     end_descendants()
-    helper_child.remove_all()
+    process_output.remove_helper_folders()
 
 
 def _leave(_number: int, _frame: FrameType | None) -> None:

@@ -12,10 +12,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from harness.backends import load_backend
 from harness.protocol import process_output
 from harness.protocol.backend import Ended, Job
 from harness.protocol.messages import Order, Rehearsal, Setup
-from harness.worker.plugin_loader import load_backend
 
 _ERRORS = re.compile(r"ERROR SUMMARY: (\d+) error")
 _REPORT = re.compile(r"^=+ ((?:Invalid|Program hit|Error|Warning|Target|Leaked).*?)\s*$", re.MULTILINE)

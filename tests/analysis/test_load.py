@@ -8,7 +8,7 @@ from pathlib import Path
 
 from record_builders import built, cell, plan, record, rejected
 
-from harness.analysis.where import CellSet, load_set
+from harness.analysis.cell_sets import CellSet, load_set
 from harness.records import merge, plan_path
 from harness.records.parquet import results_parquet
 

@@ -8,7 +8,7 @@ from typing import Any, cast
 import pytest
 from record_builders import built, cell, changed, plan, record, rejected
 
-from harness.analysis.rejudge import merged_anew, rejudger
+from harness.analysis.cell_sets import merged_anew, rejudger
 from harness.model import Status
 from harness.records import RecordError, Results
 

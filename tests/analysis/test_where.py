@@ -9,9 +9,9 @@ import pytest
 from record_builders import cell, plan, record, rejected
 
 from harness.analysis import changes
+from harness.analysis.cell_sets import COLUMNS, CellSet, choose_in_history, choose_in_sets, load_set
 from harness.analysis.diff import Changes
 from harness.analysis.history import append, read_history
-from harness.analysis.where import COLUMNS, CellSet, choose_in_history, choose_in_sets, load_set
 from harness.errors import NothingToRun, UsageError
 from harness.records import Record, plan_path
 

@@ -13,12 +13,11 @@ from cells import make_case, make_cell
 
 from harness.backends import BACKENDS
 from harness.cases.discovery import load_cases
-from harness.engine.context import RunContext
+from harness.engine.context import RunContext, RunRequest
 from harness.engine.environment import look
 from harness.engine.environments import default_toolkit
 from harness.engine.executor import Run
 from harness.engine.plan import plan
-from harness.engine.request import RunRequest
 from harness.model.target import parse_targets
 from harness.protocol.messages import Limits
 from harness.toolkits import Installed, ToolkitStore, parse_toolkits

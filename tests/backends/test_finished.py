@@ -9,10 +9,9 @@ import pytest
 from cells import make_case, make_cell
 
 from harness.backends import BACKENDS
-from harness.engine.context import RunContext
+from harness.engine.context import RunContext, RunRequest
 from harness.engine.environment import look
 from harness.engine.executor import Run
-from harness.engine.request import RunRequest
 from harness.model import Outcome
 from harness.protocol.messages import Limits, made_for
 from harness.toolkits import Installed, ToolkitStore

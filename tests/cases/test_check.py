@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from harness.cases.summary import check, summary_of
+from harness.cases.library import check, summary_of
 
 from .conftest import GOOD, Load, Write
 from .test_load import FULL

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from command import Command
 
-from harness.cases.copy import copy_cases
 from harness.cases.discovery import find_cases
+from harness.cases.library import copy_cases
 from harness.errors import UsageError
 
 ROOT = Path(__file__).parents[2]

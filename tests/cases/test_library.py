@@ -11,9 +11,8 @@ from typing import Any
 import pytest
 
 from harness.cases.discovery import load_cases
-from harness.cases.overview import PAGE, page
+from harness.cases.library import PAGE, check, page
 from harness.cases.rules import options_for
-from harness.cases.summary import check
 from harness.model import Case, Cell, Stage, Status, Target, Toolchain, ToolkitRef
 from harness.model.judge import expectation_of
 
@@ -97,7 +96,7 @@ def test_there_are_as_many_as_a_library_needs() -> None:
 
 
 def test_the_page_of_cases_is_that_of_the_cases() -> None:
-    assert (ROOT.parent / PAGE).read_text("utf-8") == page(list(CASES.values())), "python -m harness.cases.overview"
+    assert (ROOT.parent / PAGE).read_text("utf-8") == page(list(CASES.values())), "python -m harness.cases.library"
 
 
 @pytest.mark.parametrize("case", CASES.values(), ids=lambda case: case.name)

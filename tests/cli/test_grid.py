@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from harness.cli.grid import show_matrix
-from harness.cli.summary import show_summary
+from harness.cli.summary import show_matrix, show_summary
 from harness.matrix.marks import kind_of
 
 TARGETS = ["sm_75", "sm_80", "sm_90", "sm_90a", "sm_100", "sm_120", "compute_90"]

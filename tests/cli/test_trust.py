@@ -17,8 +17,7 @@ from record_builders import cell, plan, record
 
 import cumatrix as api
 from harness.project.config import read_config
-from harness.project.programs_named import programs_named
-from harness.project.trust import needs_trust
+from harness.project.trust import needs_trust, programs_named
 from harness.records import RecordWriter
 from harness.toolkits import Installed
 

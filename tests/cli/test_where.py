@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from harness.cli.find_cell import one_cell
+from harness.cli.options import one_cell
 from harness.errors import UsageError
 
 IDS = ["a/b nvrtc cuda12.9 sm_90", "a/b nvrtc cuda12.9 sm_90a", "a/b numba cuda12.9 sm_90"]

@@ -9,7 +9,7 @@ from queue import Queue
 
 import pytest
 
-from harness.engine.admission import Memory, available, size
+from harness.engine.machine import Memory, available, size
 
 
 def test_sizes_of_case_files() -> None:

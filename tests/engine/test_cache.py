@@ -18,9 +18,9 @@ from typing import Any
 
 import pytest
 
+from harness.diagnostics import hint
 from harness.engine.cache import ResultCache, batches, lasting
 from harness.errors import UsageError
-from harness.hints import hint
 from harness.model import Artifact, Diagnostic, KernelResources, Outcome, Stage, Status
 
 FULL = Outcome(

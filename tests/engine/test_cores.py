@@ -6,7 +6,7 @@ import os
 import subprocess
 import sys
 
-PROGRAM = "from harness.engine.admission import usable_cores; print(usable_cores())"
+PROGRAM = "from harness.engine.machine import usable_cores; print(usable_cores())"
 
 
 def test_cores_that_are_kept_from_us_do_not_count() -> None:

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from harness.engine import devices as module
-from harness.engine.devices import Device, DevicePool, Devices, find_devices
+from harness.engine import machine as module
+from harness.engine.machine import Device, DevicePool, Devices, find_devices
 from harness.engine.plan import with_native
 from harness.errors import PartUnavailable, UsageError
 from harness.model import Target

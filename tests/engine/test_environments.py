@@ -9,11 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from harness.engine.context import RunContext
+from harness.engine.context import RunContext, RunRequest
 from harness.engine.environment import Environment
 from harness.engine.environments import default_toolkit, line_up, plan_environment, toolkit_of_time, toolkits_of
 from harness.engine.plan import axes_of, choose_backends, plan
-from harness.engine.request import RunRequest
 from harness.environments.requirements import Recipe
 from harness.environments.store import EnvironmentStore, Resolved
 from harness.errors import PartUnavailable, UsageError

@@ -10,11 +10,10 @@ from pathlib import Path
 import pytest
 from cells import make_case, make_cell
 
-from harness.engine.context import RunContext
+from harness.engine.context import RunContext, RunRequest
 from harness.engine.environment import Environment
 from harness.engine.executor import Run, ThreadExecutor, _Queue
 from harness.engine.prepared import PreparedCell
-from harness.engine.request import RunRequest
 from harness.engine.resolve import Resolver
 from harness.model import Cell
 from harness.protocol.messages import Limits

@@ -14,7 +14,7 @@ from harness.engine.cache import ResultCache
 from harness.engine.file_states import Files, Roots
 from harness.engine.fingerprints import Answers
 from harness.engine.reads import Reads
-from harness.records.inputs import state_name
+from harness.records.plan import state_name
 
 FIRST = "the first key"
 

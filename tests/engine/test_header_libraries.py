@@ -10,7 +10,7 @@ from command import Command
 from repositories import Repository, cutlass
 
 from harness.cases.discovery import load_cases
-from harness.engine.header_libraries import Finder, parse_chosen, with_libraries
+from harness.engine.program_axes import Finder, parse_chosen, with_libraries
 from harness.errors import UsageError
 from harness.model import Case
 from harness.toolkits import Installed

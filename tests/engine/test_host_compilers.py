@@ -9,8 +9,8 @@ import pytest
 
 from harness.backends import BACKENDS
 from harness.engine.environment import Environment
-from harness.engine.host_compilers import HostCompilers, install, own, parse_host_compilers, version_of
 from harness.engine.plan import plan
+from harness.engine.program_axes import HostCompilers, install, own, parse_host_compilers, version_of
 from harness.engine.toolchain import PreparedToolchain
 from harness.errors import UsageError
 from harness.model import Case, Cell, Status, Target, ToolkitRef

@@ -14,8 +14,7 @@ import pytest
 from cells import Place, lasting, make_case, run_all
 from traces import processes
 
-from harness.engine.context import RunContext
-from harness.engine.request import RunRequest
+from harness.engine.context import RunContext, RunRequest
 from harness.model import Cell
 from harness.protocol.messages import Limits
 from harness.records import Record

@@ -9,11 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from harness.engine.context import RunContext
+from harness.engine.context import RunContext, RunRequest
 from harness.engine.environments import line_up
 from harness.engine.install import Step, install, missing
 from harness.engine.prepared import Result
-from harness.engine.request import RunRequest
 from harness.engine.resolve import Resolver
 from harness.environments.index import File, Index
 from harness.errors import UsageError

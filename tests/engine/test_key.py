@@ -17,11 +17,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.engine import fingerprints as keys_module
-from harness.engine.context import RunContext
+from harness.engine.context import RunContext, RunRequest
 from harness.engine.environment import Environment
 from harness.engine.fingerprints import Key
 from harness.engine.prepared import PreparedCell
-from harness.engine.request import RunRequest
 from harness.engine.resolve import Resolver
 from harness.model import Case
 from harness.protocol.messages import Limits

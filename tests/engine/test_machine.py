@@ -13,11 +13,10 @@ from cells import make_case, make_cell
 
 from harness.cluster.source_transfer import Sent, collect, digests, has
 from harness.cluster.worker import Engine, WorkerRequest
-from harness.engine.context import RunContext
+from harness.engine.context import RunContext, RunRequest
 from harness.engine.environment import look
 from harness.engine.executor import Run
 from harness.engine.fingerprints import engine_digest
-from harness.engine.request import RunRequest
 from harness.errors import UsageError
 from harness.model import Cell, Status
 from harness.toolkits import Installed, ToolkitStore

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from harness.engine.resolve import part_of, without_part
+from harness.engine.toolchain import part_of, without_part
 from harness.model import Diagnostic, Outcome, Status, ToolkitRef
 from harness.toolkits import Installed
 

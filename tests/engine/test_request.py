@@ -8,12 +8,11 @@ from typing import Any
 
 import pytest
 
-from harness.engine.context import RunContext
+from harness.engine.context import RunContext, RunRequest
 from harness.engine.environment import Environment
 from harness.engine.environments import default_toolkit
 from harness.engine.plan import axes_of, cells_of
 from harness.engine.prepared import Result
-from harness.engine.request import RunRequest
 from harness.errors import NothingToRun, PartUnavailable, UsageError
 from harness.model import Outcome, Stage, Status
 from harness.protocol.probes import Distribution

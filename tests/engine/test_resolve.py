@@ -16,14 +16,13 @@ from cells import make_case, make_cell, write_case
 from harness import native
 from harness.cases.discovery import load_cases
 from harness.engine.cache import ResultCache
-from harness.engine.context import RunContext
+from harness.engine.context import RunContext, RunRequest
 from harness.engine.environment import Environment
 from harness.engine.executor import Run, ThreadExecutor
 from harness.engine.file_states import Files
 from harness.engine.fork_server import Compiled
 from harness.engine.prepared import PreparedCell, Result
 from harness.engine.reads import Reads
-from harness.engine.request import RunRequest
 from harness.engine.resolve import Resolver
 from harness.model import Cell, Headers, Outcome, Status, Target
 from harness.protocol.messages import Limits

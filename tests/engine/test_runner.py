@@ -10,15 +10,13 @@ from pathlib import Path
 import pytest
 from cells import make_case, make_cell
 
-from harness.engine.admission import Memory, available
 from harness.engine.cache import ResultCache
-from harness.engine.context import RunContext
-from harness.engine.devices import DevicePool, Devices
+from harness.engine.context import RunContext, RunRequest
 from harness.engine.environment import Environment
 from harness.engine.executor import Run, Runner
 from harness.engine.fork_server import ForkServerDied
+from harness.engine.machine import DevicePool, Devices, Memory, available
 from harness.engine.prepared import PreparedCell, Result
-from harness.engine.request import RunRequest
 from harness.engine.resolve import ForkServers, Resolver
 from harness.engine.toolchain import PreparedToolchain
 from harness.model import Cell, Target, Toolchain, ToolkitRef

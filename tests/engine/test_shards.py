@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 from cells import make_case, make_cell
 
-from harness.engine.shards import Shard, cost_of, costs_of
+from harness.engine.plan import Shard, cost_of, costs_of
 from harness.errors import NothingToRun, UsageError
 from harness.model import Cell
 from harness.records import make_plan
-from harness.records.json_io import RecordError
 from harness.records.plan import check_plan, missing_shards
+from harness.records.record import RecordError
 
 
 @pytest.fixture(scope="module")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from record_builders import cell
 
 from harness.cluster.client import tasks_of
-from harness.engine.admission import Need
+from harness.engine.machine import Need
 from harness.model import Cell
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.engine.trace import Trace
+from harness.engine.context import Trace
 from harness.errors import UsageError
 
 

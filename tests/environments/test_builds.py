@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from harness.environments.dev_builds import build, split_with
-from harness.environments.interpreters import OWN
+from harness.environments.releases import OWN
 from harness.environments.store import EnvironmentStore
 from harness.errors import PartUnavailable
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from harness.environments import interpreters as module
-from harness.environments.interpreters import OWN, Python, is_version, parse_pythons, pythons, tags_of
+from harness.environments import releases as module
+from harness.environments.releases import OWN, Python, is_version, parse_pythons, pythons, tags_of
 from harness.errors import PartUnavailable, UsageError
 
 

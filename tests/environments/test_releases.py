@@ -6,8 +6,7 @@ import pytest
 from packaging.version import Version
 
 from harness.environments.index import File
-from harness.environments.interpreters import Python
-from harness.environments.releases import Published, choose, parse_with
+from harness.environments.releases import Published, Python, choose, parse_with
 from harness.errors import PartUnavailable, UsageError
 
 VERSIONS = [

@@ -9,8 +9,7 @@ from packaging.version import Version
 
 from harness.environments import requirements as module
 from harness.environments.index import File
-from harness.environments.interpreters import OWN, Python
-from harness.environments.releases import Published
+from harness.environments.releases import OWN, Published, Python
 from harness.environments.requirements import companions, recipes
 
 HERE = f"cp{sys.version_info[0]}{sys.version_info[1]}"

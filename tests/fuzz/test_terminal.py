@@ -19,8 +19,8 @@ from in_process import ACTING, Called, call, commands
 from mutations import HOSTILE
 
 from harness.cli.main import cumatrix
-from harness.records.json_io import RecordError
 from harness.records.plan import check_plan
+from harness.records.record import RecordError
 from harness.records.schema import check_record
 from harness.toolkits import Installed
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.engine.devices import Devices, find_devices
+from harness.engine.machine import Devices, find_devices
 from harness.model.condition import Version
 from harness.toolkits import ToolkitStore
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from launches import messages, outcome, run_launched, write_launched
 
-from harness.engine.devices import Devices, find_sanitizer
+from harness.engine.machine import Devices, find_sanitizer
 from harness.errors import PartUnavailable
 from harness.toolkits import ToolkitStore
 

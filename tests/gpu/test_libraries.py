@@ -14,7 +14,7 @@ from launches import (
     write_launched_python,
 )
 
-from harness.engine.devices import Devices
+from harness.engine.machine import Devices
 from harness.toolkits import ToolkitStore
 
 pytestmark = pytest.mark.gpu

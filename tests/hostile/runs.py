@@ -15,8 +15,7 @@ from cells import Place, lasting, make_case, run_all
 from traces import processes
 
 import harness
-from harness.engine.context import RunContext
-from harness.engine.request import RunRequest
+from harness.engine.context import RunContext, RunRequest
 from harness.model import Cell
 from harness.protocol.messages import Limits
 from harness.toolkits.store import data_folder

@@ -12,8 +12,7 @@ import pytest
 from cells import Place, lasting, make_case, run_all
 
 from harness.engine import fork_server
-from harness.engine.context import RunContext
-from harness.engine.request import RunRequest
+from harness.engine.context import RunContext, RunRequest
 from harness.model import Cell
 from harness.process_locks import TEMPORARY
 from harness.protocol.messages import Limits

@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 from cells import Place, lasting, make_case, run_all
 
-from harness.engine.context import RunContext
-from harness.engine.request import RunRequest
+from harness.engine.context import RunContext, RunRequest
 from harness.model import Cell
 from harness.protocol.messages import Limits
 from harness.toolkits import Installed

@@ -16,8 +16,7 @@ from in_process import ACTING
 from traces import processes
 
 from harness.engine.collect import LOG_LIMIT
-from harness.engine.context import RunContext
-from harness.engine.request import RunRequest
+from harness.engine.context import RunContext, RunRequest
 from harness.model import Cell
 from harness.protocol.messages import Limits
 from harness.toolkits import Installed

@@ -18,10 +18,9 @@ from cells import Place, make_case, make_order, run_all
 from traces import processes
 
 from harness.engine import fork_server
-from harness.engine.context import RunContext
+from harness.engine.context import RunContext, RunRequest
 from harness.engine.executor import Run, ThreadExecutor
 from harness.engine.fork_server import ForkServer, ForkServerDied
-from harness.engine.request import RunRequest
 from harness.model import Cell
 from harness.protocol.messages import Limits, Setup
 from harness.toolkits import Installed

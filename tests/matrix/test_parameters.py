@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from harness.matrix.parameters import parameters, parameters_of
+from harness.matrix.axes import parameters, parameters_of
 
 
 @pytest.mark.parametrize(

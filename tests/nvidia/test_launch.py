@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 from launches import messages, outcome, run_launched, write_launched
 
-from harness.engine import devices as devices_module
-from harness.engine.devices import find_devices
+from harness.engine import machine as devices_module
+from harness.engine.machine import find_devices
 from harness.toolkits import Installed, ToolkitStore
 
 pytestmark = pytest.mark.compilers

@@ -12,8 +12,7 @@ import pytest
 from cells import Place, lasting, make_case, run_all
 from command import Command
 
-from harness.engine.context import RunContext
-from harness.engine.request import RunRequest
+from harness.engine.context import RunContext, RunRequest
 from harness.model import Outcome, Stage, Status
 from harness.nvidia.nvcc import device_only
 from harness.protocol.messages import Limits

@@ -13,7 +13,7 @@ import pytest
 from harness.nvidia import pch
 from harness.nvidia.includes import Words
 from harness.nvidia.pch import Early, Precompiled, behind
-from harness.protocol import helper_child, reads
+from harness.protocol import process_output, reads
 from harness.protocol.backend import Job, Setup
 from harness.protocol.messages import Options
 from harness.toolkits import Installed
@@ -118,7 +118,7 @@ def test_a_header_is_made_where_it_is_worth_it(
     """With a fake NVRTC, which makes none."""
     monkeypatch.setattr(pch, "_ROOM", 0)
     monkeypatch.setattr(reads, "followed", lambda: True)
-    monkeypatch.setattr(helper_child, "make", lambda: tmp_path)
+    monkeypatch.setattr(process_output, "helper_folder", lambda: tmp_path)
     precompiled = Precompiled(lambda *_: (True, ""))
     source = tmp_path / "kernel.cu"
     source.write_text(text)

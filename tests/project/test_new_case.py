@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from harness.cases.library import check
 from harness.cases.load import load_case
-from harness.cases.summary import check
 from harness.errors import UsageError
 from harness.project.init import new_case
 

@@ -6,10 +6,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from check_matrix import contradictions, sample_of
 from command import Command
 
 from harness.answers.store import read_packed
-from harness.published import Manifest, contradictions, published_folder, read_manifest, sample_of, stale_cases
+from harness.published import Manifest, published_folder, read_manifest, stale_cases
 from harness.records import Record, read_records
 from harness.records.parquet import read_parquet
 

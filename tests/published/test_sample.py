@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from check_matrix import contradictions, sample_of
 from record_builders import built, cell, record, rejected
 
 from harness.model import Outcome, Stage, Status
-from harness.published import contradictions, sample_of
 from harness.records import Record
 
 

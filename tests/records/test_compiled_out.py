@@ -12,7 +12,7 @@ from command import Command
 from record_builders import artifact_of, cell, changed, record
 
 from harness.records import Record, read_records
-from harness.records.compiled_out import REMARK, amended, remarks, with_remark
+from harness.records.failures import REMARK, amended, remarks, with_remark
 from harness.toolkits import Installed
 
 TARGETS = "sm_50,sm_60,sm_75,sm_80,sm_90,sm_90a,sm_100,sm_120,compute_75,compute_90"

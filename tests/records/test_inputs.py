@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from harness.records import RecordError
-from harness.records.inputs import Inputs, inputs_path, read_inputs
+from harness.records.plan import Inputs, inputs_path, read_inputs
 
 ANSWER, OTHER, FIRST, SET, WORKER, LOADED, ASKED = (letter * 64 for letter in "abcdef0")
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.records.json_io import line_of, read_json
+from harness.records.record import line_of, read_json
 
 
 def test_values_are_as_json_has_them() -> None:

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from harness.analysis.rejudge import rejudger
+from harness.analysis.cell_sets import rejudger
 from harness.records import Results, read_records
-from harness.records.virtual_vs_real import virtual_against_real
+from harness.records.merge import virtual_against_real
 
 ROOT = Path(__file__).parents[2]
 KEPT = ROOT / "reports" / "h200-2026-11-21" / "records.tar.gz"

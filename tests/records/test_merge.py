@@ -14,9 +14,8 @@ from record_builders import built, cell, changed, plan, record, rejected
 from harness.errors import UsageError
 from harness.model import Diagnostic, Outcome, Stage, Status
 from harness.records import RecordWriter, merge, plan_path, read_records, write_merged
-from harness.records.inputs import Inputs, inputs_path, read_inputs
 from harness.records.merge import identity, is_of, weight
-from harness.records.plan import make_plan
+from harness.records.plan import Inputs, inputs_path, make_plan, read_inputs
 
 
 def test_identical_facts_are_one_record_and_no_conflict() -> None:

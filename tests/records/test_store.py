@@ -27,8 +27,7 @@ from harness.records import (
     schema,
     write_merged,
 )
-from harness.records.inputs import Inputs, read_inputs
-from harness.records.plan import Plan, plans_json
+from harness.records.plan import Inputs, Plan, plans_json, read_inputs
 
 
 def write(path: Path, *records: Record, of: Plan | None = None) -> Path:

@@ -10,8 +10,7 @@ from record_builders import built, cell, record, rejected
 from harness.analysis.frame import cells_frame
 from harness.model import Outcome, Stage, Status
 from harness.records import Merged, Record, merge
-from harness.records.merge import spell_other
-from harness.records.virtual_vs_real import tell_devices, virtual_against_real
+from harness.records.merge import spell_other, tell_devices, virtual_against_real
 
 H200 = {"virtual": False, "name": "NVIDIA H200", "compute_capability": "9.0"}
 

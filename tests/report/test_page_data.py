@@ -11,7 +11,7 @@ import pytest
 from record_builders import cell, changed, plan, record, rejected
 
 from harness.analysis import cells_frame
-from harness.matrix.parameters import cell_link, matrix_link
+from harness.matrix.axes import cell_link, matrix_link
 from harness.records import merge
 from harness.report.case import page_names
 from harness.report.page_data import CELLS, chunks, compact, matrix_data, more_data, script

@@ -13,7 +13,7 @@ import pytest
 from record_builders import plan
 
 from harness.analysis import cells_frame
-from harness.matrix.parameters import cell_link
+from harness.matrix.axes import cell_link
 from harness.records import merge
 from harness.records.record_names import chooser
 from harness.report.case import page_names

@@ -7,7 +7,7 @@ from typing import Any
 from record_builders import built, cell, record, rejected
 
 from harness.records import Record
-from harness.repro.readme import find, spell
+from harness.repro.folder import find, spell
 
 TARGETS = ("sm_70", "sm_75", "sm_80", "sm_90")
 

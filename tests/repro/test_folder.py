@@ -17,11 +17,9 @@ from harness.cases.discovery import load_cases
 from harness.errors import UsageError
 from harness.model import Cell, Outcome, Stage, Status, Target, Toolchain, ToolkitRef
 from harness.records import Record
-from harness.repro.folder import make_folder
-from harness.repro.readme import find, readme
-from harness.repro.requirements import Wheels, wheels_of
+from harness.repro.folder import find, make_folder, readme
 from harness.repro.script import SCRIPT, script_of
-from harness.repro.subject import ReproTarget, subject_of
+from harness.repro.subject import ReproTarget, Wheels, subject_of, wheels_of
 
 
 def cell(case: str = "exceptions/throw", backend: str = "nvrtc", release: str = "12.9", **more: Any) -> Cell:

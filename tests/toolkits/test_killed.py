@@ -14,8 +14,8 @@ from command import Command
 from traces import processes
 
 from harness.errors import PartUnavailable
+from harness.process_locks import lock_file, lock_path, sweep_installs, take_alone
 from harness.toolkits import Release, ToolkitStore
-from harness.toolkits.install_lock import lock_of, sweep
 from harness.toolkits.store import WheelStore
 
 from .gate import Gate, free, left, unpacked, until
@@ -119,8 +119,10 @@ def test_of_two_one_installs_and_the_other_waits(gate: Gate, start: Start, tmp_p
 def test_waiting_has_a_limit(tmp_path: Path, library: str, name: str) -> None:
     told: list[str] = []
     store = WheelStore(tmp_path, library, told.append, wait=0.2)
-    with lock_of(tmp_path, "1.0"), pytest.raises(PartUnavailable, match=rf"^{name} 1\.0: another process has held "):
-        store.put("1.0", lambda found: {}, lambda site, home: ({}, {}), lambda got, asked: True, force=False)
+    with lock_file(lock_path(tmp_path, "1.0")) as lock:
+        assert take_alone(lock)
+        with pytest.raises(PartUnavailable, match=rf"^{name} 1\.0: another process has held "):
+            store.put("1.0", lambda found: {}, lambda site, home: ({}, {}), lambda got, asked: True, force=False)
     (sentence,) = told
     assert sentence.startswith(f"{name} 1.0 is being installed or removed by another process")
 
@@ -128,18 +130,19 @@ def test_waiting_has_a_limit(tmp_path: Path, library: str, name: str) -> None:
 def test_what_is_under_way_is_left_alone(tmp_path: Path) -> None:
     for name in (".12.4-abcdefgh", ".12.9-old-abcdefgh", ".13.0-abcdefgh", ".13.0-ab", ".other", "13.1"):
         (tmp_path / name / "home").mkdir(parents=True)
-    with lock_of(tmp_path, "12.4"):
-        sweep(tmp_path)
+    with lock_file(lock_path(tmp_path, "12.4")) as lock:
+        assert take_alone(lock)
+        sweep_installs(tmp_path)
     assert left(tmp_path) == [".12.4-abcdefgh", ".13.0-ab", ".other", "12.9", "13.1"]  # 12.9 is put back
-    sweep(tmp_path)
+    sweep_installs(tmp_path)
     assert left(tmp_path) == [".13.0-ab", ".other", "12.9", "13.1"]
-    sweep(tmp_path / "nowhere")
+    sweep_installs(tmp_path / "nowhere")
 
 
 def test_what_came_in_the_place_of_another_stays(tmp_path: Path) -> None:
     (tmp_path / ".12.4-old-abcdefgh" / "home" / "old").mkdir(parents=True)
     (tmp_path / "12.4" / "new").mkdir(parents=True)
-    sweep(tmp_path)
+    sweep_installs(tmp_path)
     assert left(tmp_path) == ["12.4"]
     assert left(tmp_path / "12.4") == ["new"]
 
@@ -154,10 +157,10 @@ def test_a_cache_that_another_uv_uses_is_cleaned_later(tmp_path: Path) -> None:
     (cache / "archive-v0").mkdir()
     with (cache / ".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_SH)
-        sweep(tmp_path / "root")
+        sweep_installs(tmp_path / "root")
         assert (cache / ".tmpAAAAAA").is_dir()
         assert left(folder) == ["uv-cache"]
-    sweep(tmp_path / "root")
+    sweep_installs(tmp_path / "root")
     assert sorted(path.name for path in cache.iterdir()) == [".lock", ".tmp000000", "archive-v0"]
     assert left(tmp_path / "root") == []
 
@@ -171,7 +174,7 @@ def test_a_cache_that_is_not_told_is_not_cleaned(tmp_path: Path, monkeypatch: py
     for place in (tmp_path, tmp_path / "relative"):
         (place / ".tmpAAAAAA").mkdir(parents=True)
         (place / ".lock").touch()
-    sweep(tmp_path)
+    sweep_installs(tmp_path)
     assert (tmp_path / ".tmpAAAAAA").is_dir()
     assert (tmp_path / "relative" / ".tmpAAAAAA").is_dir()
     assert not folder.exists()
@@ -182,7 +185,7 @@ def test_removing_is_not_undone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     store = ToolkitStore(tmp_path)
     (tmp_path / "12.4" / "include").mkdir(parents=True)
     with monkeypatch.context() as patch:
-        patch.setattr("harness.toolkits.install_lock.shutil.rmtree", lambda *args, **keywords: None)
+        patch.setattr("harness.process_locks.shutil.rmtree", lambda *args, **keywords: None)
         assert store.remove(Release(name="12.4", packages={}).name)
     assert len(left(tmp_path)) == 1
     store.sweep()

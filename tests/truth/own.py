@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import uv
-from filelock import FileLock
 
+from harness.process_locks import lock_file, take_alone
 from harness.toolkits.store import data_folder
 
 _VERSION = "0.15.0"
@@ -62,7 +62,8 @@ def _sdist(folder: Path) -> None:
     """numba-cuda's own sources."""
     kept = data_folder() / "test-envs" / "sdists"
     kept.mkdir(parents=True, exist_ok=True)
-    with FileLock(kept / ".lock"):
+    with lock_file(kept / ".lock") as lock:
+        assert take_alone(lock, 1200)
         if not any(kept.glob(f"numba_cuda-{_VERSION}.tar.gz")):
             argv = ["--no-deps", "--no-binary", "numba-cuda", "-d", str(kept), f"numba-cuda=={_VERSION}"]
             _uv("tool", "run", "--from", "pip", "pip", "download", *argv)

@@ -12,7 +12,7 @@ from types import ModuleType
 
 import pytest
 
-from harness.protocol import helper_child
+from harness.protocol import process_output
 from harness.protocol.backend import Unavailable
 from harness.protocol.messages import Build, Ready, Setup
 from harness.protocol.process_output import Printed
@@ -49,7 +49,7 @@ def test_a_child_of_the_fork_server_that_is_stopped_goes_on(tmp_path: Path) -> N
         os.kill(os.getpid(), signal.SIGSTOP)
         return {"folder": str(folder)}
 
-    assert helper_child.answer(tmp_path, stops, lambda: None) == {"folder": str(tmp_path)}
+    assert process_output.answer_of_helper(tmp_path, stops, lambda: None) == {"folder": str(tmp_path)}
 
 
 def test_a_module_that_is_compiled_for_ever_does_not_hold_up_the_next_cell(

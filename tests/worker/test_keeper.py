@@ -20,8 +20,8 @@ SERVER = """
 import os, time
 from harness.worker.processes import keep
 keep()
-from harness.protocol import helper_child as own_folder
-folder = own_folder.make()
+from harness.protocol import process_output as own_folder
+folder = own_folder.helper_folder()
 (folder / "header.pch").write_bytes(bytes(1 << 20))
 print(os.getpid(), os.getppid(), folder, flush=True)
 time.sleep(600)

@@ -50,7 +50,7 @@ from harness.libraries import LIBRARIES
 from harness.nvidia.includes import Words, defined, version_in
 from harness.nvidia.nvrtc import load as load_nvrtc
 from harness.nvidia.pch import PLAIN, Precompiled, builtin
-from harness.protocol import helper_child
+from harness.protocol import process_output
 from harness.protocol.backend import Job, Rejected, Setup, Unavailable, Unsupported
 from harness.protocol.messages import Ready
 
@@ -130,7 +130,9 @@ class EmptyProgram:
         except OSError:
             return None
         try:
-            return helper_child.answer(folder, lambda scratch: self._compiled(scratch, blank, compile_job), pulse)
+            return process_output.answer_of_helper(
+                folder, lambda scratch: self._compiled(scratch, blank, compile_job), pulse
+            )
         finally:
             shutil.rmtree(folder, ignore_errors=True)
 

@@ -18,7 +18,7 @@ from typing import Any
 from harness.backends.nvrtc import macros
 from harness.libraries import runtime_wheel
 from harness.nvidia.pch import Compile, Precompiled, behind
-from harness.protocol import helper_child
+from harness.protocol import process_output
 from harness.protocol.backend import Job, Setup, Unavailable, Unsupported
 
 _HEADER = "cuda_runtime_api.h"
@@ -74,7 +74,7 @@ def added(core: Any, compiler: Any) -> list[str]:
         finally:
             os._exit(0)
     os.close(writing)
-    helper_child.wait(child)
+    process_output.wait_for_helper(child)
     with open(reading, "rb") as pipe:
         said = pipe.read()
     if not said:

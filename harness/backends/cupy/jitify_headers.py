@@ -29,7 +29,7 @@ from pathlib import Path
 from typing import Any
 
 from harness import native
-from harness.protocol import helper_child, reads
+from harness.protocol import process_output, reads
 from harness.protocol.backend import Setup
 from harness.protocol.codec import zipped
 
@@ -127,7 +127,7 @@ def _find_once(kept: Path, include: Sequence[str], jitify: Any, attempt: Callabl
         if child == 0:
             _find(kept, include, jitify, attempt, found)
         # Where it takes too long, each cell looks for itself, under its own deadline.
-        helper_child.wait(child, seconds=end - time.monotonic())
+        process_output.wait_for_helper(child, seconds=end - time.monotonic())
 
 
 def _begin(jitify: Any) -> None:

@@ -28,7 +28,7 @@ from typing import Any
 from harness.nvidia.includes import Words
 from harness.nvidia.includes import defined as lines_for
 from harness.nvidia.pch import ONCE, SILENT, Store, behind, builtin, for_header
-from harness.protocol import helper_child
+from harness.protocol import process_output
 from harness.protocol.backend import Job
 from harness.protocol.messages import header_options
 
@@ -295,7 +295,7 @@ class Precompiled:
 
         try:
             with tempfile.TemporaryDirectory(dir=self._store.folder) as folder:
-                said = helper_child.answer(Path(folder), learned, pulse)
+                said = process_output.answer_of_helper(Path(folder), learned, pulse)
         except OSError:
             return  # no room
         self._added = tuple(said["added"]) if said else None

@@ -15,7 +15,7 @@
  * @property {boolean} optional whether it came after the first records
  */
 /**
- * A parameter of variants, or a header library: a dimension of rows (harness/matrix/parameters.py).
+ * A parameter of variants, or a header library: a dimension of rows (harness/matrix/axes.py).
  *
  * @typedef {Axis & {values: string[], library: boolean}} Parameter
  */
