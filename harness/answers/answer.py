@@ -118,6 +118,8 @@ class FeatureFinding:
 _LEADS = {"works": "Yes", "part": "In part", "refused": "No", "silent": "Not tried"}
 """The first word of an answer, by the sense of the statements (`harness.matrix.marks.AnswerKind`); the best first."""
 _SENSES = tuple(_LEADS)
+_LONG = 110
+"""The most letters of what other versions do, in the first sentence."""
 _TOLD = 3
 """The most variants whose statements one sentence has in full."""
 
@@ -173,9 +175,14 @@ def _statements(told: Sequence[ToolFinding], targets: Sequence[str], *, since: b
     return "; ".join(parts)
 
 
+def _short(text: str) -> str:
+    """The text, or nothing where it is too long for the first sentence; the lines below it have it."""
+    return text if len(text) <= _LONG else ""
+
+
 def _qualified(said: ToolFinding) -> str:
     linked = [note for note in said.verdict.note.split("; ") if note.startswith(UNLINKED)]
-    notes = "; ".join(filter(None, (*linked, said.overall)))
+    notes = "; ".join(filter(None, (*linked, _short(said.overall))))
     return f" ({notes})" if notes else ""
 
 
@@ -194,8 +201,8 @@ def _on_all(told: Sequence[ToolFinding]) -> str:
         place = f" on {spell_targets(targets)}" if len(by_text) > 1 else ""
         notes: dict[str, list[str]] = {}
         for said in of:
-            if said.overall:
-                notes.setdefault(said.overall, []).extend(said.targets)
+            if short := _short(said.overall):
+                notes.setdefault(short, []).extend(said.targets)
         linked = {note for said in of for note in said.verdict.note.split("; ") if note.startswith(UNLINKED)}
         note = f" ({linked.pop()})" if len(linked) == 1 else ""
         if len(notes) == 1:
