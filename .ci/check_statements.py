@@ -3,7 +3,7 @@
 
 check_statements.py [MATRIX] --page DIR --questions 1000 --seed 1
 
-The rules are in `statement_rules.py`; nothing is shared with the code that writes the statements. Without --page it builds the page first.
+The rules are in `statement_rules.py`, those of replies about releases and architectures in `check_replies.py`; nothing is shared with the code that writes the statements. Without --page it builds the page first.
 Exits with 1 if a statement is false. A statement that has the key `claims` is checked by it, and its words may name nothing else:
 
     {"answer": "builds since CUDA 12.4 (tried from 12.0)", "note": "", "variants": ["form=a"], "tool": "nvrtc", "targets": ["sm_80"],
@@ -31,6 +31,7 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
+from check_replies import check_page
 from statement_rules import ITSELF, PARTS_NAMED, Cells, Claim, Finding, Range, Subject, check, order, shows_change
 
 ROOT = Path(__file__).parents[1]
@@ -443,7 +444,8 @@ def main() -> int:
     parser.add_argument("--without", action="append", default=[], metavar="KIND", help="leave out kinds that start so")
     parser.add_argument("--shown", type=int, default=SHOWN, metavar="N", help="examples of each kind")
     args = parser.parse_args()
-    cells = Cells(pd.read_parquet(args.results).astype(object).where(lambda table: table.notna(), None))
+    table = pd.read_parquet(args.results).astype(object).where(lambda frame: frame.notna(), None)
+    cells, false = Cells(table), 0
     page: list[Statement] = []
     with tempfile.TemporaryDirectory() as temporary:
         folder = args.page
@@ -453,10 +455,13 @@ def main() -> int:
             subprocess.run(command, check=True, cwd=ROOT, stdout=subprocess.DEVNULL, env=os.environ)
         if folder is not None:
             page = list(of_page(folder, cells))
+            if (folder / "data/replies.js").exists():
+                false += check_page(folder, table)
     if args.sample is not None:
         page = random.Random(args.seed).sample(page, min(args.sample, len(page)))
     asked = of_questions(questions(cells, args.questions, args.seed), cells, args.results) if args.questions else ()
-    return int(report([*page, *asked], cells, least=args.least, without=args.without, shown=args.shown) > 0)
+    false += report([*page, *asked], cells, least=args.least, without=args.without, shown=args.shown)
+    return int(false > 0)
 
 
 if __name__ == "__main__":

@@ -87,7 +87,7 @@ class Replies:
         }[intent]
         return make(rest)
 
-    def keys(self) -> Iterator[str]:
+    def known_keys(self) -> Iterator[str]:
         """Every key with a reply, but those of ``supports``."""
         releases = self.comparison.releases
         names = dict.fromkeys((*self.vocabulary.architectures, *self.builds))

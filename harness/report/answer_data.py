@@ -138,7 +138,7 @@ def replies_data(known: Known) -> dict[str, Any]:
     features = {case: number for number, case in enumerate(known.features)}
     rows: dict[tuple[Any, ...], int] = {}
     found = {}
-    for key in dict.fromkeys(replies.keys()):
+    for key in dict.fromkeys(replies.known_keys()):
         if reply := replies.of(key):
             lines = [(features.get(row.case, -1), row.kind, row.text, row.cells[-1:]) for row in reply.rows]
             numbers = [rows.setdefault(line, len(rows)) for line in lines]

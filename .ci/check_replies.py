@@ -1,0 +1,258 @@
+#!/usr/bin/env python3
+"""Checks the replies of the page about releases and architectures against the cells of the published matrix.
+
+check_replies.py [MATRIX] --page DIR
+
+It counts again, from the Parquet file alone: what breaks between two releases, what a release or an architecture alone builds, whether a release
+is broken, and which CUDA release is the first, the last or the only one for an architecture. Cells that were not linked are no pair with a linker's
+refusal. Exits with 1 if a reply is false.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import sys
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+
+import pandas as pd
+from statement_rules import ITSELF, Cell, Cells, order
+
+ROOT = Path(__file__).parents[1]
+PUBLISHED = ROOT / "reports/matrix/results.parquet"
+_LINKER = re.compile("(?i)undefined reference|nvjitlink|nvlink|uses too much shared data")
+
+
+def replies_of(page: Path) -> dict[str, str]:
+    """The first sentences by key, out of ``data/replies.js``."""
+    text = (page / "data/replies.js").read_text("utf-8")
+    found = re.fullmatch(r"cumatrix\.receive\(\"replies\",'(.*)'\);\n", text, re.DOTALL)
+    if found is None:
+        raise SystemExit(f"check_replies.py: {page} has no replies")
+    value = json.loads(found[1].replace("\\\\", "\0").replace("\\'", "'").replace("\0", "\\"))
+    return {key: sentence for key, (sentence, *_) in value["replies"].items()}
+
+
+def number(text: str) -> int:
+    """``1,293`` as a number."""
+    return int(text.replace(",", ""))
+
+
+class Counts:
+    """Cells by the value of one axis.
+
+    Parameters
+    ----------
+    table : DataFrame
+        The Parquet file.
+    """
+
+    def __init__(self, table: pd.DataFrame) -> None:
+        self.cells = Cells(table)
+        notes = zip(table["cell"], table["notes_json"], table["message"], strict=True)
+        self.unlinked = {cell for cell, text, _ in notes if text and '"not linked' in text}
+        self.linker = {cell for cell, text in zip(table["cell"], table["message"], strict=True) if text and _LINKER.search(text)}  # fmt: skip
+        self.answered = [cell for cell in self.cells.by_id.values() if cell.outcome and "+headers" not in cell.cuda]
+        self.libraries = {"cupy-nvrtc": "cupy", "cupy-jitify": "cupy", "torch-nvcc": "torch", "cuda-core": "cuda-core"}
+
+    def name(self, cell: Cell) -> str:
+        """What its version is a version of."""
+        return (cell.of or self.libraries.get(cell.backend, cell.backend)) if cell.version else ""
+
+    def by_release(self, name: str) -> dict[str, dict[tuple[str, ...], Cell]]:
+        """Cells by the release of CUDA, a library, a header library or a host compiler."""
+        found: dict[str, dict[tuple[str, ...], Cell]] = defaultdict(dict)
+        for cell in self.answered:
+            program = (cell.case, cell.variant, cell.tool.partition(" ")[0] if not cell.of else cell.tool, cell.of)
+            if name == "cuda":
+                found[cell.cuda][*program, cell.version, cell.target] = cell
+            elif self.name(cell) == name:
+                found[cell.version][*program, cell.cuda, cell.target] = cell
+        return found
+
+    def by_target(self) -> dict[str, dict[tuple[str, ...], Cell]]:
+        """Cells by architecture."""
+        found: dict[str, dict[tuple[str, ...], Cell]] = defaultdict(dict)
+        for cell in self.answered:
+            found[cell.target][cell.case, cell.variant, cell.tool, cell.of, cell.version, cell.cuda] = cell
+        return found
+
+    def pairs(self, name: str, before: str, after: str) -> list[tuple[Cell, Cell]]:
+        """Cells that differ in the release alone."""
+        by_release = self.by_release(name)
+        one, other = by_release[before], by_release[after]
+        found = [(one[key], other[key]) for key in one.keys() & other.keys()]
+        return [pair for pair in found if not self._not_comparable(*pair)]
+
+    def _not_comparable(self, before: Cell, after: Cell) -> bool:
+        built, refused = (before, after) if before.holds else (after, before)
+        return built.holds and not refused.holds and built.id in self.unlinked and refused.id in self.linker
+
+    def builds(self, target: str) -> dict[str, bool]:
+        """Whether a compiler of each CUDA release knows an architecture."""
+        found: dict[str, bool] = {}
+        for (case, _, _), variants in self.cells.by_entry.items():
+            for cell in variants.get("", ()) if case == ITSELF else ():
+                if cell.target == target and "+headers" not in cell.cuda:
+                    found[cell.cuda] = found.get(cell.cuda, False) or cell.holds
+        return found
+
+
+def alone(own: dict[tuple[str, ...], Cell], newer: Iterable[dict[tuple[str, ...], Cell]]) -> tuple[set[str], int, int]:
+    """Cases, cells that no newer value builds, and all built cells that were tried with a newer one."""
+    later: dict[tuple[str, ...], bool] = {}
+    for cells in newer:
+        for key in cells.keys() & own.keys():
+            later[key] = later.get(key, False) or cells[key].holds
+    built = [key for key, cell in own.items() if cell.holds and key in later]
+    only = [key for key in built if not later[key]]
+    return {own[key].case for key in only}, len(only), len(built)
+
+
+def breaks(key: str, sentence: str, counts: Counts) -> Iterator[str]:
+    """Yield what is false of a reply about two releases."""
+    name, *releases = key.split(" ")
+    after = releases[-1]
+    known = sorted(counts.by_release(name), key=order)
+    before = releases[0] if len(releases) > 1 else known[known.index(after) - 1]
+    pairs = counts.pairs(name, before, after)
+    broken = [pair for pair in pairs if pair[0].holds and not pair[1].holds]
+    fixed = [pair for pair in pairs if not pair[0].holds and pair[1].holds]
+    if found := re.match(
+        r"(\d+) cases? that .+? builds do(?:es)? not build with .+? \(([\d,]+) of ([\d,]+) pairs", sentence
+    ):
+        said = (int(found[1]), number(found[2]), number(found[3]))
+    elif found := re.match(r"Nothing that .+? builds fails with .+? \(0 of ([\d,]+) pairs", sentence):
+        said = (0, 0, number(found[1]))
+    else:
+        yield "unreadable"
+        return
+    if said != (true := (len({one.case for one, _ in broken}), len(broken), len(pairs))):
+        yield f"says {said}, the cells {true}"
+    more = re.search(r"(\d+) cases? that \S+ \S+ refuses builds? with", sentence)
+    if (int(more[1]) if more else 0) != (cases := len({one.case for one, _ in fixed})):
+        yield f"{cases} cases start to build"
+
+
+def release(key: str, sentence: str, counts: Counts) -> Iterator[str]:
+    """Yield what is false of a reply to whether a release is broken."""
+    _, name, own = f"release {key}".split(" ")
+    known = sorted(counts.by_release(name), key=order)
+    built = [pair for pair in counts.pairs(name, known[known.index(own) - 1], own) if pair[0].holds]
+    broken = {pair[1].id for pair in built if not pair[1].holds}
+    lead = "No" if not broken else "Yes" if len(broken) == len(built) else "In part"
+    if not sentence.startswith(f"{lead}. "):
+        yield f"{len(broken)} of {len(built)} break: {lead}"
+    said = re.search(r"does not build ([\d,]+) of", sentence)
+    if lead == "In part" and (said is None or number(said[1]) != len(broken)):
+        yield f"{len(broken)} programs break"
+    numbers = [number(item) for item in re.findall(r"(?:the|build) ([\d,]+) (?:of|programs)", sentence)]
+    if len(built) not in numbers:
+        yield f"{len(built)} programs build before"
+
+
+def drop(key: str, sentence: str, counts: Counts, targets: Callable[[str], list[str]]) -> Iterator[str]:
+    """Yield what is false of a reply to what only a release or an architecture builds."""
+    name, _, value = key.rpartition(" ")
+    by_release = counts.by_release(name) if name else {}
+    if value in by_release:
+        newer = [cells for item, cells in by_release.items() if order(item) > order(value)]
+        cases, _, every = alone(by_release[value], newer)
+    else:
+        by_target = counts.by_target()
+        cases, every = set(), 0
+        for target in targets(key):
+            newer = [cells for item, cells in by_target.items() if item.startswith("sm_") and _above(item, target)]
+            some, _, count = alone(by_target[target], newer)
+            cases, every = cases | some, every + count
+    found = re.search(r"(\d+) cases? builds? (?:for|with) .+? and (?:for|with) no newer .*?\((?:[\d,]+ )?of ([\d,]+) cells\)", sentence)  # fmt: skip
+    said = (int(found[1]), number(found[2])) if found else None
+    if said is None and (found := re.search(r"Each of the ([\d,]+) cells", sentence)):
+        said = (0, number(found[1]))
+    if said != (len(cases), every):
+        yield f"says {said}, the cells {(len(cases), every)}"
+
+
+def _above(one: str, other: str) -> bool:
+    def place(target: str) -> tuple[int, str]:
+        digits = re.sub(r"\D", "", target)
+        return int(digits), target.removeprefix(f"sm_{digits}")
+
+    return place(one) > place(other)
+
+
+def borders(intent: str, sentence: str, counts: Counts) -> Iterator[str]:
+    """Yield what is false of a reply about the first or last CUDA release of architectures."""
+    for found in re.finditer(r"CUDA (\d[\d.]+)[^:.]*?builds for ([^:.]+?)(?:: CUDA (\d[\d.]+) does not|\.)", sentence):
+        toolkit, names, other = found[1], found[2], found[3]
+        for target in _targets(names, counts):
+            builds = counts.builds(target)
+            if not builds.get(toolkit):
+                yield f"CUDA {toolkit} does not build for {target}"
+            beyond = [item for item, holds in builds.items() if holds and (order(item) < order(toolkit) if intent == "first" else order(item) > order(toolkit))]  # fmt: skip
+            if beyond:
+                yield f"{target} builds with {beyond} as well"
+            if other and builds.get(other, False):
+                yield f"CUDA {other} builds for {target}"
+
+
+def _targets(text: str, counts: Counts) -> list[str]:
+    """``sm_75–sm_86, sm_90a`` in full: the architectures that lie between, of those that were tried."""
+    found, known = [], sorted(counts.cells.universe["target"], key=order)
+    for item in text.split(", "):
+        low, _, high = item.partition("–")
+        plain = [target for target in known if re.fullmatch(r"sm_\d+", target)]
+        found += [target for target in plain if order(low) <= order(target) <= order(high)] if high else [item]
+    return found
+
+
+def check(replies: dict[str, str], counts: Counts, names: dict[str, list[str]]) -> Iterator[tuple[str, str]]:
+    """Yield the key of each false reply, and why."""
+
+    def targets(name: str) -> list[str]:
+        known = counts.cells.universe["target"]
+        return [target for target in names.get(name, [name]) if target in known and counts.builds(target)]
+
+    for whole, sentence in replies.items():
+        intent, _, key = whole.partition(" ")
+        if intent == "breaks":
+            found = breaks(key, sentence, counts)
+        elif intent == "release":
+            found = release(key, sentence, counts)
+        elif intent == "drop":
+            found = drop(key, sentence, counts, targets)
+        elif intent in ("first", "last"):
+            found = borders(intent, sentence, counts)
+        else:
+            continue
+        yield from ((whole, why) for why in found)
+
+
+def check_page(page: Path, table: pd.DataFrame) -> int:
+    """Print the false replies of a page; return their number."""
+    text = (page / "data/answers.js").read_text("utf-8")
+    names = json.loads(re.search(r'"architectures":(\{.*?\})', text)[1])  # type: ignore[index]
+    replies = replies_of(page)
+    found: dict[str, str] = {}
+    for key, why in check(replies, Counts(table), names):
+        found.setdefault(key, why)
+    for key, why in list(found.items())[:20]:
+        print(f"    - {key}: {replies[key]!r}\n      {why}")
+    print(f"{len(replies)} replies, {len(found)} of them false")
+    return len(found)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="check_replies.py", description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("results", type=Path, nargs="?", default=PUBLISHED)
+    parser.add_argument("--page", type=Path, required=True, metavar="DIR", help="a built page")
+    args = parser.parse_args()
+    table = pd.read_parquet(args.results).astype(object).where(lambda frame: frame.notna(), None)
+    return int(check_page(args.page, table) > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

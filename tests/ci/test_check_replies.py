@@ -1,0 +1,63 @@
+"""``.ci/check_replies.py``: replies of real cells are true, and another number is found."""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from harness.answers.store import Store, read_known
+
+ROOT = Path(__file__).parents[2]
+sys.path.insert(0, str(ROOT / ".ci"))
+
+from check_replies import Counts, check  # noqa: E402
+
+CELLS = ROOT / "tests/answers/cells.parquet"
+
+
+@pytest.fixture(scope="module")
+def counts() -> Counts:
+    return Counts(pd.read_parquet(CELLS).astype(object).where(lambda frame: frame.notna(), None))
+
+
+@pytest.fixture(scope="module")
+def replies() -> dict[str, str]:
+    made = Store.of(read_known([CELLS])).replies
+    found = {key: made.of(key) for key in made.known_keys() if key.split(" ")[0] in ("breaks", "release", "drop", "first", "last")}  # fmt: skip
+    return {key: reply.sentence for key, reply in found.items() if reply}
+
+
+def names(counts: Counts) -> dict[str, list[str]]:
+    from harness.answers.vocabulary import ARCHITECTURES
+
+    return {name: list(targets) for name, targets in ARCHITECTURES.items()}
+
+
+def test_replies_of_real_cells_are_true(counts: Counts, replies: dict[str, str]) -> None:
+    kinds = {key.split(" ")[0] for key in replies}
+    assert kinds == {"breaks", "release", "drop", "first", "last"}
+    assert list(check(replies, counts, names(counts))) == []
+
+
+@pytest.mark.parametrize("intent", ["breaks", "release", "drop"])
+def test_another_number_is_false(intent: str, counts: Counts, replies: dict[str, str]) -> None:
+    changed = {}
+    for key, sentence in replies.items():
+        found = re.search(r"(?<![\d.,])(\d+)(?= (?:cases?|of|programs|cells|pairs))", sentence)
+        if key.startswith(f"{intent} ") and found:
+            changed[key] = f"{sentence[: found.start()]}{int(found[1]) + 1}{sentence[found.end() :]}"
+    assert changed
+    assert {key for key, _ in check(changed, counts, names(counts))} == set(changed)
+
+
+def test_another_release_is_false(counts: Counts, replies: dict[str, str]) -> None:
+    key, sentence = next((key, sentence) for key, sentence in replies.items() if key.startswith("first ") and "is the first" in sentence)  # fmt: skip
+    first = re.match(r"CUDA (\S+)", sentence)
+    assert first
+    later = max(counts.by_release("cuda"), key=lambda item: tuple(map(int, item.split("."))))
+    changed = sentence.replace(f"CUDA {first[1]} is", f"CUDA {later} is", 1)
+    assert [found for found, _ in check({key: changed}, counts, names(counts))]
