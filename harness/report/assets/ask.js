@@ -106,6 +106,7 @@ class AnswerPage {
   /** @param {Reply} reply */
   showReply({ sentence, rows, sources }) {
     const { h } = dom;
+    this.caption(false);
     this.told.textContent = sentence;
     const titles = new Map(this.data.features.map((feature) => [feature.case, feature]));
     let before = "";
@@ -127,6 +128,11 @@ class AnswerPage {
       h("tr", {}, h("th", { scope: "col" }, "Feature"), h("th", { scope: "col" }, "Evidence")),
     );
     this.table.tBodies[0].replaceChildren(...lines, ...pages);
+  }
+
+  /** @param {boolean} shown whether the table is about one architecture, as its caption says */
+  caption(shown) {
+    if (this.table.caption) this.table.caption.hidden = !shown;
   }
 
   /**
@@ -211,6 +217,7 @@ class AnswerPage {
           )
         : all;
     dom.get("shown-on").textContent = target;
+    this.caption(true);
     this.showChips(chips, target);
     this.say(found, chips, of, target, put !== of, intent === "fails" ? all : found, intent === "since");
     const used = new Set(found.flatMap(({ fields }) => [...fields.keys()]));
@@ -250,6 +257,7 @@ class AnswerPage {
    */
   showUnknown(words, closest, chips) {
     const { h } = dom;
+    this.caption(false);
     const strange = chips.filter(({ kind, name }) => kind === "unknown" && name !== "word");
     const near = chips
       .filter((chip) => chip.kind === "unknown" && !strange.includes(chip))
