@@ -359,6 +359,8 @@ def answer(asked: Query, known: Known, vocabulary: Vocabulary, most: int = SHOWN
         sentence, findings = _failing(findings, asked)
     elif lacking:
         sentence = f"Not known: no case has {' and '.join(lacking)}."
+    elif findings and not (asked.words or asked.targets):
+        sentence = _failing(findings, asked)[0]
     elif findings:
         sentence = sentence_of(findings, asked.targets, since=asked.intent == "since")
     else:

@@ -65,14 +65,23 @@ INTENTS: tuple[Intent, ...] = (
         name="why",
         pattern=r"\berror ?:|\berror [a-z#]{0,9}\d+|\bfatal\b|^why\b|undefined (reference|symbol)|traceback \(|[a-z]error: |cuda_error_|cudaerror"
         r"|nvrtc_error|\bis undefined\b|has no (member|attribute)|uses too much|no instance of|is not allowed|incomplete type"
-        r"|cannot open source|no such file|no kernel image|unresolved extern",
+        r"|cannot open source|no such file|no kernel image|unresolved extern|no definition for|requires \.target|unsupported (\.version|gnu|clang)"
+        r"|versions later than|not supported (for|on) \.?target",
     ),
     Intent(
         name="release",
-        pattern=r"\b(is|was|are)\b.*\b(broken|bad|buggy|faulty|usable|ok)\b|\bbroken$",
+        pattern=r"\b(is|was|are)\b.*\b(broken|bad|buggy|faulty)\b|\bbroken$|\bavoid\b",
         needs=("release", "bare"),
         lacks=("target",),
-        words=_words("release version usable faulty buggy bad ok"),
+        words=_words("faulty buggy bad avoid"),
+        key="release",
+    ),
+    Intent(
+        name="sound",
+        pattern=r"\b(is|was|are|can)\b.*\b(usable|ok|okay|safe|good|stable|reliable)\b",
+        needs=("release", "bare"),
+        lacks=("target",),
+        words=_words("usable ok okay safe good stable reliable"),
         key="release",
     ),
     Intent(
@@ -151,10 +160,10 @@ INTENTS: tuple[Intent, ...] = (
     ),
     Intent(
         name="capability",
-        pattern=r"compute capabilit|\bcc\b|\bwhat('s| is| are)\b|\bwhich (arch\w*|sm|generation)\b|\bsm (version|number)\b|\b(valid|known)\b",
+        pattern=r"compute capabilit|\bcc\b|\b(same as|differ|difference)\b|\b(which|what) (gpus?|cards?|products?) (are|is|have|use)\b|\bwhat('s| is| are)\b|\bwhich (arch\w*|sm|generation)\b|\bsm (version|number)\b|\b(valid|known)\b",
         needs=("target", "bare"),
         lacks=("toolkit", "release"),
-        words=(*_VERSION_WORDS, "number", "generation", "cuda"),
+        words=(*_VERSION_WORDS, "number", "generation", "cuda", "same", "differ", "difference", "between"),
         key="target",
     ),
     Intent(
@@ -212,13 +221,19 @@ def read(text: str, vocabulary: Vocabulary, tried: Mapping[str, Sequence[str]]) 
     lower = " ".join(text.lower().split()).rstrip("?!. ")
     for intent in INTENTS:
         if re.search(intent.pattern, lower):
-            left = [chip for chip in chips if not (chip.kind in ("word", "unknown") and chip.text in intent.words)]
+            left = [chip for chip in chips if not _tells(chip, intent)]
             named = _named(left, vocabulary)
             if named.issuperset(intent.needs) and named.isdisjoint(intent.lacks):
                 keys = _keys(intent, left, tried, vocabulary)
                 if keys or not intent.key:
                     return Reading(intent=intent, chips=tuple(left), keys=keys)
     return Reading(intent=FEATURE, chips=tuple(chips))
+
+
+def _tells(chip: Chip, intent: Intent) -> bool:
+    """Return whether a word tells the intent, and no feature; a size in a question about limits does."""
+    size = intent.key == "target or none" and chip.name.isdigit()
+    return chip.kind in ("word", "unknown") and (size or chip.text in intent.words)
 
 
 def _named(chips: Sequence[Chip], vocabulary: Vocabulary) -> frozenset[str]:

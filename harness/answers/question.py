@@ -136,6 +136,7 @@ _VERSION = re.compile(r"(==|>=|<=|=|<|>|@)?v?(\d{1,3}(?:\.\d+)*)(\+|\.x|\.\*)?")
 _RANGE = re.compile(r"v?(\d+(?:\.\d+)*)\.\.v?(\d+(?:\.\d+)*)")
 _GLUED = re.compile(r"([a-z][a-z+-]*?)-?((?:==|>=|<=|=|<|>|@)?v?\d[\d.+*x]*)")
 _KIB = re.compile(r"(\d{1,4}) ?ki?b")
+_BEYOND = ("than", "over", "above", "beyond", "exceeding")
 _PHRASE = 3
 
 
@@ -254,16 +255,23 @@ def _next(tokens: Sequence[str], at: int, known: Vocabulary, before: Sequence[Ch
             return [Chip(kind="target", text=text, name=phrase, values=tuple(known.architectures[phrase]))], at + length
         if phrase in known.aliases:
             found, end = _versioned(known.aliases[phrase], text, tokens, at + length, known)
+            if phrase == "cuda" and before and before[-1].kind == "tool" and found and found[0].kind == "unknown":
+                # CUDA has no such release, and the tool in front of it has: Numba CUDA 0.63.
+                own = _chips_of(before[-1].name, f"{before[-1].text} {found[0].text}", tokens[at + length], known)
+                found = own if own[0].kind == "tool" else found
             # "numba cuda 12.4" is Numba with CUDA 12.4, for no numba-cuda has that number.
             if length == 1 or all(chip.kind != "unknown" for chip in found):
                 return found, end
     token = tokens[at]
-    # More than 4 KiB is another size than 4 KiB.
-    for length in (2, 1) if at == 0 or tokens[at - 1] not in ("than", "over", "above") else ():
+    for length in (2, 1):
         text = " ".join(tokens[at : at + length])
-        if size := _KIB.fullmatch(text):
-            word = _word(str(1024 * int(size[1])), known)
-            return [replace(word, text=text, near=())], at + length
+        size = _KIB.fullmatch(text)
+        if size or (length == 1 and token.isdigit()):
+            # More than 4 KiB is another size than 4 KiB.
+            if at and tokens[at - 1] in _BEYOND:
+                return [], at + length
+            if size:
+                return [replace(_word(str(1024 * int(size[1])), known), text=text, near=())], at + length
     if target := _TARGET.fullmatch(token):
         return [_target(f"{target[1]}_{target[2]}{target[3]}", token, known)], at + 1
     if _SHORT.fullmatch(token) and f"sm_{token}" in known.targets:

@@ -73,6 +73,7 @@ class Replies:
         intent, _, rest = key.partition(" ")
         make = {
             "release": self._release,
+            "sound": self._sound,
             "breaks": self._breaks,
             "drop": self._drop,
             "limits": self._limits,
@@ -93,7 +94,12 @@ class Replies:
         names = dict.fromkeys((*self.vocabulary.architectures, *self.builds))
         for name, versions in releases.items():
             for place, version in enumerate(versions):
-                yield from (f"breaks {name} {version}", f"drop {name} {version}", f"release {name} {version}")
+                yield from (
+                    f"breaks {name} {version}",
+                    f"drop {name} {version}",
+                    f"release {name} {version}",
+                    f"sound {name} {version}",
+                )
                 # Of a library with many releases, those with the next ones and with the newest.
                 others = versions[place + 1 :]
                 near = others if len(versions) <= _PAIRED else dict.fromkeys((*others[:3], *others[-1:]))
@@ -310,10 +316,11 @@ class Replies:
             sentence = f"In part. CUDA {self._spell(good)} {'builds' if len(good) == 1 else 'build'} for {spell_targets(best)}."
         return Reply(sentence=sentence, rows=tuple(self._itself(target, item) for target in targets for item in asked))
 
+    def _sound(self, rest: str) -> Reply | None:
+        return _without_lead(self._release(rest))
+
     def _removed(self, rest: str) -> Reply | None:
-        """The same for a question whose yes would mean the opposite."""
-        reply = self._supports(rest)
-        return reply and replace(reply, sentence=reply.sentence.partition(". ")[2])
+        return _without_lead(self._supports(rest))
 
     def _itself(self, target: str, toolkit: str) -> ReplyRow:
         row = self.builds[target][toolkit]
@@ -401,8 +408,8 @@ class Replies:
 
     def _limits(self, name: str) -> Reply | None:
         every = (
-            f"{STATIC_SHARED:,} bytes of static shared memory, {BLOCK_THREADS:,} threads a block, {MAX_REGISTERS} registers a thread and "
-            f"{CONSTANT:,} bytes of constant memory"
+            f"{STATIC_SHARED:,} bytes of static shared memory, {BLOCK_THREADS:,} threads a block, {MAX_REGISTERS} registers a thread, "
+            f"{CONSTANT:,} bytes of constant memory and 4,096 bytes of kernel parameters (32,764 with CUDA 12.1 or later from compute capability 7.0)"
         )
         if name == "every":
             found = {target: limits for target in self.builds if target[-1].isdigit() and (limits := limits_of(target))}
@@ -507,6 +514,11 @@ def combined(replies: Sequence[Reply]) -> Reply | None:
         rows=tuple(dict.fromkeys(row for reply in replies for row in reply.rows)),
         sources=tuple(dict.fromkeys(source for reply in replies for source in reply.sources)),
     )
+
+
+def _without_lead(reply: Reply | None) -> Reply | None:
+    """The reply to a question whose yes would mean the opposite."""
+    return reply and replace(reply, sentence=reply.sentence.partition(". ")[2])
 
 
 def _release(name: str, version: str) -> str:

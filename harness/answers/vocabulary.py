@@ -129,6 +129,7 @@ SYNONYMS: tuple[tuple[str, ...], ...] = (
     ("rdc", "relocatable"),
     ("fragment", "fragments"),
     ("large", "larger", "bigger"),
+    ("parameter", "parameters", "argument", "arguments"),
     ("store", "stmatrix"),
     ("dependent", "programmatic", "pdl"),
 )
@@ -138,6 +139,7 @@ PARTS = (
     "async",
     "bytes",
     "cuda",
+    "std",
     "header",
     "headers",
     "library",
@@ -152,7 +154,7 @@ PARTS = (
 """Parts of the names of functions and instructions, and nouns that say little: a case that has the other words may lack them."""
 
 IGNORED = frozenset(
-    "a about actual actually after again against all allow almost along already also although always am among an and any anybody anyone anything "
+    "nv a about actual actually after again against all allow almost along already also although always am among an and any anybody anyone anything "
     "anyway anywhere api apis architecture architectures are ask asked asks at attempting attributeerror available basic be because become been "
     "before being best better between both break breaking breaks bring brings broke broken bug build building builds built bunch but by call "
     "called calling came can cannot cant card cards case causing center centre cheap choose code come comes compilation compile compiled compiler "

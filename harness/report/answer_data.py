@@ -158,9 +158,11 @@ def causes_data() -> dict[str, Any]:
             cause.where,
             [sentence for sentence in (cause.cause, cause.remedy) if sentence],
             list(cause.links),
+            # A pasted message seldom shows its file, or the tool that speaks.
+            ["", *cause.said] if cause.file else list(cause.said),
         ]
         for cause in catalogue().values()
-        if (cause.pattern or cause.header) and not cause.file
+        if cause.pattern or cause.header
     ]
     return {"header": HEADER.pattern.replace("(?P<", "(?<"), "causes": causes}
 

@@ -20,9 +20,9 @@
  */
 /**
  * A known cause: patterns of a missing header's name, of the message, of what it must not say, of the rest of the log;
- * then title, where it applies, sentences and links.
+ * then title, where it applies, sentences, links, and the tools that say it.
  *
- * @typedef {[string, string, string, string, string, string, string[], string[]]} CauseData
+ * @typedef {[string, string, string, string, string, string, string[], string[], string[]]} CauseData
  */
 /** @typedef {{header: string, causes: CauseData[]}} CausesData */
 
@@ -89,8 +89,11 @@ const intents = (() => {
       .replace(/[?!. ]+$/, "");
     for (const intent of table) {
       if (!new RegExp(intent.pattern).test(lower)) continue;
+      // A size in a question about limits tells no feature.
+      const sizes = intent.key === "target or none";
       const left = chips.filter(
-        ({ kind, text: word }) => !(["word", "unknown"].includes(kind) && intent.words.includes(word)),
+        ({ kind, name, text: word }) =>
+          !(["word", "unknown"].includes(kind) && (intent.words.includes(word) || (sizes && /^\d+$/.test(name)))),
       );
       const named = namedBy(left, vocabulary);
       if (!intent.needs.every((need) => named.has(need)) || intent.lacks.some((each) => named.has(each))) continue;
@@ -119,8 +122,13 @@ const intents = (() => {
     return { sentence, rows, sources: [...new Set(found.flatMap(([, , sources]) => sources))] };
   };
 
-  /** @param {string} pattern of RE2, whose flag stands in front */
-  const regexp = (pattern) => new RegExp(pattern.replace(/^\(\?i\)/, ""), pattern.startsWith("(?i)") ? "i" : "");
+  const FLAGS = /\(\?([ims]+)\)/g;
+
+  /** @param {string} pattern of RE2, whose flags stand inside: here they hold for all of it */
+  const regexp = (pattern) => {
+    const flags = new Set([...pattern.matchAll(FLAGS)].flatMap(([, letters]) => [...letters]));
+    return new RegExp(pattern.replace(FLAGS, ""), [...flags].join(""));
+  };
 
   /**
    * The known cause of a pasted message: of the first of its lines that has one. One that depends on the cell counts
@@ -133,15 +141,21 @@ const intents = (() => {
   const cause = (text, { header, causes }) => {
     for (const line of text.split("\n")) {
       const missing = Object.values(new RegExp(header).exec(line)?.groups ?? {}).find(Boolean) ?? "";
+      // The message, without the place and the word error in front of it.
+      const message = line.replace(/^.{0,300}?\berror ?(?:#[-\w]+)?: /, "");
+      const has = (/** @type {string} */ pattern) => regexp(pattern).test(message) || regexp(pattern).test(line);
       const fits = causes.filter(
         ([name, pattern, unless, near]) =>
           (!name || (missing && regexp(name).test(missing))) &&
-          (!pattern || regexp(pattern).test(line)) &&
-          !(unless && regexp(unless).test(line)) &&
+          (!pattern || has(pattern)) &&
+          !(unless && has(unless)) &&
           !(near && !regexp(near).test(text)),
       );
       const found = fits.find(([, , , , , where]) => !where) ?? fits[0];
       if (!found) continue;
+      // Of tools that speak alike, the text has to name the one whose words these are.
+      const speakers = fits[0][8];
+      if (speakers.length && !speakers.some((tool) => tool && text.toLowerCase().includes(tool))) return undefined;
       const [, , , , title, where, sentences, links] = found;
       const rows = sentences.map((each) => /** @type {ReplyRow} */ (["", "", each, []]));
       return { sentence: `${title}${where ? ` (${where})` : ""}.`, rows, sources: links };

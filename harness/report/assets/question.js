@@ -28,6 +28,7 @@ const question = (() => {
   const CAPABILITY = /^(\d{1,2})\.(\d)([af]?)$/;
   const VERSION = /^(==|>=|<=|=|<|>|@)?v?(\d{1,3}(?:\.\d+)*)(\+|\.x|\.\*)?$/;
   const RANGE = /^v?(\d+(?:\.\d+)*)\.\.v?(\d+(?:\.\d+)*)$/;
+  const BEYOND = ["than", "over", "above", "beyond", "exceeding"];
   const KIB = /^(\d{1,4}) ?ki?b$/;
   const GLUED = /^([a-z][a-z+-]*?)-?((?:==|>=|<=|=|<|>|@)?v?\d[\d.+*x]*)$/;
 
@@ -254,16 +255,23 @@ const question = (() => {
         return { found: [chip("target", text, phrase, known.architectures[phrase])], end: at + length };
       }
       if (has(known.aliases, phrase)) {
-        const { found, end } = versioned(known.aliases[phrase], text, tokens, at + length, known);
+        const { found: read, end } = versioned(known.aliases[phrase], text, tokens, at + length, known);
+        const tool = before.at(-1);
+        const strange = phrase === "cuda" && tool?.kind === "tool" && read[0]?.kind === "unknown";
+        // CUDA has no such release, and the tool in front of it has: Numba CUDA 0.63.
+        const own = strange ? chipsOf(tool.name, `${tool.text} ${read[0].text}`, tokens[at + length], known) : read;
+        const found = own[0]?.kind === "tool" ? own : read;
         if (length === 1 || found.every(({ kind }) => kind !== "unknown")) return { found, end };
       }
     }
     const token = tokens[at];
-    // More than 4 KiB is another size than 4 KiB.
-    for (const length of ["than", "over", "above"].includes(tokens[at - 1]) ? [] : [2, 1]) {
+    for (const length of [2, 1]) {
       const text = tokens.slice(at, at + length).join(" ");
-      const size = KIB.exec(text);
-      if (size && at + length <= tokens.length) {
+      const size = at + length <= tokens.length ? KIB.exec(text) : null;
+      if (!size && (length === 2 || !/^\d+$/.test(token))) continue;
+      // More than 4 KiB is another size than 4 KiB.
+      if (BEYOND.includes(tokens[at - 1])) return { found: [], end: at + length };
+      if (size) {
         return { found: [{ ...wordChip(String(1024 * Number(size[1])), known), text, near: [] }], end: at + length };
       }
     }
