@@ -63,7 +63,12 @@ class Comparison:
             found.setdefault("cuda", set()).add(row.toolkit)
             if name := _library(row):
                 found.setdefault(name, set()).add(row.version)
-        return {name: tuple(sorted(values, key=version_key)) for name, values in found.items()}
+        # A name with a space is none: results of strangers may have anything.
+        return {
+            name: tuple(sorted((item for item in values if " " not in item), key=version_key))
+            for name, values in found.items()
+            if " " not in name
+        }
 
     def previous(self, name: str, release: str) -> str:
         """The tried release before another one; empty where there is none."""

@@ -185,9 +185,9 @@ def without_runtime(why: str, calls: Sequence[str]) -> str:
 
 
 def runtime_calls(objects: Sequence[bytes]) -> list[str]:
-    """Functions of libcudadevrt that relocatable cubins call."""
+    """Functions of libcudadevrt that relocatable cubins call, by name: their order in a symbol table may change."""
     names = [name for data in objects for name, section in _symbols(data) if section == _UNDEFINED]
-    return [name for name in dict.fromkeys(names) if _RUNTIME.fullmatch(name)]
+    return sorted({name for name in names if _RUNTIME.fullmatch(name)})
 
 
 def _symbols(data: bytes) -> Iterator[tuple[str, int]]:

@@ -82,7 +82,7 @@ def make_record(
         "stages": [stage.value for stage in outcome.stages],
         "verdict": verdict.value,
         "expected": expected_json(expected),
-        "reason": missing_kernels(expected, outcome) if outcome.status is Status.BUILT else outcome.reason,
+        "reason": (missing_kernels(expected, outcome) if outcome.status is Status.BUILT else "") or outcome.reason,
         "diagnostics": facts["diagnostics"],
         "artifact": facts["artifact"],
         "device": _plain(facts["device"]),

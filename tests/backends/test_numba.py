@@ -138,7 +138,7 @@ def test_a_toolkit_without_libcudadevrt_stops_before_the_link(run_cell: RunCell)
     reply = run_cell("numba==0.59.1", "numba", "12.4", GRID_SYNC, "sm_80", {}, {})
     assert (reply["status"], reply["artifact"]["format"]) == ("built", "object")
     assert reply["notes"] == [
-        "not linked: PyPI's wheels of CUDA 12.4 have no libcudadevrt.a, and the program calls cudaCGSynchronize, cudaCGGetIntrinsicHandle"
+        "not linked: PyPI's wheels of CUDA 12.4 have no libcudadevrt.a, and the program calls cudaCGGetIntrinsicHandle, cudaCGSynchronize"
     ]
 
 
