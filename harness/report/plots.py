@@ -249,9 +249,9 @@ def pictures(table: pd.DataFrame) -> dict[str, str]:
 def outcomes_by_version(table: pd.DataFrame, axis: str = "library", *, title: str = "Outcomes by version") -> str:
     """Share of cells by outcome along the versions of ``library`` or ``toolkit``, oldest first; empty where there are less than two: a table says that better.
 
-    ``unsupported`` cells are shown, so that a bar never looks fuller than it is.
+    Each bar is of the same programs, architectures and other versions. ``unsupported`` cells are shown, so that a bar never looks fuller than it is.
     """
-    part = table[(table[axis] != "") & (table["headers"] == "")]
+    part = _comparable(table[(table[axis] != "") & (table["headers"] == "")], axis)
     if part.empty:
         return ""
     kinds = part["outcome"].map(_kind)
@@ -311,10 +311,10 @@ def compile_times(table: pd.DataFrame, *, title: str = "Compile time by toolkit"
         return ""
     names = (part["backend"] + " " + part["library"]).str.strip()
     part = part.assign(series=names if names.nunique() <= MANY else part["backend"])
-    medians = {
-        name: _of_the_same_programs(rows).groupby("toolkit")["seconds"].median()
-        for name, rows in part.groupby("series", sort=False)
-    }
+    same = {name: _of_the_same_programs(rows) for name, rows in part.groupby("series", sort=False)}
+    medians = {name: rows.groupby("toolkit")["seconds"].median() for name, rows in same.items() if not rows.empty}
+    if not medians:
+        return ""
     values = pd.DataFrame(medians).T.reindex(columns=toolkits)
     return lines(values, [plain(name) for name in toolkits], "CUDA", "seconds (median)", title, log=True)
 
@@ -337,11 +337,23 @@ def outcomes_over_time(runs: pd.DataFrame, *, title: str = "Cells over time") ->
 
 
 def _of_the_same_programs(rows: pd.DataFrame) -> pd.DataFrame:
-    """Only the cases and variants that all toolkits of a line compiled, where there are any: else two toolkits show two programs."""
+    """Only the cases and variants that all toolkits of a line compiled: else two toolkits show two programs."""
     programs = rows["case"] + " " + rows["variant"]
     common = rows.groupby(programs)["toolkit"].nunique() == rows["toolkit"].nunique()
-    kept = rows[programs.map(common)]
-    return rows if kept.empty else kept
+    return rows[programs.map(common)]
+
+
+def _comparable(table: pd.DataFrame, axis: str) -> pd.DataFrame:
+    """The cells that every version of an axis was tried with. Versions with few cells are left out until half of the rest's smallest set is common to all."""
+    other = "toolkit" if axis == "library" else "library"
+    names = table[["backend", "case", "variant", "target", other]].astype(str).agg("\0".join, axis=1)
+    places = {str(version): set(names[table[axis] == version]) for version in table[axis].unique()}
+    while places:
+        common = set.intersection(*places.values())
+        if 2 * len(common) >= min(map(len, places.values())):
+            return table[names.isin(common) & table[axis].isin(places)]
+        del places[min(places, key=lambda version: (len(places[version]), version_key(version)))]
+    return table
 
 
 def _same_together(values: pd.DataFrame) -> pd.DataFrame:

@@ -35,9 +35,19 @@ def test_outcomes_by_version(table: pd.DataFrame) -> None:
     svg = outcomes_by_version(table, title="CuPy")
     root = ET.fromstring(svg)
     assert text_of(root, f"{SVG}title") == root.get("aria-label") == "CuPy"
-    assert text_of(root, f"{SVG}desc") == "9.0.0: 3 built, 1 rejected; 13.0.0: 3 built, 1 rejected; 13.1.0: 5 built"
+    assert text_of(root, f"{SVG}desc") == "9.0.0: 3 built, 1 rejected; 13.0.0: 3 built, 1 rejected; 13.1.0: 4 built"
     ticks = [item.text or "" for item in root.iter(f"{SVG}text")]
     assert [text for text in ticks if re.fullmatch(r"\d+\.\d\.0", text)] == ["9.0.0", "13.0.0", "13.1.0"]
+
+
+def test_bars_are_of_the_same_cells() -> None:
+    every = [cell(case=f"a/{n}", library=library) for n in range(4) for library in ("13.0.0", "13.1.0")]
+    records = [record(item, rejected() if item.case.name == "a/3" else built()) for item in every]
+    # One program that a release alone was tried with, and a release that was tried with little.
+    records.append(record(cell(case="a/9", library="13.1.0"), built()))
+    records.append(record(cell(case="a/8", library="9.0.0"), rejected()))
+    told = text_of(ET.fromstring(outcomes_by_version(make_frame(records))), f"{SVG}desc")
+    assert told == "13.0.0: 3 built, 1 rejected; 13.1.0: 3 built, 1 rejected"
 
 
 def test_resources_by_target(table: pd.DataFrame) -> None:
