@@ -104,6 +104,10 @@ def phrase(text: str, within: Mapping[str, tuple[Range, ...]]) -> list[Claim]:
             *phrase(held[1], {**within, axis: ranges_of(held[3])}),
             Claim("tried", axis, ranges_of(held[3]), within=within),
         ]
+    if found := re.fullmatch(rf"({_LIST}): (.+)", text):
+        if "version" in within:
+            raise Unreadable(text)
+        return phrase(found[2], {**within, "version": ranges_of(found[1])})
     if gap := re.fullmatch(rf"(.+?), (CUDA )?({_LIST}) untried", text):
         # A phrase about one version, with the untried releases at its border.
         return [
@@ -133,10 +137,6 @@ def phrase(text: str, within: Mapping[str, tuple[Range, ...]]) -> list[Claim]:
         return [Claim("with", axis, ranges_of(found[2]), against=ranges_of(found[3]), within=within)]
     if found := re.fullmatch(r"builds in (\d+) of (\d+) combinations", text):
         return [Claim("count", count=(int(found[1]), int(found[2])), within=within)]
-    if found := re.fullmatch(rf"({_LIST}): (.+)", text):
-        if "version" in within:
-            raise Unreadable(text)
-        return phrase(found[2], {**within, "version": ranges_of(found[1])})
     raise Unreadable(text)
 
 
@@ -168,6 +168,8 @@ def claims_of(text: str, note: str, within: Mapping[str, tuple[Range, ...]]) -> 
             claims.append(Claim("in", "target", ((found[1], None),), only=True))
         elif found := re.fullmatch(rf"(?:builds )?on ({_LIST}); (?:not on ({_VALUE})|0 of (\d+) others)", item):
             claims.append(Claim("in", "target", ranges_of(found[1]), only=True, others=int(found[3] or 1)))
+        elif found := re.fullmatch(rf"not linked with CUDA ({_LIST})", item):
+            claims.append(Claim("unlinked", "cuda", ranges_of(found[1]), within=within))
         elif item.startswith("tried: "):
             claims += tried(item.removeprefix("tried: "), within)
         elif re.match(rf"{_LIST}: ", item):

@@ -72,6 +72,7 @@ class Cell:
     status: str
     outcome: str
     parts: Mapping[str, str]
+    unlinked: bool = False
 
     @property
     def holds(self) -> bool:
@@ -112,7 +113,7 @@ class Claim:
     """One assertion.
 
     `says` is ``in`` (the outcome `holds` inside `ranges` and, with `only`, the other one outside), ``all``, ``none``, ``silent``,
-    ``untried``, ``tried`` (these values and no others; `others` of them where it is a number), ``with`` (works with `ranges`, not with `against`) or ``count``. Other claims cover the ranges in `exempt`.
+    ``untried``, ``unlinked`` (cells of these values are built and not linked), ``tried`` (these values and no others; `others` of them where it is a number), ``with`` (works with `ranges`, not with `against`) or ``count``. Other claims cover the ranges in `exempt`.
     """
 
     says: str
@@ -214,6 +215,7 @@ def _cell_of(row: Mapping[str, Any]) -> Cell:
         cuda=row["toolkit"], target=row["target"], status=row["status"],
         outcome=held if row["status"] == "built" else "fails" if row["status"] in _TRIED else "",
         parts={name: str(named[name]) for name in _PARTS if named.get(name)},
+        unlinked=row["status"] == "built" and any(note.startswith("not linked") for note in json.loads(row.get("notes_json") or "[]")),
     )  # fmt: skip
 
 
@@ -264,6 +266,12 @@ def _check_claim(claim: Claim, some: Sequence[Cell], subject: Subject, cells: Ce
     if claim.says == "untried":
         if found := [cell for cell in tried if inside(getattr(cell, claim.axis), claim.ranges)]:
             yield Finding("3 untried, but tried", _spell(claim), _ids(found))
+        return
+    if claim.says == "unlinked":
+        values = {cell.cuda for cell in held if cell.unlinked}
+        ends = {end for found in claim.ranges for end in found}
+        if not ends <= values or any(not inside(value, claim.ranges) for value in values):
+            yield Finding("3 not linked, but not these", f"{_spell(claim)}, not {', '.join(sorted(values, key=order))}", _ids(held[-1:]))  # fmt: skip
         return
     if claim.says == "tried":
         values = {getattr(cell, claim.axis) for cell in tried}
