@@ -201,9 +201,10 @@ UNLINKED = "not linked"
 """Beginning of the note of a built cell whose relocatable code was not linked (`harness.records`)."""
 
 
-def told_of(message: str, reason: str, notes: Iterable[str]) -> str:
-    """The message of a row: of the compiler, else the reason, else that the code was not linked."""
-    return message or reason or next((note for note in notes if note.startswith(UNLINKED)), "")
+def told_of(status: str, message: str, reason: str, notes: Iterable[str]) -> str:
+    """The message of a row: that built code was not linked, else of the compiler, else the reason."""
+    unlinked = next((note for note in notes if note.startswith(UNLINKED)), "") if status == "built" else ""
+    return unlinked or message or reason
 
 
 class Row(NamedTuple):

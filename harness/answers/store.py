@@ -244,7 +244,7 @@ def _parquet(path: Path) -> _Part:
         why = (str(error).splitlines() or ["damaged"])[0]
         raise RecordError(f"{path}: this is not a file of cumatrix's results: {why}") from None
     notes = [loads(text) if text and UNLINKED in text else () for text in columns["notes_json"]]
-    columns["message"] = list(map(told_of, columns["message"], columns["reason"], notes))
+    columns["message"] = list(map(told_of, columns["status"], columns["message"], columns["reason"], notes))
     rows = [make_row(*values) for values in zip(*(columns[name] for name in COLUMNS), strict=True)]
     asked = dict.fromkeys(zip(columns["backend"], columns["host_compiler"], columns["toolchain_json"], strict=True))
     hosts = {own_of(backend, name, loads(text)) for backend, name, text in asked}
@@ -278,7 +278,7 @@ def _records(records: Iterable[Record], plans: Iterable[Mapping[str, Any]]) -> _
     hosts: set[str] = set()
     for record in records:
         first = record["diagnostics"][0]["message"] if record["diagnostics"] else ""
-        message = told_of(first, record["reason"], record["notes"])
+        message = told_of(record["status"], first, record["reason"], record["notes"])
         place: Mapping[str, Any] = record
         rows.append(
             make_row(*(place.get(name, "") for name in COLUMNS[:-3]), kind_of(record).key, record["status"], message)

@@ -46,8 +46,10 @@ def known_of(
 ) -> Known:
     """Input of answers, from a report's records and table; with `apart`, own cells are separate from published ones; `texts` are those of the cases' files."""
     notes = {record["cell"]: record["notes"] for record in merged.records if record["notes"]}
-    columns = (table[name] for name in ("cell", "message", "reason"))
-    message = [told_of(said, why, notes.get(cell, ())) for cell, said, why in zip(*columns, strict=True)]
+    columns = (table[name] for name in ("cell", "status", "message", "reason"))
+    message = [
+        told_of(status, said, why, notes.get(cell, ())) for cell, status, said, why in zip(*columns, strict=True)
+    ]
     told = table.assign(message=message)
     rows = [
         make_row(*values, own=apart and environment != ENVIRONMENT)

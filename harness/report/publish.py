@@ -425,7 +425,7 @@ def _beside(records: Sequence[Record]) -> dict[str, list[str]]:
 
 def _row(record: Record) -> tuple[str, ...]:
     first = record["diagnostics"][0]["message"] if record["diagnostics"] else ""
-    message = told_of(first, record["reason"], record["notes"])
+    message = told_of(record["status"], first, record["reason"], record["notes"])
     of: Mapping[str, Any] = record
     place = (of.get(key, "") for key in COLUMNS[:-3])
     return (*place, kind_of(record).key, record["status"], message)
