@@ -161,11 +161,11 @@ def sentence_of(findings: Sequence[FeatureFinding], targets: Sequence[str], *, s
 
 
 def _statements(told: Sequence[ToolFinding], targets: Sequence[str], *, since: bool) -> str:
-    by_tool: dict[str, list[ToolFinding]] = {}
-    for said in told:
-        by_tool.setdefault(said.tool, []).append(said)
     # A GPU has several targets, and a question without one is about all.
     if not targets:
+        by_tool: dict[str, list[ToolFinding]] = {}
+        for said in told:
+            by_tool.setdefault(said.tool, []).append(said)
         return "; ".join(f"{tool}: {_on_all(of)}" for tool, of in by_tool.items())
     parts = []
     for said in told:
@@ -493,7 +493,7 @@ def _said(fields: Sequence[Field], versions: Sequence[str] | None, toolkits: Seq
             entry=group[0].entry,
             targets=tuple(field.target for field in group),
             place=spell_targets(field.target for field in group),
-            verdict=replace(verdict, cells=sum(_count(field, versions, toolkits) for field in group)),
+            verdict=replace(verdict, cells=sum(len(_rows(field, versions, toolkits)) for field in group)),
             overall=overall,
             proof=_proof(group[-1], versions, toolkits),
             own=own,
@@ -516,10 +516,6 @@ def _rows(field: Field, versions: Sequence[str] | None, toolkits: Sequence[str] 
     ]
     rows.sort(key=lambda row: (version_key(row.version), version_key(row.toolkit)))
     return rows
-
-
-def _count(field: Field, versions: Sequence[str] | None, toolkits: Sequence[str] | None) -> int:
-    return len(_rows(field, versions, toolkits))
 
 
 def _proof(field: Field, versions: Sequence[str] | None, toolkits: Sequence[str] | None) -> tuple[Row, ...]:

@@ -239,10 +239,10 @@ def _tells(chip: Chip, intent: Intent) -> bool:
 def _named(chips: Sequence[Chip], vocabulary: Vocabulary) -> frozenset[str]:
     """Kinds of names in a question, as `Intent.needs` has them."""
     found = {chip.kind for chip in chips}
-    if any(name != "cuda" for name, _ in _releases(chips, vocabulary)):
+    if any(name != "cuda" for name, _ in _releases(chips, vocabulary)) or (
+        "toolkit" in found and "target" not in found
+    ):
         found.add("release")
-    if "toolkit" in found:
-        found.add("release" if not found & {"target"} else "toolkit")
     if not found & {"word", "unknown"}:
         found.add("bare")
     return frozenset(found)

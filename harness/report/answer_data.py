@@ -23,6 +23,7 @@ from harness.answers.cells import (
     told_of,
 )
 from harness.answers.question import words_of
+from harness.answers.replies import Replies
 from harness.answers.store import Store, vocabulary_of
 from harness.answers.table import FeatureRow, Field, lines_of
 from harness.answers.vocabulary import ARCHITECTURES
@@ -134,9 +135,9 @@ def answers_data(known: Known, pages: Mapping[str, str]) -> dict[str, Any]:
     }
 
 
-def replies_data(known: Known) -> dict[str, Any]:
+def replies_data(known: Known, itself: Known) -> dict[str, Any]:
     """Replies by key (`harness.answers.replies`): each line once, and numbers of them."""
-    replies = Store.of(known).replies
+    replies = Replies(known, itself, vocabulary_of(Store.of(known)))
     features = {case: number for number, case in enumerate(known.features)}
     rows: dict[tuple[Any, ...], int] = {}
     found = {}

@@ -185,9 +185,9 @@ def front_files(site: Site) -> Iterator[tuple[str, bytes]]:
     yield "index.html", _text(answer_page(front_of(site), site.own_table, site.frame))
     yield plots.NAME, plots.card(site.table, site.title)
     yield "data/answers.js", script("answers", compact(answers_data(site.known, site.files)))
-    yield "data/replies.js", script("replies", compact(replies_data(site.known)))
-    yield "data/causes.js", script("causes", compact(causes_data()))
     itself = known_of_itself(site.known)
+    yield "data/replies.js", script("replies", compact(replies_data(site.known, itself)))
+    yield "data/causes.js", script("causes", compact(causes_data()))
     for target in site.known.targets or [first_target(site.known)]:
         yield (
             f"data/answers-{target}.js",
