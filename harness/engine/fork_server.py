@@ -263,6 +263,7 @@ class ForkServer:
         self._buffer, self._searched = bytearray(), 0
         self._log = open(self.folder / "fork_server.log", "w+b")  # noqa: SIM115 - closed with the fork server
         (home := self.folder / "home").mkdir()
+        hidden = {} if setup.device else _without_driver(self.folder / "no-driver")
         # The library adds to this file and never makes it. The worker is the first program that is run.
         (records := self.folder / "reads").write_text(f"X 0 0 0 0 0 {python}\0")
         followed = {"LD_PRELOAD": str(follow), VARIABLE: str(records)} if follow else {}
@@ -273,7 +274,7 @@ class ForkServer:
             stderr=self._log,
             pass_fds=[theirs.fileno()],
             cwd=home,
-            env={**env, "HOME": str(home), "TMPDIR": str(home), **followed},
+            env={**env, "HOME": str(home), "TMPDIR": str(home), **hidden, **followed},
             start_new_session=True,
         )
         theirs.close()
@@ -431,6 +432,17 @@ class ForkServer:
         except WireError as error:
             self.process.terminate()
             raise ForkServerDied(f"what it said cannot be read: {error}") from None
+
+
+def _without_driver(folder: Path) -> dict[str, str]:
+    """Return variables that hide the machine's driver from a process.
+
+    nvJitLink initializes a driver that it finds, and refuses to link where it cannot: ``ERROR 304: cuInit``. The loader takes the first file
+    of that name and stops at one that is no library, so an empty file is a machine without a driver.
+    """
+    folder.mkdir()
+    (folder / "libcuda.so.1").touch()
+    return {"LD_LIBRARY_PATH": str(folder)}
 
 
 def _last_words(process: subprocess.Popen[bytes], log: int) -> str:

@@ -1,0 +1,39 @@
+"""Cells without a device find no driver, on a machine that has one too."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness.toolkits import Installed
+
+LOAD = "import ctypes; ctypes.CDLL('libcuda.so.1').cuInit"
+
+
+@pytest.mark.compilers
+def test_cells_find_no_driver(workers: Any, toolkit: Callable[[str], Installed], tmp_path: Path) -> None:
+    """A stand-in for a machine's driver, which the loader would find next, stays unfound with the variables of a fork server."""
+    source, driver = tmp_path / "driver.c", tmp_path / "libcuda.so.1"
+    source.write_text("int cuInit(unsigned flags) { return 304; }\n")
+    subprocess.run(["cc", "-shared", "-o", driver, source], check=True)
+    fork_server = workers.get("", "nvrtc", toolkit("12.4"))
+    assert not fork_server.ready.status
+    variables = dict(
+        item.split("=", 1)
+        for item in Path(f"/proc/{fork_server.process.pid}/environ").read_text().split("\0")
+        if "=" in item
+    )
+    hidden = variables.get("LD_LIBRARY_PATH", "")
+
+    def load(path: str) -> subprocess.CompletedProcess[str]:
+        environ = {**os.environ, "LD_LIBRARY_PATH": path}
+        return subprocess.run([sys.executable, "-c", LOAD], env=environ, capture_output=True, text=True, check=False)
+
+    assert load(str(tmp_path)).returncode == 0
+    assert "libcuda.so.1: file too short" in load(f"{hidden}:{tmp_path}").stderr
