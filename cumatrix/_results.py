@@ -64,6 +64,8 @@ class Kernel:
         Registers a thread.
     shared, local, constant, spills : int or None
         Bytes of static shared memory a block; of local memory a thread; of constant memory; spilled a thread.
+    tensor_cores : str or None
+        Its instructions for tensor cores, ``HMMA IMMA``; empty without any.
     """
 
     name: str
@@ -72,6 +74,7 @@ class Kernel:
     local: int | None = None
     constant: int | None = None
     spills: int | None = None
+    tensor_cores: str | None = None
 
 
 class Cell:
@@ -152,6 +155,7 @@ class Cell:
             Kernel(
                 name=item["name"], registers=item.get("num_regs"), shared=item.get("shared_bytes"), local=item.get("local_bytes"),
                 constant=item.get("const_bytes"), spills=item.get("spill_bytes"),
+                tensor_cores=item.get("tensor_cores"),
             )
             for item in (artifact["kernels"] if artifact else ())
         )  # fmt: skip

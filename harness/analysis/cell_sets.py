@@ -33,7 +33,7 @@ from harness.model import (
 )
 from harness.model.condition_names import none_left
 from harness.model.host_compiler import named
-from harness.model.judge import expectation_of, judge, missing_kernels
+from harness.model.judge import expectation_of, judge, shortfall
 from harness.records import Merged, Record, RecordError, Results, expected_json, merge, read_records
 from harness.records.merge import case_of, is_of, tell_devices
 from harness.records.parquet import read_parquet
@@ -114,11 +114,13 @@ def outcome_of(record: Record) -> Outcome:
 
 
 def _artifact(record: Record) -> Artifact | None:
-    """The artifact, with nothing but the names of its kernels."""
+    """The artifact, with what expectations say of its kernels: names, and instructions for tensor cores."""
     made = record["artifact"]
     return made and Artifact(
         format=made["format"], target=made["target"], bytes=made["bytes"], sha256=made["sha256"],
-        kernels=tuple(KernelResources(name=kernel["name"]) for kernel in made["kernels"]),
+        kernels=tuple(
+            KernelResources(name=kernel["name"], tensor_cores=kernel.get("tensor_cores")) for kernel in made["kernels"]
+        ),
     )  # fmt: skip
 
 
@@ -149,7 +151,7 @@ def _judged(record: Record, case: Case, expected: Expectation) -> Record:
         **record,
         "expected": expected_json(expected),
         "verdict": str(judge(expected, outcome)),
-        "reason": missing_kernels(expected, outcome) if outcome.status is Status.BUILT else record["reason"],
+        "reason": shortfall(expected, outcome) if outcome.status is Status.BUILT else record["reason"],
         "title": case.title,
     }
 

@@ -16,6 +16,7 @@ from harness.backends import BACKENDS
 from harness.matrix.axes import backend_key, natural_key, target_key, version_key
 from harness.matrix.marks import letter_of
 from harness.model.host_compiler import VERSIONS, HostCompiler, told_version
+from harness.records.code_notes import NO_TENSOR_CORES, TENSOR_CORES
 from harness.toolkits.header_libraries import LIBRARIES as HEADERS
 
 
@@ -201,10 +202,16 @@ UNLINKED = "not linked"
 """Beginning of the note of a built cell whose relocatable code was not linked (`harness.records`)."""
 
 
+OF_CODE = (UNLINKED, TENSOR_CORES, NO_TENSOR_CORES)
+"""Beginnings of the notes of a built cell that answers show."""
+
+
 def told_of(status: str, message: str, reason: str, notes: Iterable[str]) -> str:
-    """The message of a row: that built code was not linked, else of the compiler, else the reason."""
-    unlinked = next((note for note in notes if note.startswith(UNLINKED)), "") if status == "built" else ""
-    return unlinked or message or reason
+    """The message of a row: of built code that it was not linked or which tensor cores it uses, else of the compiler, else the reason."""
+    if status == "built":
+        told = [note for note in notes if note.startswith(OF_CODE)]
+        message = next((note for start in OF_CODE for note in told if note.startswith(start)), message)
+    return message or reason
 
 
 class Row(NamedTuple):

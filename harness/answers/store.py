@@ -14,7 +14,7 @@ from typing import Any
 from harness.answers.answer import SHOWN, QueryResult, answer, known_of_itself
 from harness.answers.cells import (
     COLUMNS,
-    UNLINKED,
+    OF_CODE,
     Feature,
     Known,
     Row,
@@ -243,7 +243,7 @@ def _parquet(path: Path) -> _Part:
     except (pa.ArrowException, OSError, KeyError, ValueError) as error:
         why = (str(error).splitlines() or ["damaged"])[0]
         raise RecordError(f"{path}: this is not a file of cumatrix's results: {why}") from None
-    notes = [loads(text) if text and UNLINKED in text else () for text in columns["notes_json"]]
+    notes = [loads(text) if text and any(start in text for start in OF_CODE) else () for text in columns["notes_json"]]
     columns["message"] = list(map(told_of, columns["status"], columns["message"], columns["reason"], notes))
     rows = [make_row(*values) for values in zip(*(columns[name] for name in COLUMNS), strict=True)]
     asked = dict.fromkeys(zip(columns["backend"], columns["host_compiler"], columns["toolchain_json"], strict=True))

@@ -14,7 +14,7 @@ from harness.analysis.cell_sets import cell_of, outcome_of
 from harness.diagnostics import one_line
 from harness.errors import UsageError
 from harness.model import Case, Cell, Diagnostic, Expectation, Outcome, Stage, Status, Verdict
-from harness.model.judge import expectation_of, judge, missing_kernels
+from harness.model.judge import expectation_of, judge, shortfall
 from harness.protocol.text import counted
 from harness.records import Merged, Record, failed_at
 from harness.records.merge import is_of
@@ -95,7 +95,7 @@ def evidence_of(case: Case, merged: Merged) -> Evidence:
             unsupported.append(cell)
         else:
             seen.append(Seen(cell, outcome_of(record), record["run"]))
-            if lacking := missing_kernels(expectation_of(cell), seen[-1].outcome):
+            if lacking := shortfall(expectation_of(cell), seen[-1].outcome):
                 raise WrongEvidence(
                     f"{case.name}: {one_line(record['cell'])} is built, but {one_line(lacking, 200)}: bless writes no requirements; "
                     "change the case's kernels, or write kernels = 0 in an [[expect]] for cells without them"

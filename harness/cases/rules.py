@@ -209,6 +209,8 @@ class _Reader:
                 self.report.add((name, index, "xfail"), "what is expected to be built cannot be expected to fail")
             if name == "expect" and "kernels" in good and good.get("status") != Status.BUILT:
                 self.report.add((name, index, "kernels"), "only what is built has kernels: the status is not built")
+            if name == "expect" and "tensor_cores" in good and good.get("status") != Status.BUILT:
+                self.report.add((name, index, "tensor_cores"), "only what is built has code: the status is not built")
             if len(self.report.problems) == before:
                 made.append(make(when=when, line=self.report.line((name, index)), good=good))
         return made

@@ -164,6 +164,10 @@ EXPECT: Mapping[str, Key] = {
     "kernels": Key(
         kind="kernels", help="kernels that must come out of a build here, in place of the case's; 0 for none"
     ),
+    "tensor_cores": Key(
+        kind="flag",
+        help="true: a build must have instructions for tensor cores; false: it must have none; either will do when left out",
+    ),
     "xfail": Key(kind="flag", help="true for a fault that should be fixed: a build is then reported as xpass"),
     "reason": _REASON,
     "link": _LINK_KEY,

@@ -37,6 +37,7 @@ from harness.matrix.marks import ANSWER_KINDS, GROUPS
 from harness.model import Target
 from harness.protocol.text import counted
 from harness.published import ANSWERS, published_folder, read_manifest, stale_cases
+from harness.records.code_notes import NO_TENSOR_CORES, TENSOR_CORES
 
 OWN = Path("reports")
 """The folder of the user's own records."""
@@ -245,7 +246,8 @@ def _show_finding(console: Console, finding: FeatureFinding, source: AnswerSourc
         line.append(f"  tried {said.tried}" if said.proof else "", "dim")
         console.print(line, soft_wrap=True)
         for row in said.proof:
-            reason = f": {one_line(row.message, 120)}" if row.message and row.letter != WORKS else ""
+            shown = row.letter != WORKS or row.message.startswith((TENSOR_CORES, NO_TENSOR_CORES))
+            reason = f": {one_line(row.message, 120)}" if row.message and shown else ""
             console.print(Text(f"      {row.cell}{reason}", "dim"), soft_wrap=True)
     untold: dict[str, list[str]] = {}
     for said in finding.said:

@@ -16,6 +16,7 @@ from harness.engine.proof import without_answer
 from harness.matrix.axes import PROGRAM, TOOLCHAIN, place_of, rows_of, short_target, target_key, targets_of
 from harness.matrix.marks import KINDS, Mark, kind_of
 from harness.records import again_command, at_stage
+from harness.records.code_notes import SPILLS
 from harness.records.failures import REMARK, Records, failures, places_of, said_of, words_of
 
 _LEAST_NAME = 12
@@ -188,7 +189,7 @@ def _where(cells: Sequence[Mapping[str, Any]]) -> str:
 
 
 _MAX_LISTED = 20
-TELLING = (REMARK, "not linked", NOTE, "cannot launch", "set for this cell")
+TELLING = (REMARK, "not linked", NOTE, "cannot launch", "set for this cell", SPILLS)
 """Beginnings of notes that are shown with the matrix."""
 
 

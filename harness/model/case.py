@@ -269,6 +269,8 @@ class Expectation:
         True for a fault that should be fixed: a match is then ``xfail`` and a build is ``xpass``.
     kernels : RequiredKernels or None
         Kernels that have to come out of what is built; None for those of the case.
+    tensor_cores : bool or None
+        Whether what is built has to use tensor cores, or must not; None where either will do.
     reason, link : str
         Why, and the public page that says so.
     line : int
@@ -281,6 +283,7 @@ class Expectation:
     diagnostic: str | None = None
     xfail: bool = False
     kernels: RequiredKernels | None = None
+    tensor_cores: bool | None = None
     reason: str = ""
     link: str = ""
     line: int = 0

@@ -105,6 +105,7 @@ RESULTS: Mapping[str, type] = {
     **CELLS,
     **dict.fromkeys(("status", "stage", "verdict", "message", "mark", "run", "title", "features"), str),
     "expected": bool,
+    "tensor_cores": str,
     **dict.fromkeys(("registers", "shared", "spills", "seconds"), float),
 }
 """Names for cells and what happened to them."""

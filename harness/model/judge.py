@@ -8,6 +8,7 @@ from dataclasses import replace
 from harness.model.case import Expectation
 from harness.model.cell import Cell
 from harness.model.condition import Condition
+from harness.model.kernels import tensor_cores_of
 from harness.model.outcome import Diagnostic, Outcome, Stage, Status, Verdict
 from harness.regex import pattern
 
@@ -36,18 +37,23 @@ def judge(expected: Expectation, outcome: Outcome) -> Verdict:
             return Verdict.UNSUPPORTED
         case Status.UNAVAILABLE | Status.HARNESS_ERROR:
             return Verdict.UNRESOLVED
-    if matches(expected, outcome.status, outcome.stage, outcome.diagnostics) and not missing_kernels(expected, outcome):
+    if matches(expected, outcome.status, outcome.stage, outcome.diagnostics) and not shortfall(expected, outcome):
         return Verdict.XFAIL if expected.xfail else Verdict.PASS
     if expected.xfail and outcome.status is Status.BUILT:
         return Verdict.XPASS
     return Verdict.FAIL
 
 
-def missing_kernels(expected: Expectation, outcome: Outcome) -> str:
-    """A sentence on the kernels that a built program lacks; empty where it lacks none, and for any other outcome."""
-    if outcome.status is not Status.BUILT or expected.kernels is None:
+def shortfall(expected: Expectation, outcome: Outcome) -> str:
+    """A sentence on what a built program lacks: kernels, or code with or without tensor cores; empty where it lacks nothing, and for any other outcome."""
+    if outcome.status is not Status.BUILT or outcome.artifact is None:
         return ""
-    return expected.kernels.missing(kernel.name for kernel in outcome.artifact.kernels) if outcome.artifact else ""
+    kernels = outcome.artifact.kernels
+    missing = expected.kernels.missing(kernel.name for kernel in kernels) if expected.kernels else ""
+    found = tensor_cores_of([kernel.tensor_cores for kernel in kernels])
+    if missing or found is None or expected.tensor_cores in (None, bool(found)):
+        return missing
+    return f"its kernels use tensor cores ({found})" if found else "no kernel uses tensor cores"
 
 
 def matches(expected: Expectation, status: Status, stage: Stage | None, diagnostics: Iterable[Diagnostic]) -> bool:

@@ -79,6 +79,13 @@ class RequiredKernels:
         return f"{what} (kernels there: {_listed(found)})"
 
 
+def tensor_cores_of(kernels: Iterable[str | None]) -> str | None:
+    """Instructions for tensor cores of several kernels together, ``HMMA IMMA``; empty without any, and None where that is not known."""
+    each = list(kernels)
+    found = sorted({name for names in each for name in (names or "").split()})
+    return " ".join(found) if found or (each and None not in each) else None
+
+
 def _starts(name: str) -> list[int]:
     """Beginnings of the name with and without its namespaces."""
     return [0, *(match.end() for match in re.finditer("::", name))]

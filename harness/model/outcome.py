@@ -93,6 +93,7 @@ class KernelResources:
     """Resources of one kernel, read back from the cubin. All sizes are bytes.
 
     `instructions` counts its own, without the functions that it calls and without what fills up its end; `opcodes` their kinds.
+    `tensor_cores` names its instructions for tensor cores, ``HMMA IMMA``; it is empty without any, and None where that is not known.
     """
 
     name: str
@@ -104,6 +105,7 @@ class KernelResources:
     stack_bytes: int | None = None
     instructions: int | None = None
     opcodes: int | None = None
+    tensor_cores: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -200,6 +202,7 @@ _KINDS: dict[Any, tuple[type, ...]] = {
     "str": (str,),
     "int": (int,),
     "int | None": (int, type(None)),
+    "str | None": (str, type(None)),
     "float": (float, int),
 }
 _DEPTH = 16

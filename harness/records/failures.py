@@ -355,7 +355,17 @@ def _compare(name: str, row: Sequence[tuple[Record, Any]]) -> dict[Key, str]:
                 if kernel["instructions"] > 2 * more["instructions"] + 4:
                     break
                 found.setdefault(_key(record), _remark(name, record, kernel, older, less))
-    return found
+    return _without_tensor_cores(name, there) | found
+
+
+def _without_tensor_cores(name: str, row: Sequence[tuple[Record, Any]]) -> dict[Key, str]:
+    """Targets for which a kernel uses no tensor cores, where it does for others."""
+    using = [(kernel["tensor_cores"], record["target"]) for record, kernel in row if kernel.get("tensor_cores")]
+    without = [record for record, kernel in row if using and kernel.get("tensor_cores") == ""]
+    return {
+        _key(record): f"{REMARK}{name} uses no tensor cores for {record['target']}: {using[0][0]} for {using[0][1]}"
+        for record in without
+    }
 
 
 def _is_out(less: Mapping[str, int], more: Mapping[str, int], *, older: bool) -> bool:

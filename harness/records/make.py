@@ -11,7 +11,8 @@ from typing import Any, cast
 from harness import __version__
 from harness.matrix.axes import AXES
 from harness.model import Cell, Expectation, Outcome, Stage, Status, Verdict
-from harness.model.judge import missing_kernels
+from harness.model.judge import shortfall
+from harness.records.code_notes import code_notes
 from harness.records.record import SCHEMA, Expected, Record
 from harness.records.schema import Field, fields_of
 
@@ -82,7 +83,7 @@ def make_record(
         "stages": [stage.value for stage in outcome.stages],
         "verdict": verdict.value,
         "expected": expected_json(expected),
-        "reason": (missing_kernels(expected, outcome) if outcome.status is Status.BUILT else "") or outcome.reason,
+        "reason": (shortfall(expected, outcome) if outcome.status is Status.BUILT else "") or outcome.reason,
         "diagnostics": facts["diagnostics"],
         "artifact": facts["artifact"],
         "device": _plain(facts["device"]),
@@ -93,7 +94,7 @@ def make_record(
         "shared_steps": list(outcome.shared_steps),
         "command": list(outcome.command),
         "log": outcome.log,
-        "notes": list(outcome.notes),
+        "notes": [*outcome.notes, *code_notes(case, outcome)],
         "fingerprint": fingerprint,
         "run": run,
         "cumatrix": __version__,
@@ -129,6 +130,8 @@ def expected_json(expected: Expectation) -> Expected:
         said["kernels"] = list(expected.kernels.names)
     if expected.kernels and expected.kernels.count:
         said["kernel_count"] = expected.kernels.count
+    if expected.tensor_cores is not None:
+        said["tensor_cores"] = expected.tensor_cores
     return said
 
 

@@ -252,6 +252,7 @@ class Expected(TypedDict):
     link: Annotated[str, "address of a page about it, or empty"]
     kernels: NotRequired[Annotated[list[str], "names of kernels that a build must have"]]
     kernel_count: NotRequired[Annotated[int, COUNT, "number of kernels that a build must have at least"]]
+    tensor_cores: NotRequired[Annotated[bool, "whether a build must have instructions for tensor cores, or must not"]]
 
 
 class Diagnostic(TypedDict):
@@ -283,6 +284,12 @@ class Kernel(TypedDict):
     stack_bytes: NotRequired[Annotated[int | None, COUNT, "stack per thread, in bytes"]]
     instructions: NotRequired[Annotated[int | None, COUNT, "number of instructions; not in records of early versions"]]
     opcodes: NotRequired[Annotated[int | None, COUNT, "number of different opcodes; not in records of early versions"]]
+    tensor_cores: NotRequired[
+        Annotated[
+            str | None,
+            "instructions for tensor cores, separated by blanks: of a cubin `HMMA`, `IMMA`, `BMMA`, `DMMA`, `QMMA`, `OMMA`, `HGMMA`, `IGMMA`, `BGMMA`, `QGMMA`, `UTCxMMA` (UTCHMMA and the like), of PTX `mma`, `wmma.mma`, `wgmma.mma_async`, `tcgen05.mma`; empty for none; null where a function that the kernel may call could have some; not in records of early versions",
+        ]
+    ]
 
 
 class Artifact(TypedDict):

@@ -14,6 +14,7 @@ from harness.model import Target
 from harness.model.condition import VALUES, Spelled
 from harness.model.condition_names import RESULTS, cell_facts, none_left, read_where, toolchain_facts
 from harness.model.host_compiler import named
+from harness.model.kernels import tensor_cores_of
 from harness.records.make import largest
 from harness.records.merge import Merged, case_of
 
@@ -82,6 +83,7 @@ def _measured(cell: Mapping[str, Any]) -> dict[str, Any]:
         "expected": mark.as_expected,
         "features": " ".join(cell.get("features", ())),
         "seconds": cell.get("seconds"),
+        "tensor_cores": tensor_cores_of([kernel.get("tensor_cores") for kernel in kernels]),
         **{name: largest(kernels, key) for name, key in RESOURCES.items()},
     }
 

@@ -124,16 +124,20 @@ class CellGroup:
 
     @cached_property
     def resources(self) -> list[tuple[str, dict[str, str]]]:
-        """By kernel, the range of each resource over all cells: ``("sum", {"num_regs": "16–40"})``."""
+        """By kernel, the range of each resource over all cells: ``("sum", {"num_regs": "16–40", "tensor_cores": "HMMA"})``."""
         found: dict[str, dict[str, set[int]]] = {}
+        used: dict[str, set[str]] = {}
         for cell in self.cells:
             for kernel in (cell.get("artifact") or {}).get("kernels", ()):
                 of = found.setdefault(kernel["name"], {})
                 for name, value in kernel.items():
                     if isinstance(value, int):
                         of.setdefault(name, set()).add(value)
+                if isinstance(kernel.get("tensor_cores"), str):
+                    used.setdefault(kernel["name"], set()).update(kernel["tensor_cores"].split() or ["none"])
+        tensor = {kernel: {"tensor_cores": ", ".join(sorted(names))} for kernel, names in used.items()}
         return [
-            (kernel, {name: _range(values) for name, values in resources.items()})
+            (kernel, {name: _range(values) for name, values in resources.items()} | tensor.get(kernel, {}))
             for kernel, resources in sorted(found.items())
         ]
 

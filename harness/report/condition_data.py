@@ -19,7 +19,7 @@ _FILTERS = ("status", "verdict", "stage", "environment", *(axis.key for axis in 
 
 
 def names_data(table: pd.DataFrame) -> dict[str, dict[str, Any]]:
-    """The names, but for a cell's id, which the page does not hold; each with its kind, and its values where these are all."""
+    """The names, but for those that the page does not hold; each with its kind, and its values where these are all."""
     values = {**VALUES, **RESULT_VALUES, **known_values(table[["backend", "target"]].to_dict("records"))}
     # The same as the toolkit where no cell takes the headers of another release.
     filters = {*_FILTERS, *(["headers"] if table["headers"].any() else [])}
@@ -31,7 +31,7 @@ def names_data(table: pd.DataFrame) -> dict[str, dict[str, Any]]:
             **({"values": list(values[name])} if name in values else {}),
         }
         for name, kind in {**dict.fromkeys((*AXIS, *_FILTERS), str), **RESULTS}.items()  # filters in order
-        if name != "cell"
+        if name not in ("cell", "tensor_cores")
     }
 
 

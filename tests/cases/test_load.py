@@ -147,6 +147,7 @@ def test_all_problems_are_told_at_once_in_the_order_of_the_file(wrong: Wrong) ->
         ("[[expect]]\nstatus = 'rejected'\nxfail = 'yes'", "expect.xfail", "must be true or false"),
         ("[[expect]]\nstatus = 'built'\nxfail = true", "expect.xfail", "cannot be expected to fail"),
         ("[[expect]]\nstatus = 'rejected'\nkernels = 0", "expect.kernels", "only what is built has kernels"),
+        ("[[expect]]\nstatus = 'rejected'\ntensor_cores = true", "expect.tensor_cores", "only what is built has code"),
         ("kernels = []", "kernels", "must be names of kernels such as"),
         ("kernels = true", "kernels", "must be names of kernels such as"),
         ("kernels = ['a b']", "kernels", "entry 1 must be the name of a kernel"),

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 from record_builders import built
 
-from harness.model import Case, Cell, KernelResources, Status, Target, Toolchain, ToolkitRef, Variant, Verdict
+from harness.model import Case, Cell, KernelResources, Outcome, Status, Target, Toolchain, ToolkitRef, Variant, Verdict
 from harness.model.case import Expectation
 from harness.model.condition import Condition
-from harness.model.judge import expectation_of, judge, missing_kernels
+from harness.model.judge import expectation_of, judge, shortfall
 from harness.model.kernels import RequiredKernels, name_of
 
 # As NVRTC 13.0, nvcc 13.0 and Numba 0.62 write them.
@@ -89,12 +89,12 @@ def cell(target: str, *expectations: Expectation) -> Cell:
 def test_a_build_without_a_required_kernel_fails() -> None:
     expected = expectation_of(cell("sm_80"))
     assert judge(expected, built()) is Verdict.FAIL
-    assert missing_kernels(expected, built()) == "kernel scale is missing (kernels there: kernel)"
+    assert shortfall(expected, built()) == "kernel scale is missing (kernels there: kernel)"
     made = built()
     assert made.artifact is not None
     there = replace(made, artifact=replace(made.artifact, kernels=(KernelResources(name="_Z5scalePf"),)))
     assert judge(expected, there) is Verdict.PASS
-    assert missing_kernels(expected, there) == ""
+    assert shortfall(expected, there) == ""
 
 
 def test_an_expectation_says_it_for_some_cells() -> None:
@@ -108,4 +108,31 @@ def test_what_is_expected_to_be_refused_requires_no_kernel() -> None:
     refused = Expectation(when=Condition.always(), status=Status.REJECTED)
     expected = expectation_of(cell("sm_80", refused))
     assert expected is refused
-    assert missing_kernels(expected, built()) == ""
+    assert shortfall(expected, built()) == ""
+
+
+def code(*tensor_cores: str | None) -> Outcome:
+    made = built()
+    assert made.artifact is not None
+    kernels = tuple(KernelResources(name=f"k{number}", tensor_cores=each) for number, each in enumerate(tensor_cores))
+    return replace(made, artifact=replace(made.artifact, kernels=kernels))
+
+
+@pytest.mark.parametrize(
+    ("wanted", "kernels", "sentence"),
+    [
+        (True, ("", "HMMA"), ""),
+        (True, ("", ""), "no kernel uses tensor cores"),
+        (False, ("", ""), ""),
+        (False, ("IMMA HMMA", "HMMA"), "its kernels use tensor cores (HMMA IMMA)"),
+        (True, ("", None), ""),  # not known
+        (False, (), ""),
+        (None, ("HMMA",), ""),
+    ],
+)
+def test_an_expectation_says_whether_tensor_cores_are_used(
+    wanted: bool | None, kernels: tuple[str | None, ...], sentence: str
+) -> None:
+    expected = Expectation(when=Condition.always(), status=Status.BUILT, tensor_cores=wanted)
+    assert shortfall(expected, code(*kernels)) == sentence
+    assert judge(expected, code(*kernels)) is (Verdict.FAIL if sentence else Verdict.PASS)

@@ -12,6 +12,7 @@ const sections = (() => {
     const_bytes: "Constant",
     spill_bytes: "Spills",
     stack_bytes: "Stack",
+    tensor_cores: "Tensor cores",
   };
   // What has a place of its own; anything else is shown by its name, so that no fact of a newer record is lost.
   const SHOWN = new Set(
@@ -148,7 +149,7 @@ const sections = (() => {
     const keys = new Set([...Object.keys(RESOURCES), ...kernels.flatMap(Object.keys)]);
     const names = [...keys].filter((key) => key !== "name" && kernels.some((kernel) => !missing(kernel[key])));
     const value = (/** @type {unknown} */ it) =>
-      missing(it) ? "–" : typeof it === "number" ? text.count(it) : text.spell(it);
+      missing(it) ? "–" : it === "" ? "none" : typeof it === "number" ? text.count(it) : text.spell(it);
     return facts.section(
       "What came out",
       facts.list([

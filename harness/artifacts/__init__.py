@@ -3,10 +3,6 @@
 Their NVIDIA parts are laid out as LLVM's ``llvm/BinaryFormat/ELF.h`` (``EF_CUDA_*``) and the binary tools'
 ``cuobjdump --dump-resource-usage`` show them.
 
-Only the opcodes of four instructions are known here, as the binary utilities show them: NOP, EXIT, BRA and BPT, which is what
-``trap`` becomes. From 7.0 on an instruction has 16 bytes, with the opcode in the lowest 12 bits; before, one word of 8 in four is for
-scheduling, and the opcode is in the highest bits (https://docs.nvidia.com/cuda/cuda-binary-utilities/#instruction-set-reference).
-
 PTX is hostile text, since inline assembly reaches it as written. Every expression is searched once over each part of the text, and no
 expression looks at the same part from several starting points: blanks are matched on one line only, or possessively (`*+`).
 
@@ -19,72 +15,13 @@ from __future__ import annotations
 
 import re
 import struct
-from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from harness.artifacts.code import Code, read_code, tensor_cores_of_ptx
 from harness.diagnostics import clean
 from harness.model import KernelResources, Target
-
-
-@dataclass(frozen=True)
-class Code:
-    """Parse a kernel's machine code.
-
-    Parameters
-    ----------
-    instructions : int
-        How many there are, without those that fill up its end.
-    opcodes : int
-        How many kinds of them.
-    ends : bool
-        Whether one of them ends the kernel as usual.
-    traps : bool
-        Whether one of them is a trap.
-    """
-
-    instructions: int
-    opcodes: int
-    ends: bool
-    traps: bool
-
-    @property
-    def only_traps(self) -> bool:
-        """Return whether every path through it ends in a trap."""
-        return self.traps and not self.ends
-
-
-def read_code(text: bytes | memoryview, cc: int) -> Code:
-    """Read the section ``.text.<kernel>`` of a cubin for compute capability `cc` (80)."""
-    counts = _opcodes(text, cc)
-    names = _NEW if cc >= 70 else _OLD
-    # The end is filled up with NOPs, and with a branch to itself.
-    telling = {code: count for code, count in counts.items() if names.get(code) not in ("NOP", "BRA")}
-    found = {names.get(code) for code in counts}
-    return Code(sum(telling.values()), len(telling), "EXIT" in found, "BPT" in found)
-
-
-_NEW = {0x918: "NOP", 0x94D: "EXIT", 0x947: "BRA", 0x95C: "BPT"}
-_OLD = {0x50B: "NOP", 0xE30: "EXIT", 0xE24: "BRA", 0xE3A: "BPT"}
-
-
-def _opcodes(text: bytes | memoryview, cc: int) -> Counter[int]:
-    """Count instructions by opcode; code of gigabytes is counted in place, without a list of its instructions."""
-    parts = memoryview(text)[: len(text) // 8 * 8].cast(
-        "H"
-    )  # an instruction's opcode lies in one of its parts of 16 bits
-    found: Counter[int] = Counter()
-    if cc >= 70:
-        for part, count in Counter(parts[::8]).items():
-            found[part & 0xFFF] += count
-        return found
-    codes = Counter(parts[3::4])
-    codes.subtract(Counter(parts[3::16]))
-    for part, count in codes.items():
-        if count:
-            found[part >> 4] += count
-    return found
 
 
 @dataclass(frozen=True)
@@ -317,6 +254,7 @@ def _target(elf: Elf) -> Target:
 
 def _kernels(elf: Elf, target: Target, spills: dict[str, int]) -> Iterator[tuple[KernelResources, Code | None]]:
     values, codes, left = _info(elf), dict[str, Code](), elf.size
+    others = _without_own(elf, target)
     reserved = _SYSTEM_SHARED if target.cc >= 90 and elf.type == ET_EXEC else 0
     for index, symbol in enumerate(elf.symbols()):
         if symbol.type != STT_FUNC or not symbol.other & _KERNEL_SYMBOL:
@@ -342,8 +280,22 @@ def _kernels(elf: Elf, target: Target, spills: dict[str, int]) -> Iterator[tuple
             spill_bytes=spills.get(name),
             instructions=code.instructions if code else None,
             opcodes=code.opcodes if code else None,
+            tensor_cores=(" ".join(code.tensor_cores) or others) if code else None,
         )
         yield resources, code
+
+
+def _without_own(elf: Elf, target: Target) -> str | None:
+    """Tensor-core instructions of kernels that have none of their own: none, or None (not known) where functions that they may call could have some."""
+    return None if elf.type == ET_REL or _functions_use_tensor_cores(elf, target.cc) else ""
+
+
+def _functions_use_tensor_cores(elf: Elf, cc: int) -> bool:
+    kernels = {f".text.{each.name}" for each in elf.symbols() if each.other & _KERNEL_SYMBOL}
+    functions = [each for name, each in elf.sections.items() if name.startswith(".text.") and name not in kernels]
+    if sum(len(each.data) for each in functions) > elf.size:
+        raise ValueError("the code of its functions overlaps")
+    return any(read_code(each.data, cc).tensor_cores for each in functions)
 
 
 def _info(elf: Elf) -> dict[tuple[int, int], int]:
@@ -389,6 +341,7 @@ class _Body:
     kinds: set[str] = field(default_factory=set)
     leaves: int = 0
     last: tuple[str, str] = ("", "")
+    tensor_cores: str = ""
 
     @property
     def only_traps(self) -> bool:
@@ -408,10 +361,14 @@ def read_ptx(text: str) -> Contents:
     if not found:
         raise ValueError("not PTX: it has no .target")
     bodies = _bodies(text)
+    # A function that a kernel calls has its own text.
+    others = None if ".func" in text and tensor_cores_of_ptx(text) else ""
     return Contents(
         Target.parse(found[1]).as_virtual,
         tuple(
-            KernelResources(name=name, instructions=body.count, opcodes=len(body.kinds))
+            KernelResources(
+                name=name, instructions=body.count, opcodes=len(body.kinds), tensor_cores=body.tensor_cores or others
+            )
             for name, body in bodies.items()
         ),
         tuple(name for name, body in bodies.items() if body.only_traps),
@@ -442,6 +399,7 @@ def _read_body(text: str) -> _Body:
             body.kinds.add(name)
             body.leaves += name in _LEAVES
             body.last = body.last[1], name
+    body.tensor_cores = " ".join(tensor_cores_of_ptx(text))
     return body
 
 
