@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from harness.answers.answer import FeatureFinding, finding_of, tool_label
 from harness.answers.cells import Entry, Known, Row
+from harness.answers.labels import variant_label
 from harness.answers.query import Query
 from harness.answers.question import version_of
 from harness.answers.table import FeatureRow, known_releases, lines_of
@@ -105,7 +106,13 @@ def latest_changes(known: Known) -> list[Change]:
     for axis, version in sorted(found, key=lambda item: version_key(item[1]), reverse=True):
         newest.setdefault(axis, []).append(version)
     return [
-        Change(release=f"{axis} {version}", case=case, works=works, tools=seen.tools, label=seen.label(variants[case]))
+        Change(
+            release=f"{axis} {version}",
+            case=case,
+            works=works,
+            tools=seen.tools,
+            label=seen.label(case, variants[case]),
+        )
         for axis, versions in sorted(newest.items(), key=lambda item: item[0] != "CUDA")
         for version in versions[:2]
         for (case, works), seen in list(found[axis, version].items())[:LISTED]
@@ -126,9 +133,11 @@ class _Seen:
             f"{tool} on {spell_targets(targets)}, after {before}" for (tool, before), targets in self.targets.items()
         )
 
-    def label(self, of_case: Collection[str]) -> str:
+    def label(self, case: str, of_case: Collection[str]) -> str:
         """The variants, where the case has others, and few enough to be read."""
-        return "; ".join(self.variants) if len(self.variants) < len(of_case) and len(self.variants) <= LISTED else ""
+        if len(self.variants) >= len(of_case) or len(self.variants) > LISTED:
+            return ""
+        return "; ".join(variant_label(case, variant) for variant in self.variants)
 
 
 def _newest(entry: Entry, target: str) -> Row | None:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
-from math import prod
 
 from harness.answers import vocabulary
 from harness.answers.cells import UNLINKED, Entry, Feature, Known, Row, hosted, words_of_feature
+from harness.answers.labels import group_label
 from harness.answers.question import Vocabulary, words_of
 from harness.answers.verdict import WORKS, Support, VersionGrid, verdict_of
 from harness.backends import BACKENDS, library_of
@@ -100,7 +99,7 @@ def lines_of(known: Known, targets: Sequence[str], case: str = "") -> list[Featu
         for rest, fields in programs.items():
             groups.setdefault(tuple(field.seen for field in fields), []).append(rest)
         for variants in groups.values():
-            label = _label(variants, list(programs)) if len(groups) > 1 else ""
+            label = group_label(name, variants, list(programs)) if len(groups) > 1 else ""
             lines.append(
                 FeatureRow(case=name, label=label, variants=tuple(variants), fields=tuple(programs[variants[0]]))
             )
@@ -160,23 +159,6 @@ def _where(entry: Entry, target: str) -> str:
         return f"from {first}{f'; {spell_tried(gap, known, natural_key)} untried' if gap else ''}"
     others = f"; 0 of {len(refused)} others" if len(refused) > 1 else f"; not on {refused[0]}"
     return f"on {', '.join(working)}{others}"
-
-
-def _label(variants: Sequence[str], every: Sequence[str]) -> str:
-    """Parameters without those that all variants of the case share, and without a name where there is one only that says enough by itself."""
-    split = {item: dict(part.partition("=")[::2] for part in item.split(",") if part) for item in every}
-    names = dict.fromkeys(key for item in split.values() for key in item)
-    keys = [key for key in names if len({item.get(key, "") for item in split.values()}) > 1]
-    plain = len(keys) == 1 and all(re.match(r"(?!true|false)[a-z]", item.get(keys[0], "")) for item in split.values())
-    values = {key: list(dict.fromkeys(split[item].get(key, "") for item in variants)) for key in keys}
-    if prod(map(len, values.values())) == len(variants):
-        return (
-            ", ".join(
-                f"{'' if plain else f'{key}='}{(', ' if plain else ' or ').join(each)}" for key, each in values.items()
-            )
-            or "(none)"
-        )
-    return "; ".join(", ".join(f"{key}={split[item].get(key, '')}" for key in keys) for item in variants)
 
 
 @cache

@@ -16,6 +16,7 @@ from harness.cases.bundled import packaged_cases
 from harness.cases.discovery import Roots, chosen_files, find_cases, load_cases
 from harness.cases.load import display, load_case
 from harness.cases.toml import CaseError, Problem
+from harness.cases.topics import library_topics, topic_rank
 from harness.errors import UsageError
 from harness.model.case import Case, Expectation
 from harness.process_locks import HeldFolder
@@ -122,22 +123,25 @@ _INTRODUCTION = """\
 
 def page(cases: Sequence[Case]) -> str:
     """Markdown of all `cases`: the topics, what is known to be broken, and each case with what is expected of it."""
-    topics = [(topic, list(group)) for topic, group in groupby(cases, key=lambda case: case.topic)]
+    ordered = sorted(cases, key=lambda case: topic_rank(case.topic))
+    topics = [(topic, list(group)) for topic, group in groupby(ordered, key=lambda case: case.topic)]
     parts = [_INTRODUCTION.format(cases=len(cases), topics=len(topics))]
-    parts.append(_table(["topic", "cases", "about"], [_topic_row(topic, group) for topic, group in topics]))
+    parts.append(_table(["topic", "cases", "title", "about"], [_topic_row(topic, group) for topic, group in topics]))
     parts.append(
         "## Known faults\n\nFaults that should be fixed, or were fixed later: cells that fail for these reasons are `xfail`, and `xpass` when they are built.\n"
     )
     parts.append(_table(["case", "where", "why", "upstream"], list(_faults(cases))))
     for topic, group in topics:
         parts.append(f"## {topic}\n")
+        parts += [f"{about.title}: {about.about}.\n"] if (about := library_topics().get(topic)) else []
         parts += [_case(case) for case in group]
     return "\n".join(parts).rstrip() + "\n"
 
 
 def _topic_row(topic: str, group: Sequence[Case]) -> list[str]:
-    features = sorted({feature for case in group for feature in case.features})
-    return [f"[{topic}](#{topic})", str(len(group)), ", ".join(features)]
+    known = library_topics().get(topic)
+    title, about = (known.title, known.about) if known else ("", "")
+    return [f"[{topic}](#{topic})", str(len(group)), title, about]
 
 
 def _faults(cases: Sequence[Case]) -> Iterator[list[str]]:

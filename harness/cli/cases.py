@@ -64,10 +64,14 @@ def list_(selection: tuple[str, ...], root: tuple[Path, ...], as_json: bool) -> 
 
 
 def _topics(found: Sequence[CaseSummary], topics: Mapping[str, int]) -> list[tuple[str, ...]]:
-    rows: list[tuple[str, ...]] = [("topic", "cases", "names")]
-    for topic, count in topics.items():
+    from harness.cases.topics import library_topics, topic_rank
+
+    known = library_topics()
+    rows: list[tuple[str, ...]] = [("topic", "cases", "about", "names")]
+    for topic, count in sorted(topics.items(), key=lambda item: topic_rank(item[0])):
         names = [summary.name.removeprefix(f"{topic}/") for summary in found if summary.topic == topic]
-        rows.append((topic, str(count), shorten(", ".join(names), _NAMES, placeholder=" …")))
+        about = known[topic].title if topic in known else ""
+        rows.append((topic, str(count), about, shorten(", ".join(names), _NAMES, placeholder=" …")))
     return rows
 
 

@@ -17,9 +17,9 @@ _MUCH_LOCAL = 1024  # bytes per thread: an array, or a stack that is not known a
 
 
 def code_notes(case: Case, outcome: Outcome) -> Iterator[str]:
-    """Notes on what the kernels of a built cell have in their code; none on what is not known.
+    """Notes on what the kernels of a built cell have in their code; unknown values give none.
 
-    That a kernel uses no tensor cores is said of cases that are about them alone.
+    A cell without tensor cores gets a note only in a case with that feature.
     """
     if outcome.status is not Status.BUILT or outcome.artifact is None:
         return

@@ -70,7 +70,7 @@ def test_questions_are_answered(question: dict[str, Any], known: Known, vocabula
         ),
         (
             "cached grid sync numba 0.59.0",
-            "In part. cache=false: Numba: builds. cache=true: Numba: does not build, 0 of 1: a known fault (with other versions: builds except 0.59.0).",
+            "In part. without a cache: Numba: builds. with cache=True: Numba: does not build, 0 of 1: a known fault (with other versions: builds except 0.59.0).",
         ),
         ("fp8 mma cuda 12.0 hopper", "Not tried."),
     ],

@@ -66,7 +66,7 @@ def test_targets_without_tensor_cores_are_named_where_others_have_them() -> None
 
 
 def test_conditions_choose_by_tensor_cores() -> None:
-    codes = [["HMMA", ""], [""], [None], ["IMMA", None], []]
+    codes: list[list[str | None]] = [["HMMA", ""], [""], [None], ["IMMA", None], []]
     records = [record(outcome=made(*(kernel(code) for code in each))) for each in codes]
 
     def chosen(where: str) -> list[int]:
