@@ -13,7 +13,6 @@ from typing import Any, NamedTuple
 from harness.answers.question import WEIGHTS, in_series, words_of, words_said
 from harness.answers.verdict import REFUSED, SILENT, UNAVAILABLE, UNTRIED, WORKS, VersionGrid
 from harness.backends import BACKENDS
-from harness.cases.topics import topic_rank
 from harness.matrix.axes import backend_key, natural_key, target_key, version_key
 from harness.matrix.marks import letter_of
 from harness.model.host_compiler import VERSIONS, HostCompiler, told_version
@@ -80,7 +79,7 @@ def features_of(
     facts: Iterable[tuple[str, str, str, Sequence[str], Sequence[str], Any, str]],
     names: Mapping[str, tuple[str, ...]] = MappingProxyType({}),
 ) -> dict[str, Feature]:
-    """Features of ``(case, title, topic, features, links, expected, place)`` of records; topic by topic (`harness.cases.topics`), by name.
+    """Features of ``(case, title, topic, features, links, expected, place)`` of records; topic by topic, by name.
 
     Parameters
     ----------
@@ -99,9 +98,7 @@ def features_of(
             if expected["xfail"]:
                 found = faults.setdefault(case, {}).setdefault((expected["reason"], expected["link"]), {})
                 found[place] = None
-    ordered = sorted(
-        first, key=lambda case: (topic_rank(first[case][1]), natural_key(first[case][1]), natural_key(case))
-    )
+    ordered = sorted(first, key=lambda case: (natural_key(first[case][1]), natural_key(case)))
     return {
         case: Feature(
             case=case,
