@@ -27,6 +27,11 @@ _PLACED = re.compile(
     rf"(?:{_CODE}\s*+)?:\s*(?P<message>.+)$",
     re.IGNORECASE,
 )
+# "kernel.cpp", line 12: error: message, as nvc++ says it
+_QUOTED = re.compile(
+    r'^"(?P<file>[^"\n]{1,400})", line (?P<line>\d{1,9}): (?P<severity>catastrophic error|error|warning|remark)\s*+'
+    rf"(?:{_CODE}\s*+)?: (?P<message>.+)$"
+)
 # ptxas kernel.ptx, line 5; error   : message
 _PTX_LINE = re.compile(
     r"^(?P<tool>ptxas|nvlink)\s+(?P<file>\S.{0,400}?), line (?P<line>\d{1,9});\s*(?P<severity>error|warning|fatal)\s*:\s*(?P<message>.+)$"
@@ -54,7 +59,9 @@ _SHELL = re.compile(
     r"(?:command not found|not found|No such file or directory|Command not found|Permission denied)\s*$"
 )
 # CMake Error at CMakeLists.txt:3 (project):, and the message beneath it
-_CMAKE = re.compile(r"^CMake (?P<severity>Error|Warning)(?: at (?P<file>[^\n:]{1,400}):(?P<line>\d{1,9}) \(\w+\))?:?$")
+_CMAKE = re.compile(
+    r"^CMake (?P<severity>Error|Warning)(?: (?:at|in) (?P<file>(?:[A-Za-z]:)?[^\n:]{1,400})(?::(?P<line>\d{1,9}) \(\w+\))?)?:?$"
+)
 # Compilers' back ends say some things without a severity.
 _PLAIN = re.compile(
     r"^(?:LLVM ERROR: .+|Broken module found, compilation aborted!.*|terminate called after throwing .+)$"
@@ -131,7 +138,13 @@ def _beneath(lines: list[str], number: int) -> Iterator[str]:
 def read_line(text: str, after: Iterable[str] = (), number: int = 0) -> LogLine | None:
     """Read one line as a message, up to 4000 characters; `after` are the lines beneath it."""
     text = text[:_WIDTH]
-    if match := _PLACED.match(text) or _PTX_LINE.match(text) or _HOST.match(text) or _BARE.match(text):
+    if (
+        match := _PLACED.match(text)
+        or _QUOTED.match(text)
+        or _PTX_LINE.match(text)
+        or _HOST.match(text)
+        or _BARE.match(text)
+    ):
         return _message(match, after, number)
     if match := _LINK.match(text):
         message = match["message"]
@@ -165,8 +178,8 @@ def _message(match: re.Match[str], after: Iterable[str], number: int) -> LogLine
     tool, bare = groups.get("tool") or "", match.re is _BARE
     if match.re is _HOST:
         tool = "ld" if re.search(r"(?:^|/)(?:ld|collect2|lld)", tool) else "gcc"
-    elif match.re is _PLACED:
-        tool = "gcc" if groups["column"] else "edg"
+    elif match.re in (_PLACED, _QUOTED):
+        tool = "gcc" if groups.get("column") else "edg"
     head = f"{tool}: {said}" if bare and tool else said
     return LogLine(
         number=number,
