@@ -22,7 +22,7 @@ _CODE = r"(?P<code>#?(?=[\w-]*\d)[\w-]++)"
 
 # kernel.cu(12): error #1234-D: message      kernel.cu:12:5: error: message      kernel.cu(2): Error: Formal parameter space …
 _PLACED = re.compile(
-    r"^(?P<file>[^\s(][^(\n]{0,400}?)(?:\((?P<line>\d{1,9})\)|:(?P<line2>\d{1,9})(?P<column>:\d{1,9})?)\s*+:\s*"
+    r"^(?P<file>[^\s(](?:[^(\n]|\(x86\)){0,400}?)(?:\((?P<line>\d{1,9})\)|:(?P<line2>\d{1,9})(?P<column>:\d{1,9})?)\s*+:\s*"
     r"(?P<severity>catastrophic error|fatal error|internal compiler error|error|warning|remark|note)\s*+"
     rf"(?:{_CODE}\s*+)?:\s*(?P<message>.+)$",
     re.IGNORECASE,
@@ -48,6 +48,11 @@ _HOST = re.compile(
     r"^(?P<tool>\S{0,300}?(?:gcc|g\+\+|c\+\+|clang|clang\+\+|cc1|cc1plus|cc|collect2|as|ld|ld\.gold|ld\.lld|lld)(?:-\d+)?): "
     r"(?P<severity>fatal error|internal compiler error|error|warning): (?P<message>.+)$"
 )
+# a.obj : error LNK2001: message      c1xx : fatal error C1083: message; the message keeps the code, which no language translates
+_MSVC = re.compile(
+    r"^(?P<file>[^\s:(][^:(\n]{0,300}?) : (?P<severity>fatal error|error|warning) (?P<message>(?P<code>LNK\d{4}|C\d{4}): .+)$"
+)
+_CL = re.compile(r"C\d{4}")
 # The linker names no severity: a.cpp:(.text+0x8b): undefined reference to `f()'
 _LINK = re.compile(
     r"^(?:[^\n]{0,600}?:\s?)?(?P<message>(?:undefined reference to |multiple definition of |cannot find -l|relocation R_X86_64_"
@@ -178,8 +183,10 @@ def _message(match: re.Match[str], after: Iterable[str], number: int) -> LogLine
     tool, bare = groups.get("tool") or "", match.re is _BARE
     if match.re is _HOST:
         tool = "ld" if re.search(r"(?:^|/)(?:ld|collect2|lld)", tool) else "gcc"
+    elif match.re is _MSVC:
+        tool = "ld" if groups["code"].startswith("LNK") else "gcc"
     elif match.re in (_PLACED, _QUOTED):
-        tool = "gcc" if groups.get("column") else "edg"
+        tool = "gcc" if groups.get("column") or _CL.fullmatch(groups.get("code") or "") else "edg"
     head = f"{tool}: {said}" if bare and tool else said
     return LogLine(
         number=number,

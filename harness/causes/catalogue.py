@@ -28,7 +28,7 @@ _RANK = {"fatal": 0, "error": 0, "": 1, "warning": 2, "remark": 2, "note": 2}
 _STAMP = re.compile(
     r"^(?:> ?)?(?:\((?:\w+ ){0,2}pid=\d+\) ?)?(?:"
     r"\d{4}-\d\d-\d\d[T ][\d:.,]{5,20}\d(?:: [EWIF] \S{1,300}:\d+\] |Z? )"
-    r"|\d\d:\d\d:\d\d |(?:#\d+ )?\d+\.\d{1,3} |##\[(?:error|warning)\]"
+    r"|\d\d:\d\d:\d\d |\d{1,3}>|(?:#\d+ )?\d+\.\d{1,3} |##\[(?:error|warning)\]"
     r"|(?:ERROR|WARNING|INFO) \d\d-\d\d [\d:]{8} \[[^\]\s]{1,300}\] "
     r"|[EWIF]\d{4} [\d:.]{8,20} \d+ \S{1,300}:\d+\] (?:\[[\d/_]{1,30}\] ?)?"
     r")?(?: {0,12}E {3}){0,2}"
@@ -41,7 +41,7 @@ _MAY_TELL = re.compile(
     r"error|fail|not |n't|cannot|unsupported|undefined|mismatch|missing|died|dumped|terminated|Killed|memory|requires|invalid|incompatible"
     r"|too |no |unable|unknown|deprecated|must |more than|insufficient|unresolved|unexpected|duplicate|overflow|broken|incomplete|older|newer"
     r"|denied|attempted|outside|redefin|sm_|bad input|declaration|aborted|ended by|asked for|suffix|silently|identifier|forward|once"
-    r"|feature|disabled|ambiguous|only allowed|set to|mask|sure that|panicked|ADVANCED",
+    r"|feature|disabled|has a bug|ambiguous|only allowed|set to|mask|sure that|panicked|ADVANCED",
     re.IGNORECASE,
 )
 _COMMAND = re.compile(
@@ -53,7 +53,7 @@ _SPEAKERS = {
     "nvcc": re.compile(r"tmpxft_|__attribute__\(\((?:global|device|shared|host)|\bnvcc\b(?! flag)|cudafe|\bcicc\b|\.cudafe1\.|building extension"),
     "nvrtc": re.compile(
         # nvcc's front end shows the program as the host's preprocessor leaves it, NVRTC as it was written.
-        r"(?im)^\s(?>.*?__(?:global|device|shared)__\b).*+\n\s++\^|nvrtc|\bjit mode|cupy|jitify|no directories in search list|catastrophic error: cannot open source file|compileexception"
+        r"(?im)^\s(?>.*?__(?:global|device|shared)__\b).*+\n\s++\^|^\W{0,8}default_program\(\d|nvrtc|\bjit mode|cupy|jitify|no directories in search list|catastrophic error: cannot open source file|compileexception"
     ),
 }  # fmt: skip
 _PREFIX = re.compile(r"^(ptxas|nvlink|nvrtc|nvcc|cudafe\+\+|cicc|nvvm): ", re.IGNORECASE)
@@ -215,7 +215,7 @@ _KEYS = frozenset(
 )  # fmt: skip
 _PATTERNS = ("pattern", "unless", "header", "file", "near")
 HEADER = re.compile(
-    r"(?:could not|cannot) open (?:source|include) file:? [\"'](?P<open>[^\"']{1,300})[\"']"
+    r"(?:could not|[cC]annot) open (?:source|include) file:? [\"'](?P<open>[^\"']{1,300})[\"']"
     r"|(?:^|error: )(?P<gcc>[^\s:'\"]{1,300}): No such file or directory$|'(?P<clang>[^'\s]{1,300})' file not found"
 )
 """A missing header, in the words of each compiler."""
@@ -246,7 +246,7 @@ class Cause:
     near : Pattern or None
         What else the log has to say, where the message alone could mean other things.
     terse : bool
-        Whether the first error of a log that shows no line of the program is enough without `near`.
+        Whether the first error of a log of NVRTC's that shows no line of the program is enough without `near`.
     status, stage : frozenset of str
         Outcomes it can explain; an empty `stage` is any.
     when : Condition
@@ -302,7 +302,12 @@ class Cause:
         if self.said and not self._by(said.tool, context.speaker):
             return False
         # Old NVRTCs show no line of the program: where nothing else can be known, the first error speaks for itself.
-        alone = self.terse and said.first and context.terse
+        alone = (
+            self.terse
+            and said.first
+            and context.terse
+            and (bool(context.speaker) or not re.search(r"[/\\]", said.file))
+        )
         return alone or self.near is None or self.near.found_in(context.text)
 
     def _by(self, tool: str, speaker: str) -> bool:
@@ -476,7 +481,10 @@ def _match(cause: Cause, said: LogMessage, context: Context) -> Match:
 
 def _telling(said: LogMessage, context: Context) -> list[Cause]:
     """Causes that tell a message, wherever they apply."""
-    return [cause for cause in _worded(said.message, said.file) if cause.fits(said, context)]
+    found = [cause for cause in _worded(said.message, said.file) if cause.fits(said, context)]
+    # nvcc's front end and NVRTC speak alike, and a log that names neither is more often nvcc's.
+    unknown = said.tool == "edg" and not context.speaker
+    return sorted(found, key=lambda cause: cause.said == {"nvrtc"}) if unknown else found
 
 
 @lru_cache(maxsize=4096)

@@ -153,3 +153,40 @@ def test_code_of_a_newer_release_is_named_by_nvlink(home: Homes, tmp_path: Path)
     built, said = ask_tool("nvcc-link", home("13.0"), {"source": source, "options": f"-rdc=true {tmp_path}/f.o"})
     assert not built
     assert [match.cause.name for match in explain_log(said).matches] == ["lto-version"], said
+
+
+HALVES = {
+    "half": "__half2 f(__half2 a) { return __hadd2(a, a); }",
+    "fma": "__half2 f(__half2 a) { return __hfma2(a, a, a); }",
+    "operator": "__half f(__half a) { return a * a; }",
+    "bfloat16": "__nv_bfloat162 f(__nv_bfloat16 a) { return __bfloat162bfloat162(a); }",
+    "part": "__nv_bfloat16 f(__nv_bfloat162 a) { return __high2bfloat16(a); }",
+}
+
+
+@pytest.mark.parametrize(
+    ("release", "arch", "refused"),
+    [
+        ("12.0", "sm_52", {"half", "fma", "operator", "bfloat16", "part"}),
+        ("12.0", "sm_75", {"bfloat16", "part"}),
+        ("12.2", "sm_52", {"fma"}),
+        ("12.2", "sm_75", set()),
+    ],
+)
+def test_arithmetic_of_half_is_declared_from_12_2_on(release: str, arch: str, refused: set[str], home: Homes) -> None:
+    assert "CUDA 12.2 declares them for all but __hfma2" in CAUSES["half-arithmetic"].cause
+    head = "#include <cuda_fp16.h>\n#include <cuda_bf16.h>\n__device__ "
+    programs = {name: {"source": head + text, "arch": arch, "options": "-rdc=true"} for name, text in HALVES.items()}
+    assert {name for name, (built, _) in ask_nvrtc(home(release), programs).items() if not built} == refused
+
+
+@pytest.mark.parametrize(("release", "there"), [("12.6", False), ("12.8", True)])
+def test_the_type_that_libcudacxx_misses(release: str, there: bool, home: Homes) -> None:
+    assert "__nv_fp8_e8m0 came with CUDA 12.8" in CAUSES["cccl-fp8"].cause
+    assert ("__nv_fp8_e8m0" in (home(release) / "include/cuda_fp8.h").read_text()) is there
+
+
+def test_nvcc_takes_the_last_of_two_values(home: Homes) -> None:
+    """Old releases say "redefinition of argument"; none of those can be had."""
+    built, said = ask_tool("nvcc", home("13.0"), {"source": "__global__ void k() {}", "options": "-O2 -O3"})
+    assert built, said
