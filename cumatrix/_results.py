@@ -21,6 +21,7 @@ from harness.matrix.axes import rows_of, short_target, targets_of
 from harness.matrix.marks import KINDS, Mark, as_expected, kind_of
 from harness.model import Status
 from harness.records import Merged, Record, merge, read_records, write_merged
+from harness.records.failures import main_message_of
 from harness.records.merge import case_of, failed_at
 from harness.records.record_names import chooser
 
@@ -162,9 +163,8 @@ class Cell:
 
     @property
     def message(self) -> str:
-        """The main message, on one line; without a compiler, the reason; else empty."""
-        found = self.record["diagnostics"]
-        return one_line(found[0]["message"] if found else self.record["reason"] or "")
+        """The main message, on one line: the reason of a status, or the first diagnostic; else empty."""
+        return one_line(main_message_of(self.record))
 
     def explain(self) -> Explanation:
         """The known causes of what happened, and remedies."""
@@ -345,7 +345,7 @@ def _field(record: Mapping[str, Any] | None) -> str:
     if record is None:
         return "<td></td>"
     kind = kind_of(record)
-    said = record["diagnostics"][0]["message"] if record["diagnostics"] else record["reason"] or ""
+    said = main_message_of(record)
     title = f"{record['target']}: {kind.word}" + (f": {said}" if said else "")
     return f'<td title="{_text(title, 300)}" style="text-align:center;background:{_colour(kind)}">{kind.letter}</td>'
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from harness.answers.cells import UNLINKED, Entry, Feature, Known, Row, are_own, hosted, is_host, place_of_fault
 from harness.answers.query import Query, meant
 from harness.answers.question import Vocabulary
+from harness.answers.result import FeatureFinding, QueryResult, ToolFinding
 from harness.answers.table import FeatureRow, Field, field_of, known_releases, lines_of, unlinked
 from harness.answers.verdict import (
     CLAIM_AXES,
@@ -57,62 +58,6 @@ def asks_for_itself(asked: Query) -> bool:
 
 SHOWN = 5
 """Features that an answer has; the page shows all."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class ToolFinding:
-    """The finding for a tool.
-
-    Parameters
-    ----------
-    tool : str
-        What readers call it.
-    entry : Entry
-        The program and the tool.
-    targets : tuple of str
-        Architectures of the finding.
-    place : str
-        The same as a range.
-    verdict : Support
-        Of what was asked.
-    overall : str
-        The verdict over all versions, if only some were requested and it differs; and the architectures that work.
-    proof : tuple of Row
-        The newest cell, and the newest one with another outcome.
-    own : str
-        The verdict of own cells alone, in addition to published ones.
-    tried : str
-        The tried part of the request: ``12.3.0 to 14.2.0, CUDA 11.8 to 12.9``, ``gcc 11 to 14, CUDA 13.0``.
-    of_all : bool
-        Whether the statement is about all versions, and so names changes.
-    """
-
-    tool: str
-    entry: Entry
-    targets: tuple[str, ...]
-    place: str
-    verdict: Support
-    overall: str
-    proof: tuple[Row, ...]
-    own: str = ""
-    tried: str = ""
-    of_all: bool = True
-
-
-@dataclass(frozen=True, kw_only=True)
-class FeatureFinding:
-    """A feature, with what is known of it."""
-
-    case: str
-    title: str
-    label: str
-    said: tuple[ToolFinding, ...]
-    faults: tuple[tuple[str, str], ...]
-
-    @property
-    def broken(self) -> bool:
-        """Return whether the requested versions fail where others work."""
-        return any(said.overall and said.verdict.refused for said in self.said)
 
 
 _LEADS = {"works": "Yes", "part": "In part", "refused": "No", "silent": "Not tried"}
@@ -247,80 +192,6 @@ def _best(finding: FeatureFinding, targets: Sequence[str]) -> tuple[str, list[To
     return _LEADS[senses.pop() if len(senses) == 1 else "part" if senses else "silent"], told if targets else every
 
 
-@dataclass(frozen=True, kw_only=True)
-class ReplyRow:
-    """A line of evidence.
-
-    Parameters
-    ----------
-    case, title : str
-        The case; empty for a line about no case.
-    kind : str
-        A key of `harness.matrix.marks.ANSWER_KINDS`; empty for a line without a sign.
-    text : str
-        In a few words: ``new=false: NVRTC on sm_75–sm_120``.
-    cells : tuple of str
-        Cells that show it: for a change, one before and one after it.
-    """
-
-    case: str = ""
-    title: str = ""
-    kind: str = ""
-    text: str
-    cells: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, kw_only=True)
-class Reply:
-    """The reply to a question that no single feature answers (`harness.answers.replies`).
-
-    Parameters
-    ----------
-    sentence : str
-        The answer.
-    rows : tuple of ReplyRow
-        The evidence.
-    sources : tuple of str
-        Pages that facts are from.
-    """
-
-    sentence: str
-    rows: tuple[ReplyRow, ...] = ()
-    sources: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, kw_only=True)
-class QueryResult:
-    """All that answers a question.
-
-    Parameters
-    ----------
-    sentence : str
-        The answer in one sentence; empty where the results have nothing on it.
-    findings : tuple of FeatureFinding
-        Best first, at most `SHOWN`.
-    more : int
-        Number of further ones.
-    lacking : tuple of str
-        Words of the question that the findings lack: then they are the closest ones, and no answer.
-    reply : Reply, optional
-        The reply to a question about releases, architectures, limits or messages.
-    """
-
-    sentence: str = ""
-    findings: tuple[FeatureFinding, ...] = ()
-    more: int = 0
-    lacking: tuple[str, ...] = ()
-    reply: Reply | None = None
-
-    @property
-    def proven(self) -> bool:
-        """Return whether a cell or a source supports it."""
-        if self.reply:
-            return True
-        return not self.lacking and any(said.proof for finding in self.findings for said in finding.said)
-
-
 def answer(asked: Query, known: Known, vocabulary: Vocabulary, most: int = SHOWN) -> QueryResult:
     """Answer a question.
 
@@ -331,7 +202,7 @@ def answer(asked: Query, known: Known, vocabulary: Vocabulary, most: int = SHOWN
     known : Known
         What was tried.
     vocabulary : Vocabulary
-        `harness.answers.table.vocabulary_of` it.
+        `harness.answers.store.vocabulary_of` of it.
     most : int
         The most findings.
     """

@@ -16,6 +16,7 @@ from harness.backends import BACKENDS
 from harness.matrix.axes import backend_key, natural_key, target_key, version_key
 from harness.matrix.marks import letter_of
 from harness.model.host_compiler import VERSIONS, HostCompiler, told_version
+from harness.model.outcome import main_message
 from harness.records.code_notes import NO_TENSOR_CORES, TENSOR_CORES
 from harness.toolkits.header_libraries import LIBRARIES as HEADERS
 
@@ -206,12 +207,25 @@ OF_CODE = (UNLINKED, TENSOR_CORES, NO_TENSOR_CORES)
 """Beginnings of the notes of a built cell that answers show."""
 
 
+def releases_by_name(tried: Iterable[Sequence[str]]) -> dict[str, tuple[str, ...]]:
+    """Tried releases by name, oldest first, from pairs of a name and a release.
+
+    Results of strangers have any text; a name with a space is left out, and so is a toolkit with headers of another release.
+    """
+    found: dict[str, set[str]] = {}
+    for name, release in tried:
+        if name and release and " " not in name + release and "+headers" not in release:
+            found.setdefault(name, set()).add(release)
+    return {name: tuple(sorted(releases, key=version_key)) for name, releases in found.items()}
+
+
 def told_of(status: str, message: str, reason: str, notes: Iterable[str]) -> str:
-    """The message of a row: of built code that it was not linked or which tensor cores it uses, else of the compiler, else the reason."""
+    """The message of a row: of built code that it was not linked or which tensor cores it uses, else its main message."""
     if status == "built":
         told = [note for note in notes if note.startswith(OF_CODE)]
-        message = next((note for start in OF_CODE for note in told if note.startswith(start)), message)
-    return message or reason
+        if note := next((note for start in OF_CODE for note in told if note.startswith(start)), ""):
+            return note
+    return main_message(status, message, reason)
 
 
 class Row(NamedTuple):

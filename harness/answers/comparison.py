@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
-from harness.answers.cells import UNLINKED, Known, Row
+from harness.answers.cells import UNLINKED, Known, Row, releases_by_name
 from harness.answers.verdict import REFUSED, WORKS
 from harness.backends import library_of
 from harness.matrix.axes import target_key, version_key
@@ -58,17 +58,9 @@ class Comparison:
     @cached_property
     def releases(self) -> dict[str, tuple[str, ...]]:
         """Releases that a compiler answered for by name (``cuda``, libraries, header libraries, host compilers), oldest first."""
-        found: dict[str, set[str]] = {}
-        for row in self.rows:
-            found.setdefault("cuda", set()).add(row.toolkit)
-            if name := _library(row):
-                found.setdefault(name, set()).add(row.version)
-        # A name with a space is none: results of strangers may have anything.
-        return {
-            name: tuple(sorted((item for item in values if " " not in item), key=version_key))
-            for name, values in found.items()
-            if " " not in name
-        }
+        return releases_by_name(
+            pair for row in self.rows for pair in (("cuda", row.toolkit), (_library(row), row.version))
+        )
 
     def previous(self, name: str, release: str) -> str:
         """The tried release before another one; empty where there is none."""

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from harness.answers.answer import FeatureFinding, finding_of, tool_label
+from harness.answers.answer import finding_of, tool_label
 from harness.answers.cells import Entry, Known, Row
 from harness.answers.labels import variant_label
 from harness.answers.query import Query
 from harness.answers.question import version_of
+from harness.answers.result import FeatureFinding
 from harness.answers.table import FeatureRow, known_releases, lines_of
 from harness.answers.verdict import FAULT, SILENT, SURPRISE, WORKS, Places, VersionGrid
 from harness.backends import label_of, library_of

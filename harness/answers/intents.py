@@ -34,8 +34,8 @@ class Intent:
     words : tuple of str
         Words that tell the intent, and no feature.
     key : str
-        What the reply depends on: ``target``, ``release``, ``each`` (each architecture, or else each release), or nothing, for an answer from the
-        features.
+        What the reply depends on: ``target``, ``target or none``, ``release``, ``change`` (two releases, or one and the release before it),
+        ``pair`` (an architecture and releases), ``each`` (each architecture, or else each release), or nothing, for an answer from the features.
     """
 
     name: str
@@ -94,7 +94,7 @@ INTENTS: tuple[Intent, ...] = (
             "breaks regression regressions regressed regress upgrade upgrading upgraded migrate migrating migration update updating moving move "
             "lose loses lost losing compare versus changed changes change between new safely safe code release compared difference different differences impact"
         ),
-        key="release",
+        key="change",
     ),
     Intent(
         name="drop",
@@ -276,7 +276,7 @@ def _keys(
         found = last
     elif intent.key == "pair":
         found = [f"{target} {releases[0][1][0]} {releases[0][1][-1]}" for target in targets if releases]
-    elif intent.key == "release" and intent.name == "breaks" and releases:
+    elif intent.key == "change" and releases:
         name, (first, *_) = releases[0][0], releases[0][1]
         others = [values[-1] for other, values in releases[1:] if other == name]
         found = [f"{name} {releases[0][1][-1]} {others[0]}" if others else f"{name} {first}"]

@@ -10,10 +10,11 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
 
-from harness.answers.answer import Reply, ReplyRow, tool_label
+from harness.answers.answer import tool_label
 from harness.answers.cells import Entry, Feature, Known, Row
 from harness.answers.comparison import Comparison
 from harness.answers.question import Vocabulary
+from harness.answers.result import Reply, ReplyRow
 from harness.answers.table import known_releases
 from harness.answers.verdict import WORKS
 from harness.causes.catalogue import causes_in_log

@@ -11,7 +11,7 @@ from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
-from harness.answers.answer import SHOWN, QueryResult, answer, known_of_itself
+from harness.answers.answer import SHOWN, answer, known_of_itself
 from harness.answers.cells import (
     COLUMNS,
     OF_CODE,
@@ -22,6 +22,7 @@ from harness.answers.cells import (
     make_row,
     own_of,
     place_of_fault,
+    releases_by_name,
     split_host,
     split_variant,
     told_of,
@@ -30,11 +31,12 @@ from harness.answers.cells import (
 from harness.answers.query import Query
 from harness.answers.question import Vocabulary, score, words_of, words_said
 from harness.answers.replies import Replies
+from harness.answers.result import QueryResult
 from harness.answers.table import make_vocabulary
 from harness.answers.verdict import REFUSED, SILENT, UNAVAILABLE, UNTRIED
 from harness.backends import library_of
 from harness.errors import PartUnavailable
-from harness.matrix.axes import FURTHER, target_key, version_key
+from harness.matrix.axes import FURTHER, target_key
 from harness.records import Record, merge, read_records
 from harness.records.record import RecordError
 
@@ -142,12 +144,13 @@ class Store:
     @cached_property
     def releases(self) -> Mapping[str, Sequence[str]]:
         """Releases that occur in the results by name, oldest first."""
-        found: dict[str, set[str]] = {"cuda": {item for item in self.toolkits if "+headers" not in item}}
-        for backend, library, axis, version in frozenset().union(*self.uses.values()):
-            for name, each in ((library_of(backend), library), (axis, version)):
-                if name and each:
-                    found.setdefault(name, set()).add(each)
-        return {name: sorted(versions, key=version_key) for name, versions in found.items()}
+        uses = frozenset().union(*self.uses.values())
+        return releases_by_name(
+            (
+                *(("cuda", toolkit) for toolkit in self.toolkits),
+                *(pair for backend, library, *axis in uses for pair in ((library_of(backend), library), axis)),
+            )
+        )
 
 
 def use_of(row: Row) -> Use:

@@ -44,6 +44,11 @@ class Status(StrEnum):
         return self not in (Status.UNSUPPORTED, Status.UNAVAILABLE, Status.HARNESS_ERROR)
 
 
+def main_message(status: str, message: str, reason: str) -> str:
+    """The text that tells why a cell has its status: the reason, where it has one; of a crash, and without a reason, the compiler's first message."""
+    return (message or reason) if status == Status.CRASHED else (reason or message)
+
+
 class Verdict(StrEnum):
     """Meaning of a status against the case's expectation; derived, never stored as a fact."""
 

@@ -34,6 +34,7 @@ from harness.matrix.axes import (
 from harness.matrix.marks import LEAST_EXPECTED, Mark, as_expected, kind_of
 from harness.model import Cell, Status, Target
 from harness.model.host_compiler import NAME as HOST_COMPILER
+from harness.model.outcome import main_message
 from harness.records.merge import case_of, failed_at, identity
 from harness.records.record import Kernel, Record
 
@@ -58,6 +59,12 @@ def failures(records: Iterable[Mapping[str, Any]]) -> list[Records]:
     for record in sorted((record for record in records if not as_expected(record)), key=_in_matrix):
         groups.setdefault(_what(record), []).append(record)
     return sorted(groups.values(), key=lambda group: (LEAST_EXPECTED.index(kind_of(group[0]).key), -len(group)))
+
+
+def main_message_of(record: Mapping[str, Any]) -> str:
+    """The text that tells why a cell has its status, from its record."""
+    first = record["diagnostics"][0]["message"] if record["diagnostics"] else ""
+    return main_message(record["status"], first, record["reason"] or "")
 
 
 def said_of(record: Mapping[str, Any]) -> tuple[str, str]:

@@ -38,6 +38,7 @@ from harness.matrix.marks import KINDS, Mark, kind_of
 from harness.model import Case, Stage, Target
 from harness.published import ENVIRONMENT
 from harness.records import Merged, Record
+from harness.records.failures import main_message_of
 from harness.report.text import clean, one_line
 
 Place = tuple[tuple[str, ...], tuple[str, ...]]
@@ -101,8 +102,7 @@ class CellGroup:
         """The message, on one line."""
         if self.kind.key == "missing":
             return ""
-        said = self.first["diagnostics"][0]["message"] if self.first["diagnostics"] else self.first["reason"]
-        return one_line(said, 200)
+        return one_line(main_message_of(self.first), 200)
 
     @property
     def stages(self) -> list[tuple[str, str]]:

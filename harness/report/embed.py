@@ -10,8 +10,9 @@ from xml.sax.saxutils import escape, quoteattr
 
 import pandas as pd
 
-from harness.answers.answer import ToolFinding, said_json
+from harness.answers.answer import said_json
 from harness.answers.feature import FeaturePage
+from harness.answers.result import ToolFinding
 from harness.matrix.axes import natural_key
 from harness.matrix.marks import ANSWER_KINDS, BAD, GOOD, GROUPS, KNOWN, NONE, counted_group, grouped, surprises_among
 from harness.report.junit import xml_text

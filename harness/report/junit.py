@@ -13,7 +13,7 @@ from harness.matrix.axes import ROWS, TOOLCHAIN, ToolchainColumn, place_key, pla
 from harness.matrix.marks import KINDS, Mark, kind_of
 from harness.model import Status
 from harness.records import Merged, Record, at_stage, spell_other
-from harness.records.failures import ProgramFailure
+from harness.records.failures import ProgramFailure, main_message_of
 from harness.report.text import clean, one_line
 
 MOST = 50
@@ -211,4 +211,4 @@ _short = lru_cache(maxsize=4096)(xml_text)
 
 
 def _said(record: Mapping[str, Any]) -> str:
-    return one_line(record["diagnostics"][0]["message"] if record["diagnostics"] else record["reason"], 200)
+    return one_line(main_message_of(record), 200)

@@ -34,7 +34,9 @@ from harness.matrix.axes import (
 from harness.matrix.marks import ENDINGS, KINDS, Mark
 from harness.matrix.ranges import ranges, spell
 from harness.model import Stage, Status, Verdict
+from harness.model.outcome import main_message
 from harness.records import Record, weight
+from harness.records.failures import main_message_of
 from harness.records.merge import failed_at
 from harness.records.record import text_of
 from harness.report.case import More
@@ -170,8 +172,8 @@ def _shown(kind: Mark) -> dict[str, Any]:
 def more_data(table: pd.DataFrame) -> dict[str, Any]:
     """Search data for messages and numbers, by cell: loaded after the first view."""
     texts: dict[str, int] = {"": 0}
-    said = zip(table["message"], table["reason"], strict=True)
-    message = [texts.setdefault((words or why)[:300], len(texts)) for words, why in said]
+    said = map(main_message, table["status"], table["message"], table["reason"])
+    message = [texts.setdefault(text[:300], len(texts)) for text in said]
     numbers = {name: table[name].round(2).astype(object).where(table[name].notna(), None).tolist() for name in NUMBERS}
     return {"texts": [clean(text) for text in texts], "message": message, "numbers": numbers}
 
@@ -273,7 +275,7 @@ def _told(records: Sequence[Mapping[str, Any]], *, own: bool) -> list[dict[str, 
     found: dict[tuple[str, str], list[str]] = {}
     for record in sorted(records, key=lambda record: version_key(record["toolkit"])):
         if is_own(record) == own and "+headers" not in record["toolkit"]:
-            first = record["diagnostics"][0]["message"] if record["diagnostics"] else record["reason"]
+            first = main_message_of(record)
             works = record["status"] == "built"
             outcome = ENDINGS["built"].verb if works else failed_at(record).replace("_", " ")  # type: ignore[arg-type]
             found.setdefault((outcome, "" if works else one_line(first, _SAID)), []).append(record["toolkit"])

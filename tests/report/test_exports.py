@@ -11,10 +11,12 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from record_builders import built, cell, plan, record, rejected
+from record_builders import BUILT, built, cell, plan, record, rejected
 
 from harness.analysis import cells_frame as frame
-from harness.model import Outcome, Status
+from harness.answers.store import known_of
+from harness.model import Diagnostic, Outcome, Status
+from harness.model.kernels import RequiredKernels
 from harness.records import Merged, Record, merge
 from harness.records.parquet import read_parquet, results_parquet
 from harness.records.plan import Plan
@@ -149,6 +151,21 @@ def test_parquet_of_nothing_has_the_same_columns(merged: Merged) -> None:
     empty = pd.read_parquet(io.BytesIO(results_parquet([])))
     assert list(empty.columns) == list(full.columns)
     assert empty.empty
+
+
+def test_a_warning_does_not_hide_that_kernels_are_missing() -> None:
+    warning = Diagnostic(severity="warning", message="variable was declared but never referenced")
+    expected = replace(BUILT, kernels=RequiredKernels(names=("scale",)))
+    made = record(outcome=built(diagnostics=(warning,)), expected=expected)
+    why = "kernel scale is missing (kernels there: kernel)"
+    assert f': {why}"' in junit_xml(merge([made], [])).decode()
+    assert [row.message for row in known_of([made]).rows] == [why]
+
+
+def test_of_a_crash_the_compiler_has_the_last_word() -> None:
+    said = Diagnostic(severity="fatal", message="LLVM ERROR: out of memory")
+    crash = Outcome(status=Status.CRASHED, signal=6, reason="was ended by signal 6 (Aborted)", diagnostics=(said,))
+    assert ': LLVM ERROR: out of memory"' in junit_xml(merge([record(outcome=crash)], [])).decode()
 
 
 def test_what_other_runs_told_stands_in_every_export() -> None:

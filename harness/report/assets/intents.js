@@ -65,7 +65,7 @@ const intents = (() => {
     else if (key === "each") found = last;
     else if (key === "pair" && releases.length) {
       found = targets.map((target) => `${target} ${releases[0][1][0]} ${releases[0][1].at(-1)}`);
-    } else if (key === "release" && name === "breaks" && releases.length) {
+    } else if (key === "change" && releases.length) {
       const [[of, values], ...more] = releases;
       const other = more.find(([each]) => each === of);
       found = [other ? `${of} ${values.at(-1)} ${other[1].at(-1)}` : `${of} ${values[0]}`];
