@@ -4,12 +4,7 @@
 check_statements.py [MATRIX] --page DIR --questions 1000 --seed 1
 
 The rules are in `statement_rules.py`, those of replies about releases and architectures in `check_replies.py`; nothing is shared with the code that writes the statements. Without --page it builds the page first.
-Exits with 1 if a statement is false. A statement that has the key `claims` is checked by it, and its words may name nothing else:
-
-    {"answer": "builds since CUDA 12.4 (tried from 12.0)", "note": "", "variants": ["form=a"], "tool": "nvrtc", "targets": ["sm_80"],
-     "claims": [{"says": "in", "axis": "cuda", "ranges": [["12.4", null]], "only": true, "evidence": [["CELL", "CELL"]]}]}
-
-The words of any other statement are read by `claims_of`.
+Exits with 1 if a statement is false. `claims_of` reads the words of a statement.
 """
 
 from __future__ import annotations
@@ -47,10 +42,6 @@ SHOWN = 5
 _VALUE = r"(?:sm_)?\d[\w.]*"
 _VALUES = rf"{_VALUE}(?:(?: to |–){_VALUE})?"
 _LIST = rf"{_VALUES}(?:, {_VALUES})*"
-_WORDS = {
-    "since": "in", "up to": "in", "only": "in", "except": "in", "from": "in", "untried": "untried", "never": "none", "not tried": "silent", "combinations": "count",
-}  # fmt: skip
-"""Words of a statement, and what its claims have to say then."""
 
 
 class Unreadable(Exception):
@@ -59,14 +50,13 @@ class Unreadable(Exception):
 
 @dataclass(frozen=True)
 class Statement:
-    """A sentence with its subject; `claims` is None where only its words tell them."""
+    """A sentence with its subject."""
 
     where: str
     subject: Subject | None
     kind: str
     text: str
     note: str
-    claims: tuple[Claim, ...] | None = None
     within: tuple[tuple[str, tuple[Range, ...]], ...] = ()
     cells: tuple[str, ...] = ()
     grid: tuple[tuple[tuple[str, str], str], ...] = ()
@@ -215,31 +205,6 @@ def _items(note: str) -> Iterator[str]:
         yield held
 
 
-def stated(claims: Sequence[Claim], text: str) -> Iterator[Finding]:
-    """Yield what the words of a statement name that its claims do not have."""
-    named = {end for claim in claims for item in (*claim.ranges, *claim.against, *(each for found in claim.within.values() for each in found)) for end in item}  # fmt: skip
-    counts = {str(number) for claim in claims for number in claim.count or ()}
-    extra = [value for value in re.findall(rf"(?<![\w.]){_VALUE}", text) if value.rstrip(".") not in named | counts]
-    says = {claim.says for claim in claims}
-    extra += [word for word, needed in _WORDS.items() if re.search(rf"\b{word}\b", text) and needed not in says]
-    if extra:
-        yield Finding("words without a claim", ", ".join(extra))
-
-
-def claim_from(value: Mapping[str, Any]) -> Claim:
-    """A claim from JSON."""
-
-    def pairs(name: str) -> tuple[Range, ...]:
-        return tuple((low, high) for low, high in value.get(name, ()))
-
-    return Claim(
-        value["says"], value.get("axis", ""), pairs("ranges"), value.get("holds", True), value.get("only", False), pairs("against"), pairs("exempt"),
-        {axis: tuple((low, high) for low, high in found) for axis, found in value.get("within", {}).items()},
-        tuple(value["count"]) if "count" in value else None,
-        evidence=tuple(tuple(pair) for pair in value.get("evidence", ())),
-    )  # fmt: skip
-
-
 def variants_of(case: str, label: str, cells: Cells) -> tuple[str, ...]:
     """The variants that a label names: ``half, type=a or b``, ``x=1; x=2``; all of them without a label."""
     every = cells.variants(case)
@@ -286,12 +251,12 @@ def of_page(folder: Path, cells: Cells) -> Iterator[Statement]:
                 tool, of = columns[column]
                 # A line has the variants that look alike on every tool; some tools were not tried with all.
                 variants = tuple(item for item in named if any(cell.target == target for cell in cells.by_entry.get((case, tool, of), {}).get(item, ())))  # fmt: skip
-                kind, text, note, *claims = part["verdicts"][verdict]
+                kind, text, note = part["verdicts"][verdict]
                 # For a GPU the page shows the target that most tools build: tests/report/test_browser_answers.py.
                 subject = Subject(case, variants, tool, of, (target,))
                 versions, releases, letters = part["grids"][grid]
                 shown = tuple(zip(((version, release) for version in versions for release in releases), letters, strict=True))  # fmt: skip
-                yield Statement(path.name, subject, kind, text, note, tuple(map(claim_from, claims[0])) if claims else None, grid=shown)  # fmt: skip
+                yield Statement(path.name, subject, kind, text, note, grid=shown)
     for path in sorted(folder.glob("features/*.json")):
         value = json.loads(path.read_text(encoding="utf-8"))
         for finding in value["variants"]:
@@ -312,11 +277,10 @@ def of_finding(where: str, case: str, label: str, said: Sequence[Mapping[str, An
         told = {target for other in said if (other["backend"], other["library"], other["host_compiler"]) == (each["backend"], each["library"], each["host_compiler"]) for target in other["targets"]}  # fmt: skip
         gpu = tuple(sorted({item for target in each["targets"] for item in siblings(target, cells)} & asked - told))
         subject = Subject(case, variants, tool, of, tuple(each["targets"]), gpu)
-        claims = tuple(map(claim_from, each["claims"])) if "claims" in each else None
         known = subject if variants or each["kind"] in ("na", "untried") else None
-        note = "; ".join(filter(None, (each["note"], f"tried: {each['tried']}" if each.get("tried") and claims is None and not each["tried"].endswith("not all on each") else "")))  # fmt: skip
+        note = "; ".join(filter(None, (each["note"], f"tried: {each['tried']}" if each.get("tried") and not each["tried"].endswith("not all on each") else "")))  # fmt: skip
         changes = tuple((change["axis"], *change["cells"]) for change in each.get("changes", ()))
-        yield Statement(where, known, each["kind"], each["answer"], note, claims, _asked(chips, each, of), tuple(each["cells"]), changes=changes)  # fmt: skip
+        yield Statement(where, known, each["kind"], each["answer"], note, _asked(chips, each, of), tuple(each["cells"]), changes=changes)  # fmt: skip
 
 
 def _asked(chips: Iterable[Mapping[str, Any]], said: Mapping[str, Any], of: str) -> tuple[tuple[str, tuple[Range, ...]], ...]:  # fmt: skip
@@ -399,12 +363,10 @@ def judge(statement: Statement, cells: Cells, least: int) -> Iterator[Finding]:
     if wrong := list(other_letters(statement, cells)):
         yield Finding("another letter in the grid", f"{len(wrong)} places", tuple(wrong))
     try:
-        claims = statement.claims if statement.claims is not None else claims_of(statement.text, statement.note, dict(statement.within))  # fmt: skip
+        claims = claims_of(statement.text, statement.note, dict(statement.within))
     except Unreadable as error:
         yield Finding("unreadable words", str(error))
         return
-    if statement.claims is not None:
-        yield from stated(claims, text)
     seen: set[str] = set()
     for finding in check(claims, statement.subject, cells, least=least):
         if finding.kind not in seen:

@@ -129,7 +129,6 @@ class Claim:
     word: str = ""
     others: int | None = None
     moved: tuple[str, ...] = ()
-    evidence: tuple[tuple[str, ...], ...] | None = None
 
     @property
     def positive(self) -> bool:
@@ -375,8 +374,6 @@ def _check_ranges(claim: Claim, tried: Sequence[Cell], subject: Subject, cells: 
         unnamed = [value for value in between if value not in outcome and not inside(value, untried[axis])]
         if axis != "target" and unnamed:
             yield Finding("3 border over unnamed untried releases", f"{where}: {', '.join(sorted(unnamed, key=order))}")
-    if claim.evidence is not None:
-        yield from _check_evidence(claim, cells)
     other = {"version": "cuda", "cuda": "version"}.get(axis, "")
     if other and not (axis == "version" and subject.of) and other not in claim.within:
         found = {getattr(cell, other) for cell in tried}
@@ -392,14 +389,6 @@ def _pairs(tried: Sequence[Cell], axis: str) -> Iterator[tuple[Cell, Cell]]:
         groups[cell.others(axis)].append(cell)
     for group in groups.values():
         yield from pairwise(sorted(group, key=lambda cell: order(getattr(cell, axis))))
-
-
-def _check_evidence(claim: Claim, cells: Cells) -> Iterator[Finding]:
-    """Named pairs: each is two cells that differ in the axis alone and have two outcomes, and one is there."""
-    if not claim.evidence:
-        yield Finding("1 change without evidence", _spell(claim))
-    for pair in claim.evidence or ():
-        yield from shows_change(claim, pair, cells)
 
 
 def shows_change(claim: Claim, pair: Sequence[str], cells: Cells) -> Iterator[Finding]:
