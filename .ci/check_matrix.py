@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Holds the published matrix against the cases, and against a sample that is compiled anew.
+"""Holds the published matrix against the cases, and against a sample that is compiled again.
 
 check_matrix.py [MATRIX] --cells 200 --toolchains 10 --seed NIGHT
 
@@ -135,7 +135,7 @@ def contradictions(published: Iterable[Record], fresh: Mapping[str, Record]) -> 
     for record in published:
         now = fresh.get(record["cell"])
         if now is None:
-            found.append(f"{record['cell']}: published, and not compiled anew")
+            found.append(f"{record['cell']}: published, and not compiled again")
         elif (
             now["status"] != "timed_out" and _host(now) == _host(record) and agreement_key(now) != agreement_key(record)
         ):
@@ -178,7 +178,7 @@ def main() -> int:
         found += contradictions(part.cells, fresh)
     for sentence in found:
         print(sentence)
-    print(f"{count} cells of {len(parts)} toolchains compiled anew: {len(found)} contradict the matrix; {len(stale)} cases are stale")  # fmt: skip
+    print(f"{count} cells of {len(parts)} toolchains compiled again: {len(found)} contradict the matrix; {len(stale)} cases are stale")  # fmt: skip
     return 1 if found or stale else 0
 
 

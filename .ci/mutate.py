@@ -50,7 +50,7 @@ class Area:
     every: bool = False
 
 
-# Imported once. Nothing of cumatrix itself may be among them: each mutant is imported anew.
+# Imported once. Nothing of cumatrix itself may be among them: each mutant imports it again.
 LIBRARIES = ("hypothesis", "pandas", "pyarrow.parquet", "numpy", "rich.console", "click", "orjson", "xdist.plugin",
              "yaml", "uv", "packaging.specifiers")  # fmt: skip
 

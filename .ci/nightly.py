@@ -159,7 +159,7 @@ def issue(args: argparse.Namespace) -> int:
             _gh("issue", "close", number, "--comment", body)
     elif number:
         _gh("issue", "edit", number, "--body", body)
-        # What fails as it did before is no news: nobody is told of it every night.
+        # What fails as it did before is no news: the issue is not repeated every night.
         if state != "failing":
             _gh("issue", "comment", number, "--body", body)
     else:

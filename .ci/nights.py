@@ -194,10 +194,10 @@ def told(environments: Iterable[Environment], address: str) -> Iterator[str]:
     yield ""
     for each in environments:
         kinds = Counter(item["kind"] for item in each.changes)
-        mended = [item["cell"] for item in each.changes if item["kind"] == "fix"]
-        if mended:
-            more = f" and {len(mended) - LISTED} more" if len(mended) > LISTED else ""
-            yield f"- {each}: mended {', '.join(map(code, mended[:LISTED]))}{more}"
+        fixed = [item["cell"] for item in each.changes if item["kind"] == "fix"]
+        if fixed:
+            more = f" and {len(fixed) - LISTED} more" if len(fixed) > LISTED else ""
+            yield f"- {each}: fixed {', '.join(map(code, fixed[:LISTED]))}{more}"
         others = [f"{count} {kind}" for kind, count in kinds.items() if kind not in SHOWN_BY_OTHERS]
         if others:
             yield f"- {each}: {', '.join(others)}"

@@ -40,7 +40,7 @@ def on_files(files: Files, config: Any) -> Files:
 
 
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
-    """Mend the links of pages that lie in docs/."""
+    """Rewrite the links of pages that lie in docs/."""
     place = page.file.src_uri
     return markdown if page.file.generated_by else relinked(markdown, f"docs/{place}", place)
 
@@ -61,7 +61,7 @@ def relinked(text: str, source: str, place: str) -> str:
         On a link to a file that is not there.
     """
 
-    def mend(match: re.Match[str]) -> str:
+    def rewrite(match: re.Match[str]) -> str:
         target = posixpath.normpath(posixpath.join(posixpath.dirname(source), match[1]))
         if not (ROOT / target).exists():
             raise PluginError(f"{source}: {match[1]} is not there")
@@ -79,7 +79,9 @@ def relinked(text: str, source: str, place: str) -> str:
         lines.append(
             line
             if fenced
-            else "".join(part if part.startswith("`") else _plain(_LINK.sub(mend, part)) for part in _CODE.split(line))
+            else "".join(
+                part if part.startswith("`") else _plain(_LINK.sub(rewrite, part)) for part in _CODE.split(line)
+            )
         )
     return "\n".join(lines) + "\n"
 

@@ -133,7 +133,7 @@ class Answer:
                 f"<thead><tr><th>tool</th><th>architectures</th><th>answer</th><th></th><th>tried</th></tr></thead><tbody>{rows}</tbody></table>"
             )
         if not self:
-            parts.append(f"<p>Nobody tried that: <code>{_text(self.commands[0])}</code></p>")
+            parts.append(f"<p>Not tried: <code>{_text(self.commands[0])}</code></p>")
         return "".join(parts)
 
 

@@ -267,7 +267,7 @@ def lock_path(root: Path, name: str) -> Path:
 
 @contextmanager
 def alone(root: Path, name: str, what: str, tell: Callable[[str], None], wait: float) -> Iterator[None]:
-    """Nobody else installs or removes `name` meanwhile.
+    """Keep other processes from installing or removing `name` meanwhile.
 
     Parameters
     ----------
@@ -331,7 +331,7 @@ def _discard(folder: Path) -> None:
 
 
 def _clean_cache(marker: Path) -> bool:
-    """Remove what a killed uv was unpacking into its cache; False where another uv is at work there, so that nobody knows whose it is.
+    """Remove what a killed uv was unpacking into its cache; False where another uv is at work there, so that its owner is unknown.
 
     uv unpacks into folders ``.tmpXXXXXX`` of its cache, which it does not look for again, and holds a shared lock on the file ``.lock`` as long as it runs.
     """

@@ -43,7 +43,7 @@ Rejudge = Callable[[Record], Record]
 """Derive a record's verdict again."""
 
 
-def merged_anew(results: Results, rejudge: Rejudge | None) -> Merged:
+def merge_and_judge(results: Results, rejudge: Rejudge | None) -> Merged:
     """One set of records out of what was read; with `rejudge`, those that count have today's verdicts."""
     merged = merge(results.records, results.plans, results.inputs)
     return replace(merged, records=tuple(map(rejudge, merged.records))) if rejudge else merged
@@ -209,7 +209,7 @@ def load_set(place: str, history: Path | None = None, rejudge: Rejudge | None = 
         results = Results(records=tuple(records), plans=tuple(plans), warnings=())
     else:
         results = read_records([path])
-    merged = tell_devices(merged_anew(results, rejudge))
+    merged = tell_devices(merge_and_judge(results, rejudge))
     known = (*merged.records, *merged.missing)
     return CellSet(name=place, table=cells_frame(merged), warnings=results.warnings, known=known)
 

@@ -114,7 +114,7 @@ class Told:
     lanes : tuple of Lane
         The lanes.
     kind : str
-        ``broke``, ``mended`` or ``changed``.
+        ``broke``, ``fixed`` or ``changed``.
     sentence : str
         In plain words, without the lanes.
     """
@@ -269,7 +269,7 @@ class _Change:
     def kind(self) -> str:
         if None in (self.was_good, self.is_good) or self.was_good == self.is_good:
             return "changed"
-        return "broke" if self.was_good else "mended"
+        return "broke" if self.was_good else "fixed"
 
     @property
     def told(self) -> str:
@@ -290,7 +290,7 @@ def _unknown(border: Border, versions: Sequence[str]) -> str:
     if not border.between:
         return ""
     names = [versions[place] for place in border.between]
-    return f" (or {spell(names, whole=_LISTED)}, of which nothing is known)"
+    return f" (or {spell(names, whole=_LISTED)}, which gave no answer)"
 
 
 _CUDA = "https://docs.nvidia.com/cuda/archive/{}.0/cuda-toolkit-release-notes/index.html"

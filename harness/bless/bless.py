@@ -204,7 +204,7 @@ class Blessing:
         return list(difflib.unified_diff(before, after, self.name, self.name, lineterm=""))
 
 
-def bless(path: Path, root: Path, merged: Merged, *, anew: bool = False) -> Blessing:
+def bless(path: Path, root: Path, merged: Merged, *, relearn: bool = False) -> Blessing:
     """Say what a case file should be.
 
     Parameters
@@ -213,7 +213,7 @@ def bless(path: Path, root: Path, merged: Merged, *, anew: bool = False) -> Bles
         The ``case.toml`` and the folder of cases.
     merged : Merged
         The results.
-    anew : bool
+    relearn : bool
         Learn expectations that are right as well.
 
     Raises
@@ -229,10 +229,10 @@ def bless(path: Path, root: Path, merged: Merged, *, anew: bool = False) -> Bles
     text = read_text(path, root)
     case = read_case(text, path, root)
     evidence = evidence_of(case, merged)
-    proposal = propose(evidence, days(merged.plans), anew=anew)
+    proposal = propose(evidence, days(merged.plans), relearn=relearn)
     open_ = tuple(left_open(evidence, proposal.untried))
     after = text
-    if proposal.wrong or anew:
+    if proposal.wrong or relearn:
         after = rewrite(text, proposal.drafts, len(case.expectations), name)
         _check(read_case(after, path, root), evidence)
     return Blessing(path, name, text, after, proposal, len(evidence.seen), open_)

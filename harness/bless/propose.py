@@ -146,11 +146,11 @@ class Proposal:
     dropped: int = 0
 
 
-def propose(evidence: Evidence, dates: Mapping[str, str], *, anew: bool = False) -> Proposal:
+def propose(evidence: Evidence, dates: Mapping[str, str], *, relearn: bool = False) -> Proposal:
     """The expectations that make every cell of the evidence as expected.
 
     Expectations that are right for all of their cells stay as they are, and so do those that hold for none. What is wrong, and with
-    `anew` all that holds for some cell, is learned from the evidence.
+    `relearn` all that holds for some cell, is learned from the evidence.
 
     Raises
     ------
@@ -163,8 +163,8 @@ def propose(evidence: Evidence, dates: Mapping[str, str], *, anew: bool = False)
     fails = [each for each in seen if not each.as_expected(expectation_of(each.cell))]
     tried = {place for place in places if place is not None}
     untried = tuple(place for place in range(len(case.expectations)) if place not in tried)
-    out = {place for place, each in zip(places, seen, strict=True) if place is not None and (anew or each in fails)}
-    if not fails and not (anew and out):
+    out = {place for place, each in zip(places, seen, strict=True) if place is not None and (relearn or each in fails)}
+    if not fails and not (relearn and out):
         return Proposal(tuple(Draft(kept=place) for place in range(len(case.expectations))), 0, untried)
     front, rest = _slots(case, seen, out)
     before = [place for place in front if place not in out]

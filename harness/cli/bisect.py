@@ -434,7 +434,7 @@ def bisect(what: str, over: str, good: str | None, bad: str | None, as_json: boo
     Several targets, backends and variants are searched together and reported separately. If you interrupt a search, the same command
     continues it.
 
-    Without --good and --bad, "broke" and "mended" follow the case's expectation; a file is expected to build. In a checkout, `git bisect
+    Without --good and --bad, "broke" and "fixed" follow the case's expectation; a file is expected to build. In a checkout, `git bisect
     run` searches. It refuses a checkout with changes and restores the commit afterwards.
     """
     errors = console_for(sys.stderr)

@@ -171,7 +171,7 @@ def _cell(notes: _Notes, found: Findings, group: LaneGroup, place: int) -> Text:
 def _show_sentences(console: Console, found: Findings) -> None:
     """A sentence for each border, with its release notes; and that nothing changes where there is none."""
     for each in found.borders:
-        style = {"broke": "bold red", "mended": "bold green"}.get(each.kind, "bold")
+        style = {"broke": "bold red", "fixed": "bold green"}.get(each.kind, "bold")
         console.print(Text(f"{_prefix(each.name)}{one_line(each.sentence, 600)}", style), soft_wrap=True)
         if notes := release_notes(found.over, found.versions[each.border.after]):
             console.print(Text(f"    release notes: {notes}", "dim"), soft_wrap=True)

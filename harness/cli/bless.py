@@ -35,10 +35,12 @@ _RESULTS = (".jsonl", ".parquet")
 @click.argument("what", nargs=-1, required=True, metavar="RESULTS… [CASE]…")
 @cases_option(name="root")
 @where_option("""'toolkit >= "12.0" and backend != "nvcc"'""", "Learn from those cells only for which this holds")
-@click.option("--anew", is_flag=True, help="Learn expectations that are right as well, to see if they can be simpler.")
+@click.option(
+    "--anew", "relearn", is_flag=True, help="Learn expectations that are right as well, to see if they can be simpler."
+)
 @click.option("--diff", "only_diff", is_flag=True, help="Show what would change, and write nothing.")
 @click.option("-y", "--yes", is_flag=True, help="Write without asking.")
-def bless(what: tuple[str, ...], root: Path, where: str | None, anew: bool, only_diff: bool, yes: bool) -> int:
+def bless(what: tuple[str, ...], root: Path, where: str | None, relearn: bool, only_diff: bool, yes: bool) -> int:
     """Write observed outcomes into cases as expectations.
 
     RESULTS are .jsonl files or folders of them; CASE is a case's name, a topic or a path, as for `cumatrix run`. Without one, all
@@ -51,11 +53,11 @@ def bless(what: tuple[str, ...], root: Path, where: str | None, anew: bool, only
 
     Cells that are not as expected get expectations with the smallest conditions that tell them from all others that were tried:
     cc < "8.0", toolkit >= "12.4" and toolkit < "12.8". Expectations that are right, or that hold for no cell that was tried, stay as
-    they are; those that are wrong keep their reason, link and comments where their cells still fail. Then it says of which cells the
-    results have nothing to tell, shows the difference and asks.
+    they are; those that are wrong keep their reason, link and comments where their cells still fail. Then it counts the cells
+    without a result, shows the difference and asks.
 
     Bless what you have looked at: it takes whatever happened for right. A new expectation has a reason that begins with "observed": write
-    the real one in its place, and xfail = true where somebody should mend it. Results with cells that are unavailable or harness
+    the real one in its place, and xfail = true where it is a fault to fix. Results with cells that are unavailable or harness
     errors, or that came out differently in two runs, are refused.
 
     Exits with 1 where --diff shows a difference, or the answer is no.
@@ -84,7 +86,7 @@ def bless(what: tuple[str, ...], root: Path, where: str | None, anew: bool, only
     for path in paths:
         if selection and names[path] not in known:
             say(f"{names[path]}: no results", err=True)
-    blessings = [bless_case(path, root, merged, anew=anew) for path in paths if names[path] in known]
+    blessings = [bless_case(path, root, merged, relearn=relearn) for path in paths if names[path] in known]
     if not blessings:
         raise NothingToRun(
             "there are no results of these cases" if selection else "there are no results of any case here"

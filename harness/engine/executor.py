@@ -298,7 +298,7 @@ class _Queue:
     def alike(self, taken: PreparedCell) -> int:
         """Count the waiting cells that can share this one's preparation; other runners take some of them.
 
-        Below 0 if nothing is to be prepared, because that takes address space of which the cell has little.
+        Below 0 if nothing is to be prepared, because that takes address space and the cell has little.
         """
         if not taken.alike or 0 < taken.limits.memory < _ENOUGH:
             return -1

@@ -1237,7 +1237,7 @@ __attribute__((constructor)) static void begin(void)
 
 __attribute__((destructor)) static void end(void) { libraries(); }
 
-/* For the worker: a forked child's records go elsewhere, and begin anew. */
+/* For the worker: a forked child's records go elsewhere, and start from nothing. */
 EXPORT void cumatrix_reads_to(const char *path)
 {
     if (channel >= 0 && ready())

@@ -267,7 +267,7 @@ class RecordWriter:
                 read_file(self.path, [])
                 earlier = self._beside.plans() if plan_path(self.path).is_file() else []
             except RecordError as error:
-                raise RecordError(f"{error}; remove {self.path} to begin anew, or name another file") from None
+                raise RecordError(f"{error}; remove {self.path} to start again, or name another file") from None
             self._end_line(file)
         else:
             self._beside.keep_inputs(Inputs())  # those that are there are of records that are no more

@@ -11,7 +11,7 @@ from itertools import chain
 from pathlib import Path, PurePath
 from typing import Any
 
-from harness.analysis.cell_sets import Rejudge, merged_anew
+from harness.analysis.cell_sets import Rejudge, merge_and_judge
 from harness.analysis.frame import cells_frame
 from harness.analysis.history import read_history
 from harness.errors import UsageError, did_you_mean
@@ -255,7 +255,7 @@ def _read(
 ) -> Site:
     folders = (shown[0],) if isinstance(shown[0], Path) else tuple(shown[0] or ())
     results = read_results(paths)
-    merged = tell_devices(merged_anew(results, rejudge))
+    merged = tell_devices(merge_and_judge(results, rejudge))
     publication = read_publication(published, rejudge) if published else None
     own = merged if merged.records or merged.missing else None
     if publication:

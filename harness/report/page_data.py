@@ -224,7 +224,7 @@ STORIES = (
         case="shared-memory/cupy-8156",
         title="Too much static shared memory, refused with a reason or without one",
         told="A kernel may have 49152 bytes (48 KiB) of static shared memory. With more, ptxas names the limit. With enable_cooperative_groups=True CuPy before 14 compiles relocatable code, whose size "
-        "nobody checks, and has the driver link it: what the user sees is an invalid image, and no reason.",
+        "nothing checks, and has the driver link it: what the user sees is an invalid image, and no reason.",
         backends=("nvrtc", "cupy-nvrtc"),
     ),
     Story(

@@ -16,7 +16,7 @@ import pandas as pd
 from packaging.version import Version
 
 from harness import __version__
-from harness.analysis.cell_sets import Rejudge, merged_anew, rejudger
+from harness.analysis.cell_sets import Rejudge, merge_and_judge, rejudger
 from harness.answers.cells import COLUMNS, features_of, names_in, own_in, own_of, place_of_fault, split_variant, told_of
 from harness.answers.store import packed_answers
 from harness.answers.table import known_releases
@@ -308,7 +308,7 @@ def publish(paths: Sequence[Path], out: Path, cases: Path) -> Published:
         notes.append(
             f"{others:,} cells of other projects, of programs without a case, or on a real device, are left out"
         )
-    merged = merged_anew(replace(results, records=tuple(kept)), rejudger(cases))
+    merged = merge_and_judge(replace(results, records=tuple(kept)), rejudger(cases))
     if not merged.records:
         raise NothingToRun(f"no cell of the cases in {cases} is left to publish")
     files = _files(merged, known.values(), {case: now[case] for case in sorted(set(map(case_of, merged.records)))})

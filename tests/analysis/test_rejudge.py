@@ -8,7 +8,7 @@ from typing import Any, cast
 import pytest
 from record_builders import built, cell, changed, plan, record, rejected
 
-from harness.analysis.cell_sets import merged_anew, rejudger
+from harness.analysis.cell_sets import merge_and_judge, rejudger
 from harness.model import Status
 from harness.records import RecordError, Results
 
@@ -60,9 +60,9 @@ def test_what_counts_after_merging_is_judged(cases: Path) -> None:
     cells = [cell(target=target) for target in ("sm_80", "sm_90")]
     records = (record(cells[0], run="a"), record(cells[0], rejected(), run="b"))
     results = Results(records=records, plans=(plan(*cells, run="a"), plan(*cells, run="b", day=2)), warnings=())
-    merged = merged_anew(results, rejudger(cases))
+    merged = merge_and_judge(results, rejudger(cases))
     assert [item["verdict"] for item in merged.records] == ["pass"]
-    assert [item["verdict"] for item in merged_anew(results, None).records] == ["fail"]
+    assert [item["verdict"] for item in merge_and_judge(results, None).records] == ["fail"]
     assert [item["cell"] for item in merged.missing] == [cells[1].id]
 
 

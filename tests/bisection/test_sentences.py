@@ -31,7 +31,7 @@ def sentences(*outcomes: Outcome, expected: Expectation = make.BUILT, good: int 
 def test_broken_and_mended() -> None:
     assert sentences(YES, NO, YES) == [
         "lib 1.1 broke it: rejected at compile: incomplete type is not allowed; 1.0: built",
-        "lib 1.2 mended it: built; 1.1: rejected at compile",
+        "lib 1.2 fixed it: built; 1.1: rejected at compile",
     ]
     assert sentences(YES, NO, YES, expected=FAULT) == sentences(YES, NO, YES)
 
@@ -45,7 +45,7 @@ def test_a_refusal_that_is_meant_is_neither() -> None:
 def test_who_names_a_good_release_says_what_good_is() -> None:
     first, second = sentences(NO, YES, NO, good=0)
     assert first == "lib 1.1 broke it: built; 1.0: rejected at compile: incomplete type is not allowed"
-    assert second == "lib 1.2 mended it: rejected at compile: incomplete type is not allowed; 1.1: built"
+    assert second == "lib 1.2 fixed it: rejected at compile: incomplete type is not allowed; 1.1: built"
 
 
 def test_one_failure_takes_the_place_of_another() -> None:
@@ -63,15 +63,15 @@ def test_what_was_not_applicable() -> None:
 
 def test_releases_between_that_could_not_be_tried_are_named() -> None:
     (one,) = sentences(YES, GONE, GONE, NO)
-    assert one.startswith("lib 1.3 (or 1.1, 1.2, of which nothing is known) broke it")
+    assert one.startswith("lib 1.3 (or 1.1, 1.2, which gave no answer) broke it")
     (many,) = sentences(YES, *[GONE] * 5, NO)
-    assert "(or 1.1 to 1.5, of which nothing is known)" in many
+    assert "(or 1.1 to 1.5, which gave no answer)" in many
 
 
 def test_a_border_that_several_have_is_told_once() -> None:
     found = told({"sm_75": [NO, YES, NO], "sm_80": [NO, YES, YES], "sm_90": [NO, YES, YES], "sm_100": [YES, YES, YES]})
     assert [(each.name, each.border.after, each.kind) for each in found] == [
-        ("sm_75–sm_90", 1, "mended"),
+        ("sm_75–sm_90", 1, "fixed"),
         ("sm_75", 2, "broke"),
     ]
 

@@ -1,4 +1,4 @@
-"""Runs the programs of programs.toml through real compilers: ``python tests/causes/provoke.py`` writes corpus/programs.log anew.
+"""Runs the programs of programs.toml through real compilers: ``python tests/causes/provoke.py`` writes corpus/programs.log again.
 
 The toolkits have to be installed (``cumatrix toolkits install``). What a release says does not change, so neither does the file,
 but for the host compiler's words.
@@ -147,7 +147,7 @@ def everything(
 
 
 def write(folder: Path, homes: Mapping[str, Path]) -> None:
-    """The corpus anew: the same words of several releases once."""
+    """The corpus: the same words of several releases once."""
     said: dict[tuple[str, str], list[str]] = {}
     for name, tool, release, built, text in everything(homes, PROGRAMS):
         if built:

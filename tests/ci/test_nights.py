@@ -146,7 +146,7 @@ def test_a_regression_stays_until_it_is_mended(nights: Nights) -> None:
     assert "New" not in told
     state, asked, told = nights.play({"cupy13": {**GOOD, "sm_90": "rejected"}})
     assert (state, called(asked)) == ("failing", ["issue list", "issue edit"])
-    assert "mended `wmma/fragments cupy-nvrtc@13.6.0 cuda12.4 sm_75`" in told
+    assert "fixed `wmma/fragments cupy-nvrtc@13.6.0 cuda12.4 sm_75`" in told
 
     state, asked, told = nights.play({"cupy13": GOOD})
     assert (state, called(asked)) == ("fine", ["issue list", "issue close"])
@@ -192,7 +192,7 @@ def test_cells_of_a_part_that_never_came_are_as_they_were(nights: Nights, work: 
 
     state, _, told = nights.share("cupy13", first, {**second, TARGETS[2]: "rejected"})
     assert state == "regression"
-    assert "### New: 1 cell not as expected" in told and "mended" in told
+    assert "### New: 1 cell not as expected" in told and "fixed" in told
     assert nights.share("cupy13", None, None)[0] == "no results"
 
 

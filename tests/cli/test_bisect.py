@@ -97,8 +97,8 @@ def test_headers_of_other_releases_under_one_compiler(cumatrix: Command) -> None
         cumatrix, "new.cu", "--over", "headers", "-t", "12.9", "--releases", "12.4,12.9", "-b", "nvrtc", "-a", "sm_90"
     )
     (border,) = value["borders"]
-    assert (border["before"], border["after"], border["kind"]) == ("12.4", "12.9", "mended")
-    assert border["sentence"].startswith("headers of CUDA 12.9 (compiler: 12.9) mended it: built; 12.4: rejected at ")
+    assert (border["before"], border["after"], border["kind"]) == ("12.4", "12.9", "fixed")
+    assert border["sentence"].startswith("headers of CUDA 12.9 (compiler: 12.9) fixed it: built; 12.4: rejected at ")
 
 
 @pytest.mark.slow
@@ -150,7 +150,7 @@ def test_an_interrupted_bisect_goes_on(cumatrix: Command, tmp_path: Path, toolki
 def test_releases_of_a_library(cumatrix: Command) -> None:
     value = found(cumatrix, "cooperative/numba-9432[cache=true]", "--cases", CASES, "--over", "numba",
                   "--releases", "0.58.1,0.59.0,0.59.1", "-a", "sm_80")  # fmt: skip
-    assert [(each["after"], each["kind"]) for each in value["borders"]] == [("0.59.0", "broke"), ("0.59.1", "mended")]
+    assert [(each["after"], each["kind"]) for each in value["borders"]] == [("0.59.0", "broke"), ("0.59.1", "fixed")]
     assert value["borders"][0]["notes"] == "https://github.com/numba/numba/releases/tag/0.59.0"
 
 

@@ -69,4 +69,4 @@ def test_another_outcome_contradicts_and_a_slow_machine_does_not() -> None:
     assert [sentence.partition(": ")[0] for sentence in said] == [of[0].id, of[3].id]
     assert "published as built" in said[0]
     assert "now rejected" in said[0]
-    assert "not compiled anew" in said[1]
+    assert "not compiled again" in said[1]

@@ -461,7 +461,7 @@ def test_of_several_runs_at_once_one_writes(tmp_path: Path) -> None:
 def test_a_file_of_something_else_is_left_alone(tmp_path: Path, text: str) -> None:
     path = tmp_path / "notes.txt"
     path.write_text(text)
-    with pytest.raises(RecordError, match=r"line 1: .*; remove .*notes.txt to begin anew, or name another file"):
+    with pytest.raises(RecordError, match=r"line 1: .*; remove .*notes.txt to start again, or name another file"):
         RecordWriter(path, plan(cell())).__enter__()
     assert path.read_text() == text
     assert [item.name for item in tmp_path.iterdir()] == ["notes.txt"]

@@ -34,7 +34,7 @@ class AnswerPage {
 
   /** @param {string} target an architecture that was chosen, in the place of those of the question */
   choose(target) {
-    for (const chip of this.chips().filter(({ kind }) => kind === "target")) this.mend(chip.text, target);
+    for (const chip of this.chips().filter(({ kind }) => kind === "target")) this.replaceChip(chip.text, target);
     this.chosen = target;
     this.update();
   }
@@ -44,7 +44,7 @@ class AnswerPage {
   }
 
   /** @param {string} text what was typed @param {string} by what takes its place */
-  mend(text, by) {
+  replaceChip(text, by) {
     const at = this.input.value.toLowerCase().replace(/\s+/g, " ").indexOf(text);
     const value = this.input.value.replace(/\s+/g, " ");
     if (at >= 0)
@@ -157,7 +157,7 @@ class AnswerPage {
       if (answering.tells(this.data, its, of)) return { part: its, target: other, put: of };
     }
     const others = of.targets.length ? [] : this.data.targets.filter(([each]) => each !== target);
-    // Where a tool has it, and nobody tried these versions, that is the answer.
+    // Where a tool has it, and these versions were not tried, that is the answer.
     const none = of.words.length && of.tools && !answering.find(this.data, part, of).length;
     const wider = none ? [{ ...of, tools: null, toolkits: null }] : [];
     for (const put of [of, ...wider]) {
@@ -377,7 +377,7 @@ class AnswerPage {
   take(chip, by) {
     const number = /^[\d.]+$/.test(by);
     const name = number ? chip.text.replace(/-?[<>=@v]*\d[\d.+x*]*$/, "").trim() : "";
-    this.mend(chip.text, number && name ? `${name} ${by}` : by);
+    this.replaceChip(chip.text, number && name ? `${name} ${by}` : by);
     this.update();
     this.input.focus();
   }

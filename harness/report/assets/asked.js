@@ -60,7 +60,7 @@ const asking = (() => {
   };
 
   /**
-   * The command that tries what nobody tried. The same as harness/answers/answer.py.
+   * The command that tries what was not tried. The same as harness/answers/answer.py.
    *
    * @param {Asked} of
    * @param {Chip[]} chips

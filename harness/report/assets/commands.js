@@ -64,7 +64,7 @@ const commands = (() => {
   };
 
   /**
-   * The option that names a cell's host compiler; none where nobody asked for one. Of one that was named by its path,
+   * The option that names a cell's host compiler; none where none is requested. Of one that was named by its path,
    * that is not known.
    *
    * @param {(key: string) => string} value the cell's value of an axis

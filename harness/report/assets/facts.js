@@ -73,7 +73,7 @@ const facts = (() => {
       await navigator.clipboard.writeText(copied);
       return true;
     } catch {
-      // A page from disk may have no clipboard: the older way asks nobody.
+      // A page from disk may have no clipboard: the older way needs no permission.
       const area = h("textarea", { class: "v" }, copied);
       document.body.append(area);
       area.select();

@@ -65,13 +65,13 @@ class Grid {
   /**
    * Draw what is in view and some of what is around it.
    *
-   * @param {boolean} anew whether what is drawn already is drawn again
+   * @param {boolean} again whether what is drawn already is drawn again
    * @param {number} ahead as in `parts.inView`
    */
-  draw(anew, ahead = 1) {
+  draw(again, ahead = 1) {
     const size = { lines: this.lines.length, columns: this.pivot.columns.entries.length, width: this.width };
     const part = parts.inView(this.viewport, size, ahead);
-    if (!anew && parts.covers(this.drawn, part)) return;
+    if (!again && parts.covers(this.drawn, part)) return;
     this.drawn = part;
     if (ahead === 1) this.extend();
     const hadFocus = this.table.contains(document.activeElement);

@@ -1,4 +1,4 @@
-// The rows of the table: those that are there are filled anew, which takes a fraction of making them.
+// The rows of the table: those that are there are filled again, which takes a fraction of making them.
 "use strict";
 
 const rows = (() => {
