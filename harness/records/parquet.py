@@ -16,10 +16,8 @@ from harness.matrix.marks import kind_of
 from harness.records.make import largest
 from harness.records.plan import CELL_KEYS, Inputs, Plan, check_plan
 from harness.records.record import Record, RecordError, read_json, text_of
+from harness.records.record_names import RESOURCES
 from harness.records.schema import FIELDS, Field, check_schema, check_value
-
-RESOURCES = ("num_regs", "shared_bytes", "spill_bytes")
-"""Resources for which a row has the maximum over the record's kernels."""
 
 _TEXT, _WHOLE = pa.string(), pa.int64()
 _TYPES = {"string": _TEXT, "integer": _WHOLE, "number": pa.float64(), "boolean": pa.bool_()}
@@ -30,7 +28,7 @@ _MADE: Mapping[str, Mapping[str, pa.DataType]] = {
     "reason": dict.fromkeys(("message", "diagnostic_code", "diagnostic_fingerprint"), _TEXT),
     "cached": {
         **dict.fromkeys(("artifact_format", "artifact_target", "artifact_sha256"), _TEXT),
-        **dict.fromkeys(("artifact_bytes", *(f"max_{name}" for name in RESOURCES)), _WHOLE),
+        **dict.fromkeys(("artifact_bytes", *(f"max_{name}" for name in RESOURCES.values())), _WHOLE),
     },
     "cumatrix": {"more_json": _TEXT},
 }
@@ -87,7 +85,7 @@ def made_columns(records: Sequence[Record]) -> dict[str, list[Any]]:
             f"artifact_{name}": [artifact.get(name) for artifact in artifacts]
             for name in ("format", "target", "sha256", "bytes")
         },
-        **{f"max_{name}": [largest(of, name) for of in kernels] for name in RESOURCES},
+        **{f"max_{name}": [largest(of, name) for of in kernels] for name in RESOURCES.values()},
     }
 
 
