@@ -1,4 +1,4 @@
-"""JSON Schema of ``case.toml``, for editors that complete and check keys; made from `harness.cases.schema`."""
+"""Keys of ``case.toml``, each once, and the JSON Schema made from them, for editors that complete and check keys."""
 
 from __future__ import annotations
 

@@ -316,7 +316,7 @@ def prepare(request: RunRequest, finder: Finder | None = None) -> RunContext:
         devices = found.result()
     cache: ResultStore | None = None if request.no_cache else ResultCache.if_there_is_room()
     if request.earlier:
-        from harness.engine.remote_cache import Earlier, read_source  # for --from alone
+        from harness.engine.earlier_results import Earlier, read_source  # for --from alone
 
         with trace.span("read earlier results"):
             cache = Earlier(cache, Roots.of(environment.python), [read_source(place) for place in request.earlier])

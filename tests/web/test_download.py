@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from command import Command
 
-from harness.engine.remote_cache import fetch
+from harness.engine.earlier_results import fetch
 from harness.environments.index import Index
 from harness.errors import CumatrixError, PartUnavailable
 from harness.records.plan import make_plan

@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 from record_builders import built, cell, changed, record
 
+from harness.engine.earlier_results import Earlier, RecordSource, fetch, outcome_of, read_source
 from harness.engine.file_states import Files, Roots
 from harness.engine.fingerprints import Answers
 from harness.engine.reads import Reads
-from harness.engine.remote_cache import Earlier, RecordSource, fetch, outcome_of, read_source
 from harness.errors import CumatrixError, PartUnavailable
 from harness.records import Record
 
