@@ -202,10 +202,6 @@ def _place(url: str) -> str:
     return unquote(urlsplit(url).path)
 
 
-_LINKS = 8
-"""Links that are followed from one name of an interpreter to the next."""
-
-
 @dataclass(frozen=True, kw_only=True)
 class Environment:
     """The installed distributions of an interpreter.
@@ -353,25 +349,6 @@ def look(python: str | None = None, *, name: str | None = None, require: Sequenc
         origins=origins_of(answer.distributions),
         named=called != "local",
     )
-
-
-def one_name_of(python: str) -> str:
-    """The one of an interpreter's names that the others next to it lead to.
-
-    ``python``, ``python3`` and ``python3.11``, as scripts and ``python -m`` use them, start the same interpreter.
-    """
-    folder = os.path.dirname(python)
-    if os.path.isfile(os.path.join(os.path.dirname(folder), "pyvenv.cfg")):
-        return os.path.join(folder, "python")  # a virtual environment has one interpreter
-    for _ in range(_LINKS):
-        try:
-            link = os.readlink(python)
-        except OSError:
-            break
-        if os.sep in link:
-            break
-        python = os.path.join(folder, link)
-    return python
 
 
 def _requirement(text: str) -> Requirement:

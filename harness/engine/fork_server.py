@@ -9,6 +9,7 @@ from __future__ import annotations
 import atexit
 import errno
 import os
+import re
 import select
 import signal
 import socket
@@ -25,12 +26,13 @@ from typing import TypeVar
 import harness
 from harness.diagnostics import one_line
 from harness.engine.collect import Remains, lost_exit, remove
-from harness.engine.reads import Reads, reads_of
+from harness.engine.file_states import Files, signature_of
+from harness.engine.reads import Reads, Signature, reads_of
 from harness.model import Cell, Outcome
 from harness.process_locks import TEMPORARY, HeldFolder, sweep, temporary_folder
 from harness.protocol.codec import Message, WireError
 from harness.protocol.messages import Exit, Order, Ready, Setup
-from harness.protocol.reads import VARIABLE
+from harness.protocol.reads import VARIABLE, mapped
 
 _HOW = "`systemd-run --user --scope -p Delegate=yes cumatrix …` starts it in one that may"
 _LIMITS = {1: ("memory.limit_in_bytes", "memory.memsw.limit_in_bytes"), 2: ("memory.max",)}
@@ -488,3 +490,40 @@ def _is_stopped(pid: int) -> bool:
     except (OSError, IndexError):
         return False  # it has just ended
     return "T" in states
+
+
+_LARGE = 2 << 20  # bytes
+_LIBRARY = re.compile(r"\.so(\.|$)")
+_PAUSE, _HASHING = 0.1, 60.0  # seconds
+
+
+def hash_meanwhile(fork_server: ForkServer, files: Files) -> None:
+    """Hash the large libraries that a fork server has loaded so far, until it is ready.
+
+    Parameters
+    ----------
+    fork_server : ForkServer
+        One that may be loading; runners whose fork servers load the same share its files out.
+    files : Files
+        Keeps the hashes.
+    """
+    end = time.monotonic() + _HASHING
+    while fork_server.loads(_PAUSE) and time.monotonic() < end:
+        for path, signature in mapped_below(fork_server.process.pid).items():
+            files.share({path: signature})
+            if not fork_server.loads(0):
+                return
+
+
+def mapped_below(pid: int) -> dict[str, Signature]:
+    """Large files that the children of a process have mapped now, with their signatures: libraries, mostly."""
+    found: dict[str, Signature] = {}
+    try:
+        for child in below(pid):
+            for path in filter(_LIBRARY.search, mapped(child)):
+                there = os.stat(path)
+                if there.st_size >= _LARGE:
+                    found[path] = signature_of(there)
+    except OSError:
+        pass  # it has ended, or a file is gone: reading its state reports that
+    return found

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
-import time
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -17,9 +15,8 @@ from harness.backends import BACKENDS
 from harness.cases.rules import options_for
 from harness.engine.cache import ResultStore, batches, lasting
 from harness.engine.context import RunContext
-from harness.engine.file_states import Files, signature_of
 from harness.engine.fingerprints import AnswerKey, Answers
-from harness.engine.fork_server import Compiled, ForkServer, ForkServerDied, below
+from harness.engine.fork_server import Compiled, ForkServer, ForkServerDied, hash_meanwhile
 from harness.engine.machine import Needs
 from harness.engine.prepared import (
     Common,
@@ -32,14 +29,13 @@ from harness.engine.prepared import (
     first_key,
     source_of,
 )
-from harness.engine.reads import DIRECTORY, TIME, Reads, Signature, marks_of, reads_of
+from harness.engine.reads import DIRECTORY, TIME, Reads, marks_of, reads_of
 from harness.engine.toolchain import PreparedToolchain, without_part
 from harness.errors import PartUnavailable
 from harness.model import Cell, Headers, Outcome, Status, Toolchain
 from harness.process_locks import TEMPORARY, HeldFolder, temporary_folder
 from harness.protocol.codec import WireError
 from harness.protocol.messages import Ready
-from harness.protocol.reads import mapped
 from harness.records.files import ArtifactFolder
 from harness.records.plan import Inputs
 from harness.toolkits.header_libraries import observed_version
@@ -111,43 +107,6 @@ class Finisher:
             return AnswerKey("", "a macro or an option uses __TIME__, __DATE__ or __TIMESTAMP__")
         folder = str(prepared.job.source.parent)
         return self.answers.key_of(first, reads, (f"{folder}/", f"{os.path.realpath(folder)}/"))
-
-
-_LARGE = 2 << 20  # bytes
-_LIBRARY = re.compile(r"\.so(\.|$)")
-_LOOK, _LONGEST = 0.1, 60.0  # seconds
-
-
-def hash_meanwhile(fork_server: ForkServer, files: Files) -> None:
-    """Hash the large libraries that a fork server has loaded so far, until it is ready.
-
-    Parameters
-    ----------
-    fork_server : ForkServer
-        One that may be loading; runners whose fork servers load the same share its files out.
-    files : Files
-        Keeps the hashes.
-    """
-    end = time.monotonic() + _LONGEST
-    while fork_server.loads(_LOOK) and time.monotonic() < end:
-        for path, signature in mapped_below(fork_server.process.pid).items():
-            files.share({path: signature})
-            if not fork_server.loads(0):
-                return
-
-
-def mapped_below(pid: int) -> dict[str, Signature]:
-    """Large files that the children of a process have mapped now, with their signatures: libraries, mostly."""
-    found: dict[str, Signature] = {}
-    try:
-        for child in below(pid):
-            for path in filter(_LIBRARY.search, mapped(child)):
-                there = os.stat(path)
-                if there.st_size >= _LARGE:
-                    found[path] = signature_of(there)
-    except OSError:
-        pass  # it has ended, or a file is gone: reading its state reports that
-    return found
 
 
 class ForkServers:

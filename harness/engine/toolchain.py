@@ -15,7 +15,7 @@ from typing import Any
 from harness import native
 from harness.backends import BACKENDS, takes_wheels
 from harness.cases.rules import TOOLS, options_for
-from harness.engine.environment import Environment, one_name_of
+from harness.engine.environment import Environment
 from harness.engine.file_states import Roots
 from harness.engine.fingerprints import Key
 from harness.engine.fork_server import ForkServer
@@ -269,6 +269,29 @@ class PreparedToolchain:
             if name in self.environment.origins
         }
         return {**found, **({"builds": builds} if builds else {})}
+
+
+_LINKS = 8
+"""Links that are followed from one name of an interpreter to the next."""
+
+
+def one_name_of(python: str) -> str:
+    """The one of an interpreter's names that the others next to it lead to.
+
+    ``python``, ``python3`` and ``python3.11``, as scripts and ``python -m`` use them, start the same interpreter.
+    """
+    folder = os.path.dirname(python)
+    if os.path.isfile(os.path.join(os.path.dirname(folder), "pyvenv.cfg")):
+        return os.path.join(folder, "python")  # a virtual environment has one interpreter
+    for _ in range(_LINKS):
+        try:
+            link = os.readlink(python)
+        except OSError:
+            break
+        if os.sep in link:
+            break
+        python = os.path.join(folder, link)
+    return python
 
 
 def steps_of(prepared: PreparedToolchain, case: Case) -> str:

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from harness.engine.environment import look, one_name_of
-from harness.engine.toolchain import clean_environment, plain_path
+from harness.engine.environment import look
+from harness.engine.toolchain import clean_environment, one_name_of, plain_path
 from harness.errors import PartUnavailable, UsageError
 
 

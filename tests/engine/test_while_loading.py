@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from harness.engine.file_states import Files, signature_of
+from harness.engine.fork_server import hash_meanwhile, mapped_below
 from harness.engine.reads import Signature
-from harness.engine.resolve import hash_meanwhile, mapped_below
 
 # A process that maps three libraries below one that waits for it.
 PARENT = """
