@@ -136,14 +136,6 @@ class VersionGrid:
     toolkits: tuple[str, ...]
     letters: str
 
-    def of_library(self, place: int) -> str:
-        """Letters of one version, by CUDA release."""
-        return self.letters[place * len(self.toolkits) : (place + 1) * len(self.toolkits)]
-
-    def of_toolkit(self, place: int) -> str:
-        """Letters of one CUDA release, by version."""
-        return self.letters[place :: len(self.toolkits)]
-
     def answered(self) -> dict[Place, bool]:
         """Places that a compiler answered, and whether the program builds there."""
         return {place: letter == WORKS for place, letter in self.cells() if letter not in SILENT}

@@ -51,8 +51,6 @@ def clean_environment(cuda_home: str) -> dict[str, str]:
         "OPENBLAS_NUM_THREADS": "1",
         "MKL_NUM_THREADS": "1",
         "NUMBA_NUM_THREADS": "1",
-        # Huge pages for the heap (glibc 2.35 and later): a forked child faults in a quarter of the pages.
-        "GLIBC_TUNABLES": "glibc.malloc.hugetlb=1",
         # Set by coverage.py, when it measures cumatrix's own tests: workers are measured with it. The other is of tests, too.
         **{name: os.environ[name] for name in ("COVERAGE_PROCESS_CONFIG", CLAIMED_LANDLOCK) if name in os.environ},
     }
