@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Count habits of wording in docstrings, comments and documentation, and fail when a count rises.
+"""Count habits of wording in docstrings, comments, documentation, scripts and templates, and fail when a count rises.
 
 .ci/prose.py              compare with the counts in .ci/prose.toml
 .ci/prose.py --list WORD  show every place with a habit
@@ -34,6 +34,8 @@ HABITS = {
     "of which": re.compile(r"\b(of|by|to|from|on|with) (which|whom|whose)\b", re.IGNORECASE),
 }
 """Habits by name. The first one looks only at the beginning of a docstring."""
+EVERYWHERE = ("nobody", "mend", "anew")
+"""Habits that scripts, templates and tables are searched for, too."""
 _CODE = re.compile(r"^(```|~~~).*?^\1", re.MULTILINE | re.DOTALL)
 _INLINE = re.compile(r"`[^`\n]*`")
 
@@ -44,6 +46,12 @@ def places() -> Iterator[tuple[str, str, int]]:
         text = path.read_text("utf-8")
         for line, prose, is_docstring in [*_docstrings(text), *_comments(text)]:
             yield from _habits(path, line, prose, is_docstring=is_docstring)
+    for path in sorted(
+        path for kind in ("js", "css", "c", "html", "toml") for path in ROOT.glob(f"harness/**/*.{kind}")
+    ):
+        for name, file, line in _habits(path, 1, path.read_text("utf-8"), is_docstring=False):
+            if name in EVERYWHERE:
+                yield name, file, line
     for path in sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("benchmarks/*.md")]):
         text = _CODE.sub(lambda match: "\n" * match[0].count("\n"), path.read_text("utf-8"))
         yield from _habits(path, 1, text, is_docstring=False)

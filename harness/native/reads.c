@@ -6,7 +6,7 @@
  *   r  the same, but changed so shortly before that the signature cannot tell one content from the next
  *   D  a directory
  *   L  a directory whose names were listed; in the place of MTIME stands a sum over the names, and SIZE and CTIME are 0
- *   K  a symbolic link that somebody asked where it leads; the same, with a sum over that in the place of MTIME
+ *   K  a symbolic link whose target was read; the same, with a sum over that in the place of MTIME
  *   M  looked for and missing
  *   E  there, or not: it could not be looked at
  *   k  looked at without following links, and no symbolic link
@@ -15,8 +15,8 @@
  *   N  something happened that nothing tells of; the path is a sentence
  *   W  opened for writing
  *   X  about to run this program;  Y  that failed;  B  a program began, with this file loaded into it
- * A program that X names and that never says B is linked statically, or has dropped its environment. `ldconfig -p` is the one such program of which
- * it is known what it reads: its file and the linker's cache are told in its place, and no X.
+ * A program that X names and that never says B is linked statically, or has dropped its environment. `ldconfig -p` is the one such program whose
+ * reads are known: its file and the linker's cache are told in its place, and no X.
  *
  * Symbols of glibc are wrapped by name, so calls from inside glibc are not seen: what opens files for others there
  * (fopen, opendir, glob, nftw, execvp, posix_spawnp) is wrapped as well. What the dynamic linker opens is told afterwards, from what it

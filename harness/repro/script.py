@@ -211,7 +211,7 @@ _PROGRAM = (
     " The program makes arrays and launches what CuPy compiles for it, so that `cupy_runtime.py` stands in for CUDA's runtime and driver, too, by way of `c_table.py`: memory is the host's, and a launch does nothing. "
     "`cupy_program.py` ends the program with the first kernel that CuPy does not compile."
 )
-_OLD = " CuPy {version} links CUDA's libraries, so that it cannot even be imported without them: `stand_ins.py` builds empty ones, of which only cudart's answers for the device matter."
+_OLD = " CuPy {version} links CUDA's libraries, so that it cannot even be imported without them: `stand_ins.py` builds empty ones; only cudart's answers for the device matter."
 _JITIFY = " Jitify does not show what NVRTC says: `nvrtc_log.c` stands before NVRTC and keeps its log. Jitify may take minutes to find CUDA's headers."
 
 

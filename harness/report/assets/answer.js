@@ -226,7 +226,7 @@ const answering = (() => {
       .sort((a, b) => b.total - a.total || (words.length ? a.line[0] - b.line[0] : 0) || a.at - b.at)
       .map(({ line }) => ({ line, fields: fieldsOf(data, part, line, of, some) }))
       .filter(({ fields }) => fields.size);
-    // What somebody tried comes first, where something was asked for.
+    // Tried features come first, where something was asked for.
     const untried = (/** @type {Found} */ { fields }) => [...fields.values()].every((each) => isSilent(data, each));
     if (some || words.length) found.sort((a, b) => Number(untried(a)) - Number(untried(b)));
     // Where nothing else is asked for, what these versions break, and others do not.

@@ -70,7 +70,7 @@ class App {
    * Change the state, and the address with it.
    *
    * @param {Partial<State>} change
-   * @param {boolean} replace whether the entry in the browser's history is replaced, as while somebody types
+   * @param {boolean} replace whether the entry in the browser's history is replaced, as while the user types
    */
   go(change, replace = false) {
     const before = this.state;

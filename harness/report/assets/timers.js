@@ -3,7 +3,7 @@
 
 const timers = (() => {
   const own = {
-    /** How many things are to happen soon; when there are none, what is shown stays until somebody does something. */
+    /** How many things are to happen soon; when there are none, what is shown stays until the user does something. */
     pending: 0,
 
     /**
