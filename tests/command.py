@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import subprocess
@@ -9,8 +10,10 @@ import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import click
+from in_process import call
 
 
 class Command:
@@ -38,6 +41,27 @@ class Command:
         done = self(*arguments, "--json", **keywords)
         assert done.returncode in (0, 1, 3, 4), done.stderr
         return sorted((json.loads(line) for line in done.stdout.splitlines()), key=lambda record: record["cell"])
+
+
+class Called(Command):
+    """The command, called as a function: imports, which take most of a second, happen once.
+
+    What a tool writes to the process's own streams is not seen, and no line waits for a reader.
+    """
+
+    def __call__(
+        self, *arguments: str | Path, env: Mapping[str, str] | None = None, timeout: float = 800
+    ) -> subprocess.CompletedProcess[str]:
+        """Run to the end."""
+        with (
+            contextlib.chdir(self.folder),
+            # Without a terminal, as the process has none.
+            patch.dict(os.environ, {"COLUMNS": "80", **(env or {})}),
+            open(os.devnull) as nothing,
+            patch.object(sys, "stdin", nothing),
+        ):
+            done = call(*arguments, seconds=int(timeout))
+        return subprocess.CompletedProcess(self.argv(*arguments), done.code, done.out, done.err)
 
 
 def commands_of(group: click.Group, *path: str) -> Iterator[tuple[str, click.Command]]:

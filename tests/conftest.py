@@ -11,7 +11,7 @@ from typing import Any
 import measured
 import pytest
 from cells import Place
-from command import Command
+from command import Called, Command
 from venvs import python_with
 
 from harness.model import Outcome
@@ -19,6 +19,7 @@ from harness.toolkits import RELEASES, Installed, ToolkitStore
 
 Install = Callable[[str], Installed]
 RunCell = Callable[..., Outcome]
+_PLACES = 4
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -68,14 +69,19 @@ def venv() -> Callable[..., str]:
 
 @pytest.fixture(scope="session")
 def places(store: ToolkitStore) -> Iterator[Callable[[str], Place]]:
-    """The environment of a requirement, with its workers; the empty one is that of the tests."""
+    """The environment of a requirement, with its workers; the empty one is that of the tests.
+
+    Tests come in random order: the last few stay, or each loads its library again. Not all of them, which would fill the memory.
+    """
     made: dict[str, Place] = {}
+    recent: list[str] = []
 
     def place(requirement: str = "") -> Place:
         if requirement not in made:
-            for other in made.values():
-                other.close()  # or every library of the session stays in memory
             made[requirement] = Place(python_with(requirement) if requirement else None, store)
+        recent[:] = [*(each for each in recent if each != requirement), requirement][-_PLACES:]
+        for name in made.keys() - set(recent):
+            made[name].close()
         return made[requirement]
 
     yield place
@@ -98,8 +104,8 @@ def run_cell(places: Callable[[str], Place], toolkit: Install) -> RunCell:
 
 
 @pytest.fixture
-def cumatrix(tmp_path: Path) -> Command:
-    """The command, in an empty folder."""
-    command = Command(tmp_path)
+def cumatrix(request: pytest.FixtureRequest, tmp_path: Path) -> Command:
+    """The command, in an empty folder: a process, or a function in modules marked `called`."""
+    command = (Called if request.node.get_closest_marker("called") else Command)(tmp_path)
     assert command.script.is_file(), f"install cumatrix beside {sys.executable}: pip install -e .[test]"
     return command

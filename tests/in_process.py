@@ -37,6 +37,12 @@ class Hang(BaseException):
     """A command that does not end."""
 
 
+class Text(io.StringIO):
+    """What a command writes, as to a stream of UTF-8."""
+
+    encoding = "utf-8"
+
+
 @dataclass(frozen=True)
 class Called:
     """How a command ended.
@@ -80,7 +86,7 @@ def call(*argv: str | Path, seconds: int = _MOST_SECONDS) -> Called:
         When it does not end in many times what it may take.
     """
     words = tuple(map(str, argv))
-    out, err = io.StringIO(), io.StringIO()
+    out, err = Text(), Text()
     with (
         limited(seconds),
         patch.object(sys, "argv", ["cumatrix", *words]),

@@ -5,12 +5,15 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
 from command import Command
 from record_builders import cell, plan, record, rejected
 
 from harness.records import RecordWriter
 
 from .test_errors import sentence
+
+pytestmark = pytest.mark.called
 
 CELLS = Path(__file__).parents[1] / "answers" / "cells.parquet"
 

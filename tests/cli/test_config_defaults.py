@@ -16,6 +16,8 @@ from harness.cli.files import programs_of
 from harness.cli.selection import of_build
 from harness.toolkits import Installed
 
+pytestmark = pytest.mark.called
+
 CONFIG = """
 [tool.cumatrix]
 sources = ["csrc/*.cu"]

@@ -10,6 +10,8 @@ from record_builders import cell, plan, record, rejected
 
 from harness.records import RecordWriter
 
+pytestmark = pytest.mark.called
+
 SAID = "cumatrix: cut.jsonl: line 2: cut off: the line is incomplete, probably because the run was interrupted or the disk was full; "
 
 

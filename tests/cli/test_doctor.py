@@ -13,6 +13,8 @@ from venvs import python_with
 
 from harness.toolkits import Installed
 
+pytestmark = pytest.mark.called
+
 
 @pytest.fixture
 def _toolkit(toolkit: Callable[[str], Installed]) -> None:

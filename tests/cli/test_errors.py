@@ -15,6 +15,8 @@ from command import Command
 
 from harness.toolkits import Installed
 
+pytestmark = pytest.mark.called
+
 COMMANDS = ["run", "try", "ask", "publish", "report", "merge", "diff", "explain", "repro", "bisect", "bless", "cache", "libraries", "history", "history add", "history list", "history cell", "history broken", "cases", "toolkits", "doctor", "init", "config", "cases list", "cases check", "cases new", "cases copy", "toolkits list", "toolkits install",
             "toolkits path", "toolkits remove"]  # fmt: skip
 

@@ -16,6 +16,8 @@ from harness.toolkits import Installed
 
 from .test_errors import sentence
 
+pytestmark = pytest.mark.called
+
 SOURCE = "__global__ void big(int *a) { __shared__ int s[12289]; s[threadIdx.x] = *a; *a = s[0]; }\n"
 
 

@@ -16,6 +16,8 @@ from record_builders import built, cell, plan, record, rejected
 
 from harness.records import RecordWriter
 
+pytestmark = pytest.mark.called
+
 Run = Callable[..., subprocess.CompletedProcess[str]]
 
 

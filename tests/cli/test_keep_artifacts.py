@@ -14,6 +14,8 @@ from command import Command
 
 from harness.toolkits import Release, ToolkitStore
 
+pytestmark = pytest.mark.called
+
 KERNEL = 'extern "C" __global__ void axpy(float a, float *x, float *y) { y[threadIdx.x] += a * x[threadIdx.x]; }\n'
 # With the smallest wheel of that release, so that it takes seconds.
 SMALL = Release(name="13.5", packages={"nvidia-cuda-profiler-api": "13.5.25"})

@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 from command import Command
 
+pytestmark = pytest.mark.called
+
 CASE = 'title = "A softmax"\nsource = {{ cuda = "kernel.cu" }}\n{}'
 REJECTED = '[[expect]]\nstatus = "rejected"\nstage = "compile"\ndiagnostic = "nothing"\nreason = "so"\n'
 AXES = ("-b", "nvrtc", "-t", "12.9", "-a", "sm_80")

@@ -13,6 +13,8 @@ from harness.model import Cell, Outcome, Status
 
 from .test_errors import sentence
 
+pytestmark = pytest.mark.called
+
 THROW = "exceptions/throw"
 
 

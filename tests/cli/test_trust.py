@@ -21,6 +21,8 @@ from harness.project.trust import needs_trust, programs_named
 from harness.records import RecordWriter
 from harness.toolkits import Installed
 
+pytestmark = pytest.mark.called
+
 KERNEL = 'extern "C" __global__ void k(int *x) { *x = 1; }\n'
 TRY = ("try", "k.cu", "-b", "nvrtc", "-t", "12.9", "-a", "sm_80", "--no-cache")
 

@@ -14,7 +14,7 @@ from command import Command
 from harness.toolkits import Installed
 from harness.toolkits.store import data_folder
 
-pytestmark = pytest.mark.compilers
+pytestmark = [pytest.mark.called, pytest.mark.compilers]
 KERNEL = 'extern "C" __global__ void k(int *a) {{ *a = {}; }}\n'
 AXES = {"nvrtc": ("-b", "nvrtc", "-t", "12.4"), "nvcc": ("-b", "nvcc", "-t", "13.0")}
 

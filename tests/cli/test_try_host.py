@@ -13,7 +13,7 @@ from command import Command
 
 from harness.toolkits import Installed
 
-pytestmark = pytest.mark.compilers
+pytestmark = [pytest.mark.called, pytest.mark.compilers]
 
 VECTOR_ADD = """\
 #include <cstdio>

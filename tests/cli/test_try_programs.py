@@ -12,7 +12,7 @@ from command import Command
 
 from harness.toolkits import Installed
 
-pytestmark = pytest.mark.compilers
+pytestmark = [pytest.mark.called, pytest.mark.compilers]
 PLAIN = "__global__ void k(float *a) { *a = __sinf(*a); }\n"
 WITH_N = '#include "n.h"\n__global__ void k(int *a) { *a = N; }\n'
 

@@ -11,7 +11,7 @@ from command import Command
 
 from harness.toolkits import Installed
 
-pytestmark = pytest.mark.compilers
+pytestmark = [pytest.mark.called, pytest.mark.compilers]
 
 PROGRAM = """\
 import numpy as np

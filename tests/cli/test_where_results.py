@@ -13,6 +13,8 @@ from harness.records import plan_path
 
 from .test_errors import sentence
 
+pytestmark = pytest.mark.called
+
 CELLS = {target: cell("demo/sum", {"size": 4}, target=target) for target in ("sm_75", "sm_80", "sm_90", "sm_100")}
 
 

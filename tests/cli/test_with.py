@@ -12,6 +12,8 @@ from command import Command
 
 from harness.toolkits import Installed
 
+pytestmark = pytest.mark.called
+
 KERNEL = """
 from numba import cuda
 
