@@ -19,7 +19,7 @@ LAUNCHES = 'extern "C" __global__ void c(int *a) { *a = 1; }\nextern "C" __globa
 APART = "__device__ float other(float); __global__ void k(float *x) { *x = other(*x); }"
 
 
-@pytest.fixture(scope="module", params=["cuda-core==0.4.2", "cuda-core==1.2.2"])
+@pytest.fixture(scope="module", params=[pytest.param("cuda-core==0.4.2", marks=pytest.mark.slow), "cuda-core==1.2.2"])
 def place(request: pytest.FixtureRequest, store: ToolkitStore, toolkit: Callable[[str], object]) -> Iterator[Place]:
     for release in ("12.4", "12.9", "13.0"):
         toolkit(release)

@@ -59,9 +59,11 @@ def test_a_plain_kernel(run_cell: RunCell, backend: str, target: str) -> None:
 @pytest.mark.parametrize(
     ("requirement", "backend", "target", "status"),
     [
-        (OLD, "cupy-nvrtc", "sm_75", "rejected"), (OLD, "cupy-nvrtc", "sm_80", "built"), (OLD, "cupy-jitify", "sm_75", "rejected"),
-        (OLD, "cupy-jitify", "sm_80", "rejected"), (OLD, "cupy-jitify", "sm_90", "rejected"), (NEW, "cupy-jitify", "sm_75", "rejected"),
-        (NEW, "cupy-jitify", "sm_80", "built"), (NEW, "cupy-nvrtc", "sm_80", "built"),
+        (OLD, "cupy-nvrtc", "sm_75", "rejected"), (OLD, "cupy-nvrtc", "sm_80", "built"), (NEW, "cupy-nvrtc", "sm_80", "built"),
+        *(pytest.param(*each, marks=pytest.mark.slow) for each in (
+            (OLD, "cupy-jitify", "sm_75", "rejected"), (OLD, "cupy-jitify", "sm_80", "rejected"), (OLD, "cupy-jitify", "sm_90", "rejected"),
+            (NEW, "cupy-jitify", "sm_75", "rejected"), (NEW, "cupy-jitify", "sm_80", "built"),
+        )),
     ],
 )  # fmt: skip
 def test_the_accumulator_of_8155(run_cell: RunCell, requirement: str, backend: str, target: str, status: str) -> None:
@@ -72,8 +74,12 @@ def test_the_accumulator_of_8155(run_cell: RunCell, requirement: str, backend: s
         assert any("incomplete type" in item["message"] for item in reply["diagnostics"])  # though Jitify hides it
 
 
-@pytest.mark.parametrize("backend", ["cupy-nvrtc", "cupy-jitify"])
-@pytest.mark.parametrize("requirement", [OLD, NEW])
+@pytest.mark.parametrize(
+    ("requirement", "backend"),
+    [
+        (OLD, "cupy-nvrtc"), (OLD, "cupy-jitify"), (NEW, "cupy-nvrtc"), pytest.param(NEW, "cupy-jitify", marks=pytest.mark.slow)
+    ],
+)  # fmt: skip
 def test_the_compilers_own_words_are_there(run_cell: RunCell, requirement: str, backend: str) -> None:
     reply = run_cell(requirement, backend, "12.4", WRONG, "sm_80", {"scale": ""}, {})
     assert (reply["status"], reply["stage"]) == ("rejected", "compile")
@@ -87,7 +93,7 @@ def test_what_the_assembler_refuses_is_told_from_what_the_compiler_refuses(run_c
 
 
 def test_a_given_architecture_reaches_the_compiler(run_cell: RunCell) -> None:
-    reply = run_cell(OLD, "cupy-jitify", BEFORE_12_2, ACCUMULATOR, "sm_80", {"scale": ""}, {"arch": "given"})
+    reply = run_cell(OLD, "cupy-jitify", "12.4", PLAIN, "sm_80", {"scale": ""}, {"arch": "given"})
     assert "-arch=sm_80" in reply["command"][0]
 
 
@@ -167,8 +173,10 @@ def added(reply: dict[str, Any]) -> list[str]:
 @pytest.mark.parametrize(
     ("backend", "requirement", "status"),
     [
-        ("cupy-nvrtc", OLD, "rejected"), ("cupy-nvrtc", BUNDLED, "rejected"), ("cupy-nvrtc", BY_RELEASE, "built"), ("cupy-nvrtc", NEWEST, "built"),
-        ("cupy-jitify", BUNDLED, "rejected"), ("cupy-jitify", BY_RELEASE, "built"),
+        ("cupy-nvrtc", OLD, "rejected"), ("cupy-nvrtc", BUNDLED, "rejected"), ("cupy-nvrtc", BY_RELEASE, "built"),
+        pytest.param("cupy-nvrtc", NEWEST, "built", marks=pytest.mark.slow),
+        pytest.param("cupy-jitify", BUNDLED, "rejected", marks=pytest.mark.slow),
+        pytest.param("cupy-jitify", BY_RELEASE, "built", marks=pytest.mark.slow),
     ],
 )  # fmt: skip
 def test_the_bundled_header_of_8146(run_cell: RunCell, backend: str, requirement: str, status: str) -> None:
@@ -184,7 +192,7 @@ def test_the_bundled_header_of_8146(run_cell: RunCell, backend: str, requirement
         (OLD, ["", "/cupy/_cuda/cuda-12"]),
         (BUNDLED, [*(f"/cupy/_cccl/{name}" for name in ("cub", "thrust", "libcudacxx")), "", "/cupy/_cuda/cuda-12"]),
         (BY_RELEASE, [*(f"/cupy/_cccl/{name}" for name in ("cub", "thrust", "libcudacxx")), "", "/cupy/_cuda/cuda-12.4"]),
-        (NEWEST, [*(f"/cupy/_cccl/{name}" for name in ("cub", "thrust", "libcudacxx")), ""]),
+        pytest.param(NEWEST, [*(f"/cupy/_cccl/{name}" for name in ("cub", "thrust", "libcudacxx")), ""], marks=pytest.mark.slow),
     ],
 )  # fmt: skip
 def test_include_directories_are_cupys_in_its_order(run_cell: RunCell, requirement: str, own: list[str]) -> None:
@@ -202,7 +210,7 @@ def test_include_directories_are_cupys_in_its_order(run_cell: RunCell, requireme
     [
         (BUNDLED, "built", ""),
         (BY_RELEASE, "rejected", 'cannot open source file "vector_types.h"'),
-        (NEWEST, "rejected", "RuntimeError: Failed to find CUDA headers"),
+        pytest.param(NEWEST, "rejected", "RuntimeError: Failed to find CUDA headers", marks=pytest.mark.slow),
     ],
 )
 def test_without_a_toolkit_there_is_what_cupy_bundles(
@@ -220,7 +228,7 @@ def test_without_a_toolkit_there_is_what_cupy_bundles(
 WHEELS = {"13.6.0": "nvidia-cuda-runtime-cu12==12.9.79", "14.2.0": "nvidia-cuda-runtime-cu12==12.9.79"}
 
 
-@pytest.mark.parametrize("version", WHEELS)
+@pytest.mark.parametrize("version", ["13.6.0", pytest.param("14.2.0", marks=pytest.mark.slow)])
 def test_headers_out_of_wheels(
     venv: Callable[..., str], store: ToolkitStore, toolkit: Callable[[str], Installed], version: str, tmp_path: Path
 ) -> None:
@@ -250,6 +258,7 @@ def test_headers_out_of_wheels(
     assert outcomes["matrix"].diagnostics[0].message == 'cannot open source file "crt/mma.h"'
 
 
+@pytest.mark.slow
 def test_headers_of_a_wheel_that_nobody_asked_for(
     venv: Callable[..., str], store: ToolkitStore, toolkit: Callable[[str], Installed], tmp_path: Path
 ) -> None:

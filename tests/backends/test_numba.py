@@ -34,6 +34,15 @@ def scale(a):
         a[i] *= 2
 """
 SIGNATURE = {"scale": "void(float32[:])"}
+# Releases of the first tier: each other one is one more environment to install.
+QUICK = ("0.59.0", "0.59.1", "0.15.0", "0.24.0")
+
+
+def release_params(*values: tuple[Any, ...]) -> list[Any]:
+    """Parameters that begin with a release: slow where it is not of the first tier."""
+    return [pytest.param(*each, marks=() if each[0] in QUICK else pytest.mark.slow) for each in values]
+
+
 GRID_SYNC = """\
 from numba import cuda
 
@@ -110,8 +119,8 @@ def test_a_virtual_target_becomes_ptx(run_cell: RunCell) -> None:
 
 @pytest.mark.parametrize(
     ("version", "status"),
-    [("0.57.1", "built"), ("0.58.1", "built"), ("0.59.0", "rejected"), ("0.59.1", "built"), ("0.60.0", "built"),
-     ("0.61.2", "built"), ("0.68.1", "built")],
+    release_params(("0.57.1", "built"), ("0.58.1", "built"), ("0.59.0", "rejected"), ("0.59.1", "built"), ("0.60.0", "built"),
+                   ("0.61.2", "built"), ("0.68.1", "built")),
 )  # fmt: skip
 @pytest.mark.parametrize(
     ("source", "options"), [(GRID_SYNC, {"cache": True}), (REPORTED, {})], ids=["compiled", "launched"]
@@ -128,7 +137,7 @@ def test_cached_grid_sync_failed_in_one_release(
         assert reply["stages"] == ["compile", "assemble", "link"]
 
 
-@pytest.mark.parametrize("version", ["0.58.1", "0.59.0", "0.59.1", "0.68.1"])
+@pytest.mark.parametrize("version", release_params(("0.58.1",), ("0.59.0",), ("0.59.1",), ("0.68.1",)))
 def test_grid_sync_without_a_cache_never_failed(run_cell: RunCell, version: str) -> None:
     reply = run_cell(f"numba=={version}", "numba", "12.9", GRID_SYNC, "sm_80", {}, {})
     assert reply["status"] == "built", reply
@@ -184,7 +193,7 @@ def test_cells_do_not_depend_on_each_other(run_cell: RunCell) -> None:
 NUMBA_CUDA = [("0.4.0", "12.9"), ("0.15.0", "12.9"), ("0.20.0", "12.9"), ("0.24.0", "12.9"), ("0.30.4", "13.0")]
 
 
-@pytest.mark.parametrize(("version", "release"), NUMBA_CUDA)
+@pytest.mark.parametrize(("version", "release"), release_params(*NUMBA_CUDA))
 @pytest.mark.parametrize("source", [PLAIN, GRID_SYNC, REPORTED], ids=["plain", "grid-sync", "launched"])
 def test_numba_cuda_builds(run_cell: RunCell, version: str, release: str, source: str) -> None:
     entries = SIGNATURE if source is PLAIN else {}
@@ -195,7 +204,7 @@ def test_numba_cuda_builds(run_cell: RunCell, version: str, release: str, source
     assert reply["artifact"]["format"] == "cubin"
 
 
-@pytest.mark.parametrize(("version", "set_here"), [("0.4.0", False), ("0.15.0", True), ("0.24.0", False)])
+@pytest.mark.parametrize(("version", "set_here"), release_params(("0.4.0", False), ("0.15.0", True), ("0.24.0", False)))
 def test_a_setting_that_users_would_not_make_is_named(run_cell: RunCell, version: str, set_here: bool) -> None:
     reply = run_cell(f"numba-cuda=={version}", "numba-cuda", "12.9", PLAIN, "sm_80", SIGNATURE, {})
     notes = [note for note in reply["notes"] if note.startswith("set for this cell: NUMBA_CUDA_USE_NVIDIA_BINDING=0")]
@@ -213,6 +222,7 @@ def test_numba_cuda_links_with_the_toolkits_nvjitlink(run_cell: RunCell) -> None
     assert "uses too much shared data" in reply["log"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("target", "status"), [("sm_90", "unsupported"), ("sm_90a", "built"), ("compute_90", "built")])
 def test_numba_cuda_builds_specific_code_for_hopper(run_cell: RunCell, target: str, status: str) -> None:
     reply = run_cell("numba-cuda==0.30.4", "numba-cuda", "13.0", PLAIN, target, SIGNATURE, {})

@@ -10,7 +10,11 @@ import pytest
 
 pytestmark = pytest.mark.compilers
 RunCell = Callable[..., dict[str, Any]]
-LIBRARIES = [("numba==0.59.1", "numba"), ("numba-cuda==0.24.0", "numba-cuda"), ("numba-cuda==0.30.4", "numba-cuda")]
+LIBRARIES = [
+    pytest.param(("numba==0.59.1", "numba"), id="numba"),
+    pytest.param(("numba-cuda==0.24.0", "numba-cuda"), id="bindings-0.24"),
+    pytest.param(("numba-cuda==0.30.4", "numba-cuda"), id="bindings-0.30", marks=pytest.mark.slow),
+]
 
 HEAD = "import numpy as np\nfrom numba import cuda\n"
 SCALE = "@cuda.jit\ndef scale(a):\n    a[cuda.grid(1)] *= 2\n"
@@ -22,7 +26,7 @@ LAUNCH = "scale[1, 32](np.ones(32, np.float32))\n"
 TYPES = {"scale": "void(float32[:])", "add": "void(float32[:], float32[:])"}
 
 
-@pytest.fixture(params=LIBRARIES, ids=["numba", "bindings-0.24", "bindings-0.30"])
+@pytest.fixture(params=LIBRARIES)
 def compiled(request: pytest.FixtureRequest, run_cell: RunCell) -> RunCell:
     """Compile a program, named axpy.py, with one of three libraries."""
     requirement, backend = request.param

@@ -14,7 +14,7 @@ from harness.model import Outcome, Stage, Status
 from harness.toolkits import Installed, ToolkitStore
 
 # Installing PyTorch and compiling with its headers take minutes each.
-pytestmark = [pytest.mark.compilers, pytest.mark.timeout(2700)]
+pytestmark = [pytest.mark.compilers, pytest.mark.slow, pytest.mark.timeout(2700)]
 
 TORCH = ("torch==2.11.0", "ninja==1.13.0", "numpy==2.2.6", "setuptools==80.9.0")
 CASE = Path(__file__).parents[2] / "cases" / "exceptions" / "torchao-1648"
@@ -57,7 +57,6 @@ def lean(place: Place, form: int, target: str) -> Outcome:
     return place.result(place.cell(case, "torch-nvcc", "13.0", target)).outcome
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("form", "number"), [(1, "75"), (1, "80"), (0, "75")])
 def test_pytorch_itself_says_the_same(
     place: Place, python: str, toolkit: Callable[[str], Installed], tmp_path: Path, form: int, number: str
@@ -80,7 +79,6 @@ def test_pytorch_itself_says_the_same(
         assert outcome.diagnostics[0].file == "kernel.cu"
 
 
-@pytest.mark.slow
 def test_a_whole_extension_with_one_host_pass(place: Place, tmp_path: Path) -> None:
     (tmp_path / "kernel.cu").write_text(EXTENSION)
     options = {
@@ -112,7 +110,6 @@ def test_a_macro_is_what_the_program_sees(place: Place, tmp_path: Path) -> None:
     assert not (tmp_path / "made").exists()
 
 
-@pytest.mark.slow
 def test_a_compiler_that_dies_under_pytorch(place: Place, tmp_path: Path) -> None:
     cells = []
     for name, text in (("dies", SEGFAULTS), ("lives", "__global__ void one(int *a) { *a = 1; }")):
@@ -126,7 +123,6 @@ def test_a_compiler_that_dies_under_pytorch(place: Place, tmp_path: Path) -> Non
     assert lives["status"] == "built"
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("target", "options", "words"),
     [

@@ -13,9 +13,11 @@ from harness.causes import explain_log
 from .provoke import PROGRAMS, ask_nvrtc, ask_tool, mended, tools
 
 MENDED = {name: program for name, program in PROGRAMS.items() if "mended" in program}
+# One program of each tool for the first tier: each is compiled twice, with all passes.
+QUICK = ("host_call", "gencode_mismatch", "runtime_function_on_device", "device_runtime_not_linked", "cuda_runtime_gcc")
 # What NVRTC refuses too is mended there, in a tenth of the time.
 BY_TOOL = [
-    (name, tool, release or "13.0")
+    pytest.param(name, tool, release or "13.0", marks=() if name in QUICK else pytest.mark.slow)
     for name, program in MENDED.items()
     for tool, release in tools(program)
     if "nvrtc" not in program.get("run", "nvrtc")

@@ -382,6 +382,7 @@ def test_a_statement_of_no_cell_is_false() -> None:
     assert [found.kind for found in judge(replace(statement, cells=("gone",)), cells, 3)][:1] == ["no such cell"]
 
 
+@pytest.mark.slow
 def test_answers_to_generated_questions_are_true(tmp_path: Path) -> None:
     """A sample; the nightly checks the whole page and 1,000 questions."""
     done = subprocess.run(

@@ -12,7 +12,7 @@ from command import Command
 from harness.artifacts import is_relocatable
 from harness.toolkits import Installed
 
-pytestmark = pytest.mark.compilers
+pytestmark = [pytest.mark.called, pytest.mark.compilers]
 
 WHOLE = 'extern "C" __global__ void k(int *a) { *a = 1; }'
 PART = '__device__ int elsewhere(int);\nextern "C" __global__ void k(int *a) { *a = elsewhere(1); }'
@@ -47,8 +47,13 @@ def attempt(cumatrix: Command, toolkit: Callable[[str], Installed], tmp_path: Pa
 @pytest.mark.parametrize(
     ("axes", "options"),
     [
-        *(("nvrtc", options) for options in LINKED),
-        *((axes, LINKED[index]) for axes in ("nvcc", "nvcc, device alone") for index in (0, 3)),
+        *(("nvrtc", options) for options in LINKED[2:4]),
+        ("nvcc", LINKED[0]),
+        *(pytest.param("nvrtc", options, marks=pytest.mark.slow) for options in (*LINKED[:2], LINKED[4])),
+        *(
+            pytest.param(axes, LINKED[index], marks=pytest.mark.slow)
+            for axes, index in (("nvcc", 3), ("nvcc, device alone", 0), ("nvcc, device alone", 3))
+        ),
     ],
 )
 def test_it_is_linked(attempt: Callable[..., dict[str, Any]], axes: str, options: tuple[str, ...]) -> None:
@@ -61,8 +66,15 @@ def test_it_is_linked(attempt: Callable[..., dict[str, Any]], axes: str, options
     assert "_Z9elsewherei" in refused["diagnostics"][0]["message"]
 
 
-@pytest.mark.parametrize("axes", AXES)
-@pytest.mark.parametrize("option", ["-dc", "--device-c"])
+@pytest.mark.parametrize(
+    ("axes", "option"),
+    [
+        ("nvrtc", "-dc"), ("nvcc", "--device-c"),
+        *(pytest.param(*each, marks=pytest.mark.slow) for each in (
+            ("nvrtc", "--device-c"), ("nvcc", "-dc"), ("nvcc, device alone", "-dc"), ("nvcc, device alone", "--device-c"),
+        )),
+    ],
+)  # fmt: skip
 def test_one_file_of_several_is_not_linked_and_says_so(
     attempt: Callable[..., dict[str, Any]], axes: str, option: str
 ) -> None:

@@ -33,6 +33,8 @@ PAGES = {
     # Written by `cumatrix publish`, which tests/report/test_publish.py reads; its commands are hours of compiling.
     if page != ROOT / "reports" / "matrix" / "README.md"
 }  # fmt: skip
+# Pages that most read first, between two nights; each command of the others takes a second or more, too.
+QUICK = {"README.md", "docs/tutorial.md", "docs/ci.md", "docs/records.md"}
 LANGUAGES = {"console", "sh", "text", "pycon", "python", "toml", "json", "yaml", "ini", "cpp", "dockerfile"}
 
 
@@ -62,7 +64,9 @@ def folder(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, toolkit: 
 
 
 @pytest.mark.compilers
-@pytest.mark.parametrize("page", [page for page in PAGES if _runs(page)])
+@pytest.mark.parametrize(
+    "page", [pytest.param(page, marks=() if page in QUICK else pytest.mark.slow) for page in PAGES if _runs(page)]
+)
 def test_a_session_of_the_shell(page: str, folder: Path) -> None:
     for session in _runs(page):
         for command in session:

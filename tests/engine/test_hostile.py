@@ -208,6 +208,7 @@ def test_a_forged_answer_is_not_believed(perform: Perform) -> None:
     assert record["artifact"] is None
 
 
+@pytest.mark.slow
 def test_the_neighbours_do_not_notice(place: Place, programs: Callable[[str, str], Path]) -> None:
     memory = 3 << 29
 

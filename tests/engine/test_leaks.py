@@ -165,7 +165,9 @@ def test_a_target_that_a_library_would_silently_change(run_cell: Callable[..., O
     )
 
 
-@pytest.mark.parametrize("requirement", ["cupy-cuda12x==12.3.0", "cupy-cuda12x==13.1.0"])
+@pytest.mark.parametrize(
+    "requirement", ["cupy-cuda12x==12.3.0", pytest.param("cupy-cuda12x==13.1.0", marks=pytest.mark.slow)]
+)
 @pytest.mark.parametrize(("release", "status"), [("12.4", "unsupported"), ("12.9", "built")])
 def test_a_target_that_a_library_compares_as_a_text(
     requirement: str, release: str, status: str, run_cell: Callable[..., Outcome]

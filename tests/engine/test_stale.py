@@ -62,6 +62,7 @@ def all_of(names: Mapping[str, bool], cached: bool) -> set[str]:
     return {name for name, was in names.items() if was is cached}
 
 
+@pytest.mark.slow
 def test_the_time_the_place_and_proc(library: Library, toolkit: Callable[[str], Installed], tmp_path: Path) -> None:
     toolkit("12.4")
     for name, source in TIMES.items():

@@ -8,17 +8,17 @@ import pytest
 from fuzzing import KINDS, Fuzzer, problems
 
 FEW = {
-    "records": 10,
-    "plan": 6,
-    "exported": 10,
-    "history": 10,
-    "cases": 60,
-    "conditions": 1500,
+    "records": 4,
+    "plan": 3,
+    "exported": 4,
+    "history": 3,
+    "cases": 30,
+    "conditions": 800,
     "logs": 15,
-    "replies": 300,
-    "configuration": 10,
-    "build": 15,
-    "setup": 40,
+    "replies": 150,
+    "configuration": 5,
+    "build": 8,
+    "setup": 20,
     "others": 4,
 }
 

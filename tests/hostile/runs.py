@@ -33,6 +33,11 @@ class Aftermath:
     alone: dict[str, dict[str, Any]]
     left: list[str]
 
+    @property
+    def hostile(self) -> dict[str, dict[str, Any]]:
+        """Records of the programs that are not innocent."""
+        return {name: record for name, record in self.records.items() if name not in self.alone}
+
     def check_innocent(self) -> None:
         """They are as without the others."""
         assert {record["status"] for record in self.alone.values()} == {"built"}

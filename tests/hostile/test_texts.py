@@ -1,6 +1,6 @@
 """Hostile texts through NVRTC and nvcc, beside innocent ones: each is one cell, every record of an innocent one is as without them, and nothing is left.
 
-The other heavy ones, and all of them through nvcc, take too long for here: ``benchmarks/hostile.py`` runs them each night.
+A few of each kind are in the first tier, and more among the slow tests. The other heavy ones, and all of them through nvcc, take too long for here: ``benchmarks/hostile.py`` runs them each night.
 """
 
 from __future__ import annotations
@@ -31,6 +31,14 @@ NVCC = (
     *("line-with-odd-names", "message-with-escapes", "includes-itself-by-level", "includes-memory", "includes-odd-names", "zeros", "utf-16", "one-long-line"),
     *("errors", "error-with-escapes", "a-template-without-end", "odd-assembly", "assembly-that-includes", "host-assembly-that-includes", "top-level-assembly", "attributes"),
 )  # fmt: skip
+# One or two of each kind, none of which takes seconds.
+FEW = {
+    "nvrtc": (
+        "message-with-escapes", "long-identifier", "assembly-of-entries", "includes-itself", "includes-memory", "includes-odd-names", "zeros",
+        "utf-16", "error-with-escapes", "a-static-array", "odd-assembly", "odd-entry-names",
+    ),
+    "nvcc": ("message-with-escapes", "includes-odd-names", "error-with-escapes", "host-assembly-that-includes"),
+}  # fmt: skip
 # One of each kind of what takes for ever, so that the deadline is seen to hold: in the preprocessor, in cicc or NVRTC, in ptxas.
 LONG = ("includes-zeros", "a-macro-of-gigabytes")
 INNOCENT = "__global__ void k(int *a) {{ *a = {}; }}\n"
@@ -70,16 +78,21 @@ class Texts:
         return self.place.cell(make_case(path, name), self.backend, RELEASES[self.backend], "sm_80")
 
 
-@pytest.fixture(scope="module", params=RELEASES)
+@pytest.fixture(
+    scope="module",
+    params=[pytest.param((backend, few), id=f"{backend}-{'few' if few else 'all'}", marks=() if few else pytest.mark.slow)
+            for backend in RELEASES for few in (True, False)],
+)  # fmt: skip
 def texts(
     request: pytest.FixtureRequest,
     places: Callable[[str], Place],
     toolkit: Callable[[str], Installed],
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Texts:
-    backend = request.param
+    backend, few = request.param
     toolkit(RELEASES[backend])
-    names = (*NVCC, *LONG[:1]) if backend == "nvcc" else (*BUILT, *QUICK, *LONG)
+    every = (*NVCC, *LONG[:1]) if backend == "nvcc" else (*BUILT, *QUICK, *LONG)
+    names = FEW[backend] if few else every
     return Texts(places(""), backend, names, tmp_path_factory.mktemp(backend))
 
 

@@ -19,26 +19,34 @@ from harness.toolkits import Installed, ToolkitStore
 pytestmark = pytest.mark.compilers
 
 
+Launch = Callable[[Path], Mapping[Any, Any]]
+
+
 @pytest.fixture(scope="module")
-def fake_records(
-    fake_driver: Path,
-    toolkit: Callable[[str], Installed],
-    store: ToolkitStore,
-    tmp_path_factory: pytest.TempPathFactory,
-) -> Mapping[Any, Any]:
+def launch(fake_driver: Path, toolkit: Callable[[str], Installed], store: ToolkitStore) -> Launch:
+    """Run all cases of a folder on the fake device; records by case and target."""
     toolkit("12.9")
+
+    def run(root: Path) -> Mapping[Any, Any]:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(devices_module, "_FOLDERS", (str(fake_driver),))
+            found = find_devices()
+        records = run_launched(root, found, ["sm_75", "sm_80"], store=store, release="12.9")
+        return {(case, target): record for (case, _, target), record in records.items()}
+
+    return run
+
+
+@pytest.fixture(scope="module")
+def fake_records(launch: Launch, tmp_path_factory: pytest.TempPathFactory) -> Mapping[Any, Any]:
     root = tmp_path_factory.mktemp("cases")
-    for name in ("idle", "absent", "refused-image", "illegal", "never-ends", "aborts"):
+    for name in ("idle", "absent", "refused-image", "illegal", "aborts"):
         write_launched(root, name, "out[threadIdx.x] += n;")
     write_launched(root, "wrong", "out[threadIdx.x] += n;", reference="out += n")
     write_launched(root, "broken", "out[threadIdx.x] += n;", reference="raise KeyError('x')")
     write_launched(root, "greedy", "out[threadIdx.x] += n;", more="shared = 200000\nopt_in = true")
     write_launched(root, "together", "out[threadIdx.x] += n;", more="cooperative = true")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(devices_module, "_FOLDERS", (str(fake_driver),))
-        found = find_devices()
-    records = run_launched(root, found, ["sm_75", "sm_80"], store=store, release="12.9")
-    return {(case, target): record for (case, _, target), record in records.items()}
+    return launch(root)
 
 
 def test_only_a_devices_own_target_goes_on_to_it(fake_records: dict[Any, Any]) -> None:
@@ -82,8 +90,13 @@ def test_the_drivers_log_is_kept(fake_records: dict[Any, Any]) -> None:
     assert "the fake dislikes this image" in fake_records["refused-image", "sm_80"]["log"]
 
 
-def test_a_kernel_that_never_ends_costs_one_cell(fake_records: dict[Any, Any]) -> None:
-    record = fake_records["never-ends", "sm_80"]
+@pytest.mark.slow
+def test_a_kernel_that_never_ends_costs_one_cell(launch: Launch, tmp_path: Path) -> None:
+    for name in ("never-ends", "idle"):
+        write_launched(tmp_path, name, "out[threadIdx.x] += n;")
+    records = launch(tmp_path)
+    assert outcome(records["idle", "sm_80"]) == ("built", "verify")
+    record = records["never-ends", "sm_80"]
     assert outcome(record) == ("timed_out", "launch")
     assert record["device"]["name"] == "Fake device"
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import subprocess
 from collections.abc import Callable
+from itertools import product
 from pathlib import Path
 from uuid import uuid4
 
@@ -34,6 +35,19 @@ ABORTS = "template <T> __attribute__ struct {"
 SEGFAULTS = "__attribute__(()) k() { l = []<T a({ a[0"
 
 
+# Everything else runs nvcc twice, with all passes, and is slow.
+SAME_QUICKLY = {
+    ("built", "unit", "13.0"),
+    ("host", "unit", "13.0"),
+    ("assembler", "unit", "13.0"),
+    ("device", "device", "13.0"),
+}
+SAME = [
+    pytest.param(*each, marks=() if each in SAME_QUICKLY else pytest.mark.slow)
+    for each in product(PROGRAMS, ("unit", "device"), RELEASES)
+]
+
+
 def test_options_of_the_device_pass_alone() -> None:
     words = [
         "-std=c++17",
@@ -49,9 +63,7 @@ def test_options_of_the_device_pass_alone() -> None:
 
 
 @pytest.mark.compilers
-@pytest.mark.parametrize("release", RELEASES)
-@pytest.mark.parametrize("depth", ["unit", "device"])
-@pytest.mark.parametrize("program", PROGRAMS)
+@pytest.mark.parametrize(("program", "depth", "release"), SAME)
 def test_nvcc_itself_says_the_same(
     run_cell: Callable[..., Outcome],
     toolkit: Callable[[str], Installed],

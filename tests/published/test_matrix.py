@@ -61,8 +61,9 @@ def test_its_files_tell_the_same_and_it_is_small(folder: Path, manifest: Manifes
 def test_cells_compiled_now_do_not_contradict_it(
     cumatrix: Command, toolkit: Callable[[str], object], records: list[Record], tmp_path: Path
 ) -> None:
-    parts = sample_of(records, 20, parts=2, seed="suite", seconds=0.5, backends=["nvrtc"], toolkits=["12.4", "12.9", "13.0"])  # fmt: skip
-    assert sum(len(part.cells) for part in parts) >= 20
+    """A few; the nightly compiles 200 cells of ten toolchains."""
+    parts = sample_of(records, 8, parts=1, seed="suite", seconds=0.5, backends=["nvrtc"], toolkits=["12.4", "12.9", "13.0"])  # fmt: skip
+    assert sum(len(part.cells) for part in parts) >= 8
     for part in parts:
         toolkit(part.toolkit)
         out = tmp_path / f"{part.toolkit}.jsonl"

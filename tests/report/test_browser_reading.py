@@ -89,14 +89,19 @@ def test_statements_disagreements_changes_history_and_coverage_say_what_happened
     assert "never planned" in coverage
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+CELL = "matrix.html#cell=wmma/fragments;shape=m16n16k8;numba;0.59.0;12.4;sm_90a"
+ALL_PAGES = (*PAGES, "cases/wmma-fragments.html", "features/wmma-fragments.html", CELL)
+
+
 @pytest.mark.parametrize(
-    "address",
+    ("address", "scheme"),
     [
-        *PAGES,
-        "cases/wmma-fragments.html",
-        "features/wmma-fragments.html",
-        "matrix.html#cell=wmma/fragments;shape=m16n16k8;numba;0.59.0;12.4;sm_90a",
+        *((address, "light") for address in ALL_PAGES),
+        # All take their colours from one style sheet: between two nights, the pages with most kinds of elements are enough.
+        *(
+            pytest.param(address, "dark", marks=() if address in ("index.html", CELL) else pytest.mark.slow)
+            for address in ALL_PAGES
+        ),
     ],
 )
 def test_accessibility_has_no_violations(visit: Visit, address: str, scheme: str) -> None:
@@ -140,12 +145,14 @@ def large(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "html"
 
 
+@pytest.mark.slow
 def test_first_load_of_many_cells_is_small(large: Path) -> None:
     first = [large / "matrix.html", large / "data" / "matrix.js", *(large / "assets").iterdir()]
     assert sum(path.stat().st_size for path in first) < 3 * MB / 5
     assert max(path.stat().st_size for path in (large / "data").iterdir()) < MB
 
 
+@pytest.mark.slow
 def test_many_cells_are_all_there_and_only_those_in_view_are_drawn(visit: Visit, large: Path) -> None:
     page = visit(folder=large)
     assert page.inner_text("#said") == "20,000 cells"

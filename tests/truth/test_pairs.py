@@ -29,8 +29,15 @@ def test_every_pair_has_a_name_of_its_own() -> None:
     assert len({pair.name for pair in ALL}) == len(ALL)
 
 
-# NVRTC compiles in a tenth of a second. One pair of each other kind of process is enough between two nights.
-QUICK = {"python-runs-a-tool-numba", "appears-earlier-cupy-nvrtc", "in-I-older-nvcc"}
+# A pair takes seconds. Between two nights, one of each way of reading is enough with NVRTC, and one of each other kind of process.
+QUICK = {
+    "python-runs-a-tool-numba", "appears-earlier-cupy-nvrtc", "in-I-older-nvcc",
+    *(f"{name}-nvrtc" for name in (
+        "program-mended", "in-I-nested", "in-I-size-and-time-as-before", "header-link-retargeted", "appears-earlier", "goes-and-a-later-one-comes-up",
+        "takes-the-place-of-the-toolkits", "a-file-that-nothing-reads", "spelled-line-splice-in-the-word", "spelled-macro-of-macros",
+        "spelled-name-from-D", "has-include-alone", "options-of-a-case", "pre-include-looked-for", "toolkit-header-added",
+    )),
+}  # fmt: skip
 
 
 def params() -> list[Any]:
@@ -38,8 +45,7 @@ def params() -> list[Any]:
     names = {f"{pair.name}-{name}": (pair, name) for pair in ALL for name in pair.backends}
     assert names.keys() >= QUICK
     return [
-        pytest.param(*each, id=name, marks=() if each[1] == "nvrtc" or name in QUICK else pytest.mark.slow)
-        for name, each in names.items()
+        pytest.param(*each, id=name, marks=() if name in QUICK else pytest.mark.slow) for name, each in names.items()
     ]
 
 
