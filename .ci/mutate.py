@@ -63,7 +63,7 @@ AREAS = {
     ),
     "judging": Area(
         "harness/model/judge.py harness/matrix/marks.py::kind_of",
-        "tests/model/test_judge.py tests/matrix/test_marks.py",
+        "tests/model/test_judge.py tests/matrix/test_marks.py tests/model/test_kernels.py",
         every=True,
     ),
     "model": Area(
@@ -80,7 +80,10 @@ AREAS = {
         "tests/engine/test_fingerprints.py tests/engine/test_key.py",
     ),
     "collecting": Area("harness/engine/collect.py", "tests/engine/test_collect.py tests/engine/test_left.py"),
-    "merging": Area("harness/records/merge.py", "tests/records/test_merge.py tests/records/test_spell.py"),
+    "merging": Area(
+        "harness/records/merge.py",
+        "tests/records/test_merge.py tests/records/test_spell.py tests/records/test_virtual_vs_real.py",
+    ),
     "statements": Area(
         "harness/analysis/support.py",
         "tests/analysis/test_fold.py tests/analysis/test_support.py",

@@ -243,7 +243,7 @@ def _contents(wanted: Target, kind: str, data: bytes, log: str) -> tuple[Content
         contents = read_cubin(data, log)
         kind = "object" if is_relocatable(data) else "cubin"
         target = contents.target
-        if not target.suffix and target.cc == wanted.cc and not _has_suffix_note(data):
+        if target.cc == wanted.cc and not _has_suffix_note(data):
             contents = replace(contents, target=wanted.real)  # this format does not say, and the number is right
     else:
         raise ValueError(f"unknown format {kind!r}")

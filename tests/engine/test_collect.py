@@ -6,7 +6,7 @@ import json
 import os
 import signal
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -49,16 +49,18 @@ def settled(tmp_path: Path) -> Callable[..., Outcome]:
         root: Path | None = None,
         keep: ArtifactFolder | None = None,
         target: str = "compute_80",
+        ptx: str = PTX,
+        entries: Sequence[str] = ("scale",),
         **ended: Any,
     ) -> Outcome:
         (tmp_path / "kernel.cu").touch()
-        (scratch / "artifact.ptx").write_text(PTX)
+        (scratch / "artifact.ptx").write_text(ptx)
         (scratch / "stages").write_text(stages.replace(" ", "\n"))
         (scratch / "log").write_bytes(log.encode("utf-8", "surrogateescape"))
         if reply is not None:
             (scratch / "reply.json").write_text(reply if isinstance(reply, str) else json.dumps(reply))
         cell = make_cell(replace(make_case(tmp_path / "kernel.cu"), root=root), "nvrtc", "12.4", target)
-        order = make_order(tmp_path / "kernel.cu", target, scratch, ["scale"])
+        order = make_order(tmp_path / "kernel.cu", target, scratch, entries)
         return collect_outcome(Remains.of(cell, order, make_exit(**ended), home, tools), keep)
 
     return run
@@ -238,6 +240,14 @@ def test_a_refusal_without_a_known_message_has_its_first_words(settled: Callable
 def test_a_refusal_with_a_message_has_that(settled: Callable[..., Outcome]) -> None:
     outcome = settled(REJECTED, log="kernel.cu(3): error: bad\n1 error detected\n")
     assert [item.message for item in outcome.diagnostics] == ["bad"]
+
+
+def test_a_build_without_kernels_says_why(settled: Callable[..., Outcome], built: dict[str, Any]) -> None:
+    outcome = settled(built, ptx=".version 8.4\n.target sm_80\n", entries=())
+    assert outcome.artifact is not None
+    assert (outcome.status, outcome.artifact.kernels) == ("built", ())
+    assert [note for note in outcome.notes if "has no __global__ function" in note]
+    assert not [note for note in settled(built).notes if "__global__" in note]
 
 
 def test_notes_say_what_was_unusual(settled: Callable[..., Outcome]) -> None:

@@ -37,7 +37,7 @@ FEW = {
         "message-with-escapes", "long-identifier", "assembly-of-entries", "includes-itself", "includes-memory", "includes-odd-names", "zeros",
         "utf-16", "error-with-escapes", "a-static-array", "odd-assembly", "odd-entry-names",
     ),
-    "nvcc": ("message-with-escapes", "includes-odd-names", "error-with-escapes", "host-assembly-that-includes"),
+    "nvcc": ("message-with-escapes", "includes-odd-names", "error-with-escapes", "attributes"),
 }  # fmt: skip
 # One of each kind of what takes for ever, so that the deadline is seen to hold: in the preprocessor, in cicc or NVRTC, in ptxas.
 LONG = ("includes-zeros", "a-macro-of-gigabytes")
