@@ -124,6 +124,22 @@ def test_a_change_cites_two_cells_that_differ_in_its_axis_alone() -> None:
 
 
 @pytest.mark.parametrize(
+    ("letters", "changes"),
+    [
+        ("xxww", [("13.0", "13.1", True)]),
+        ("wwxx", [("13.0", "13.1", False)]),
+        ("wkww", [("12.3", "13.0", False), ("13.0", "13.1", True)]),
+        ("xwwx", [("12.3", "13.0", True), ("13.1", "13.6", False)]),
+        ("xwxw", [("12.3", "13.0", True), ("13.0", "13.1", False), ("13.1", "13.6", True)]),
+    ],
+)
+def test_each_change_along_the_versions_cites_its_cells(letters: str, changes: list[tuple[str, str, bool]]) -> None:
+    verdict = verdict_of(VersionGrid(("12.3", "13.0", "13.1", "13.6"), ("12.4",), letters), KNOWN, "cupy")
+    expected = tuple(Claim("library", (before, "12.4"), (after, "12.4"), builds) for before, after, builds in changes)
+    assert verdict.claims == expected
+
+
+@pytest.mark.parametrize(
     ("libraries", "toolkits", "text"),
     [
         (("",), ("12.4", "12.9"), "0 of 2"),

@@ -38,7 +38,10 @@ def cubin(tmp_path: Path) -> Callable[[], bytes]:
     return lambda: next(max(tmp_path.glob("cell-*")).glob("*.cubin")).read_bytes()
 
 
-@pytest.mark.parametrize(("requirement", "backend"), [(OLD, "nvrtc"), (OLD, "cupy-nvrtc"), (NEW, "cupy-jitify")])
+@pytest.mark.parametrize(
+    ("requirement", "backend"),
+    [(OLD, "nvrtc"), (OLD, "cupy-nvrtc"), pytest.param(NEW, "cupy-jitify", marks=pytest.mark.slow)],
+)
 def test_nvrtc_is_given_them_as_its_users_write_them(
     run_cell: RunCell, cubin: Callable[[], bytes], requirement: str, backend: str
 ) -> None:

@@ -61,6 +61,7 @@ def test_nothing_is_left_of_a_copy_that_fails(cumatrix: Command, tmp_path: Path)
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.called
 def test_what_users_see(cumatrix: Command) -> None:
     done = cumatrix("run")
     where = "there is no folder of cases at cases: `cumatrix cases copy` puts cumatrix's own cases there"

@@ -51,7 +51,13 @@ def test_cuda_13_has_nothing_below_7_5(home: Homes) -> None:
     assert ask_tool("ptxas", home("12.9"), {"source": "", "arch": "sm_70"})[0]
 
 
-@pytest.mark.parametrize("release", ["11.8", "12.0", "12.4", "12.6", "12.8", "12.9", "13.0", "13.3", "13.4"])
+@pytest.mark.parametrize(
+    "release",
+    [
+        "11.8", "12.0", "12.4", "12.9", "13.0",
+        *(pytest.param(release, marks=pytest.mark.slow) for release in ("12.6", "12.8", "13.3", "13.4")),
+    ],
+)  # fmt: skip
 def test_the_newest_gcc_is_that_of_the_header(release: str, home: Homes) -> None:
     header = home(release) / "include/crt/host_config.h"
     newest = re.search(r"__GNUC__ > (\d+)", header.read_text())
@@ -84,6 +90,7 @@ def found(table: dict[str, Any]) -> Iterable[tuple[str, dict[str, Any]]]:
             yield from found(each)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("release", "builds"), [("12.5", True), ("12.6", False), ("12.8", True)])
 def test_only_nvrtc_12_6_makes_wrong_debug_information(release: str, builds: bool, home: Homes) -> None:
     """cccl#2440: it is not about run-time type information."""

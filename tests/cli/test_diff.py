@@ -16,6 +16,8 @@ from harness.toolkits import Installed
 
 from .test_errors import sentence
 
+pytestmark = pytest.mark.called
+
 GOOD = "__global__ void k(int *a) { a[threadIdx.x] = 1; }\n"
 BAD = "__global__ void k(int *a) { a[threadIdx.x] = missing; }\n"
 BIG = "__global__ void k(int *a, int n) { int s[64]; for (int i = 0; i < 64; ++i) s[i] = a[i * n]; for (int i = 0; i < 64; ++i) a[s[i] & 63] += s[(i + n) & 63]; }\n"

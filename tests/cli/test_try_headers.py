@@ -19,7 +19,7 @@ KERNEL = 'extern "C" __global__ void k(int *a) {{ *a = {}; }}\n'
 AXES = {"nvrtc": ("-b", "nvrtc", "-t", "12.4"), "nvcc": ("-b", "nvcc", "-t", "13.0")}
 
 
-@pytest.fixture(params=AXES)
+@pytest.fixture(params=["nvrtc", pytest.param("nvcc", marks=pytest.mark.slow)])
 def attempt(
     request: pytest.FixtureRequest, cumatrix: Command, toolkit: Callable[[str], Installed]
 ) -> Callable[..., Any]:

@@ -89,7 +89,7 @@ def test_nvcc_alone_needs_no_toolkit_named(cumatrix: Command, program: Path) -> 
     assert "nvcc: CUDA 13.5, the newest release; -t names others" in done.stderr
 
 
-@pytest.mark.parametrize("backends", ["nvcc", "nvrtc,nvcc"])
+@pytest.mark.parametrize("backends", [pytest.param("nvcc", marks=pytest.mark.slow), "nvrtc,nvcc"])
 def test_a_run_of_nvcc_needs_no_toolkit_named_either(cumatrix: Command, program: Path, backends: str) -> None:
     write_case(program.parent / "cases", "plain/one", "__global__ void one(int *a) { *a = 1; }")
     records = cumatrix.records("run", "-b", backends, "-a", "sm_80")
@@ -97,7 +97,9 @@ def test_a_run_of_nvcc_needs_no_toolkit_named_either(cumatrix: Command, program:
     assert {(record["toolkit"], record["status"]) for record in records} == {("13.0", "built")}
 
 
-@pytest.mark.parametrize("option", ["-default-device", "--device-as-default-execution-space"])
+@pytest.mark.parametrize(
+    "option", ["-default-device", pytest.param("--device-as-default-execution-space", marks=pytest.mark.slow)]
+)
 def test_host_functions_for_the_device(cumatrix: Command, program: Path, option: str) -> None:
     """NVRTC then takes main() for a function of the device, and builds it."""
     program.write_text("__global__ void k(int *a) { *a = 1; }\nint main() { return 0; }")
@@ -106,6 +108,7 @@ def test_host_functions_for_the_device(cumatrix: Command, program: Path, option:
     assert {record["backend"]: record["status"] for record in records}["nvrtc"] == "built"
 
 
+@pytest.mark.slow
 def test_headers_that_somebody_has_for_the_device(cumatrix: Command, program: Path, tmp_path: Path) -> None:
     program.write_text("#include <vector>\n__global__ void k(int *a) { *a = VECTOR; }")
     (tmp_path / "mine").mkdir()

@@ -20,7 +20,7 @@ def place(places: Callable[[str], Place], toolkit: Callable[[str], object]) -> P
 
 
 @pytest.mark.compilers
-@pytest.mark.parametrize("backend", ["nvrtc", "nvcc"])
+@pytest.mark.parametrize("backend", ["nvrtc", pytest.param("nvcc", marks=pytest.mark.slow)])
 @pytest.mark.parametrize(
     ("source", "options", "why"),
     [
