@@ -129,6 +129,11 @@ EQUIVALENT = {
     ): "each is read by itself later",
     ("LookUp.all", "self.cache.read_ahead(chain.from_iterable(keys))", "pass"): "each is read by itself later",
     (
+        "expectation_of",
+        "cell.case.kernels and found.status is Status.BUILT and (found.kernels is None)",
+        "(found.status is Status.BUILT and found.kernels is None)",
+    ): "an equal copy",
+    (
         "collect_outcome",
         "replace(base, status=Status.HARNESS_ERROR, reason=reason)",
         "replace(base, reason=reason)",

@@ -51,7 +51,7 @@ def test_merge(cumatrix: Command, results: Path) -> None:
 def test_report(cumatrix: Command, results: Path) -> None:
     done = cumatrix("report", "r.jsonl", "--where", 'status == "rejected"', "--out", "html")
     assert done.returncode == 0, done.stderr
-    assert "1 cells: 1 fail; 1 not as expected" in done.stderr
+    assert "1 cell: 1 fail; 1 not as expected" in done.stderr
     assert "never arrived" not in done.stderr
     sentence(cumatrix("report", "r.jsonl", "--where", 'status == "rejectd"', "--out", "no"), 2, "did you mean rejected")
     sentence(

@@ -173,7 +173,9 @@ def test_killed_half_way_and_started_again(start: Callable[..., subprocess.Popen
         assert lasting(record) == lasting(records[name])
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize(
+    "number", [signal.SIGINT, *(pytest.param(each, marks=pytest.mark.slow) for each in (signal.SIGTERM, signal.SIGHUP))]
+)
 def test_an_interruption_keeps_what_finished(
     start: Callable[..., subprocess.Popen[str]], tmp_path: Path, number: int
 ) -> None:
@@ -191,7 +193,7 @@ def test_an_interruption_keeps_what_finished(
     assert list((tmp_path / "scratch").iterdir()) == []
 
 
-@pytest.mark.parametrize("started", [True, False])
+@pytest.mark.parametrize("started", [True, pytest.param(False, marks=pytest.mark.slow)])
 def test_further_interruptions_change_nothing(
     start: Callable[..., subprocess.Popen[str]], tmp_path: Path, started: bool
 ) -> None:

@@ -95,6 +95,8 @@ def test_a_build_without_a_required_kernel_fails() -> None:
     there = replace(made, artifact=replace(made.artifact, kernels=(KernelResources(name="_Z5scalePf"),)))
     assert judge(expected, there) is Verdict.PASS
     assert shortfall(expected, there) == ""
+    # A device refused to launch what was built: nothing is said of its kernels.
+    assert shortfall(expected, replace(made, status=Status.REJECTED)) == ""
 
 
 def test_an_expectation_says_it_for_some_cells() -> None:

@@ -18,6 +18,7 @@ from harness.toolkits.store import not_pinned, problems
 
 from .local_index import HEADER, LocalIndex
 
+pytestmark = pytest.mark.called
 CUTLASS = LIBRARIES["cutlass"]
 
 
