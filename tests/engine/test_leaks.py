@@ -62,7 +62,7 @@ def compile_in(store: ToolkitStore, python: str | None, backend: str, release: s
         place.close()
 
 
-@pytest.mark.parametrize("backend", ["nvrtc", "cupy-nvrtc"])
+@pytest.mark.parametrize("backend", ["nvrtc", pytest.param("cupy-nvrtc", marks=pytest.mark.slow)])
 def test_an_nvrtc_of_another_release(
     backend: str, copy: Callable[[str], ToolkitStore], toolkit: Callable[[str], Installed], venv: Callable[..., str]
 ) -> None:
@@ -75,7 +75,7 @@ def test_an_nvrtc_of_another_release(
     assert "12.9" in outcome.reason
 
 
-@pytest.mark.parametrize("stem", ["libnvrtc", "libnvrtc-builtins"])
+@pytest.mark.parametrize("stem", ["libnvrtc", pytest.param("libnvrtc-builtins", marks=pytest.mark.slow)])
 def test_a_missing_nvrtc(stem: str, copy: Callable[[str], ToolkitStore]) -> None:
     store = copy("12.4")
     for path in (store.root / "12.4" / "lib64").glob(f"{stem}.*"):
@@ -133,7 +133,8 @@ def test_a_library_that_an_environment_brings_along(
 
 
 @pytest.mark.parametrize(
-    ("requirement", "backend", "release"), [("", "nvrtc", "12.4"), ("numba==0.59.1", "numba", "12.4")]
+    ("requirement", "backend", "release"),
+    [("", "nvrtc", "12.4"), pytest.param("numba==0.59.1", "numba", "12.4", marks=pytest.mark.slow)],
 )
 def test_a_cuda_of_the_users_changes_nothing(
     requirement: str, backend: str, release: str, run_cell: Callable[..., Outcome], toolkit: Callable[[str], Installed],
