@@ -439,11 +439,13 @@ class ForkServer:
 def _without_driver(folder: Path) -> dict[str, str]:
     """Return variables that hide the machine's driver from a process.
 
-    nvJitLink initializes a driver that it finds, and refuses to link where it cannot: ``ERROR 304: cuInit``. The loader takes the first file
-    of that name and stops at one that is no library, so an empty file is a machine without a driver.
+    nvJitLink initializes a driver that it finds, and refuses to link where it cannot: ``ERROR 304: cuInit``. CUDA 12.1 to
+    12.6 look for ``libcuda.so``, later releases for ``libcuda.so.1``. The loader takes the first file of that name and stops at one that is
+    no library, so an empty file is a machine without a driver.
     """
     folder.mkdir()
-    (folder / "libcuda.so.1").touch()
+    for name in ("libcuda.so", "libcuda.so.1"):
+        (folder / name).touch()
     return {"LD_LIBRARY_PATH": str(folder)}
 
 
