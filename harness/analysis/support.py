@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import chain, pairwise, product
@@ -273,6 +273,16 @@ def notes_of(statement: Statement) -> tuple[str, ...]:
     for clause in statement.clauses:
         for toolkit in clause.toolkits:
             tried.setdefault(toolkit, set()).update(clause.libraries)
+    axes = _Axes(
+        libraries={name for names in tried.values() for name in names},
+        targets=sorted(
+            {point.target for point in statement.not_applicable}.union(
+                *(part.targets for clause in statement.clauses for part in clause.parts)
+            ),
+            key=target_key,
+        ),
+        toolkits=set(tried),
+    )
     if statement.clauses:
         libraries = [name for name in _axis(clause.libraries for clause in statement.clauses) if name]
         toolkits = _axis(clause.toolkits for clause in statement.clauses)
@@ -281,17 +291,18 @@ def notes_of(statement: Statement) -> tuple[str, ...]:
         tested += [f"CUDA {_span(toolkits)}", fold_targets(targets, targets)]
         notes.append(f"Tested: {', '.join(tested)}.")
     if statement.not_applicable:
-        notes.append(f"Unsupported: {_points(statement.not_applicable, tried)}.")
+        notes.append(f"Unsupported: {_points(statement.not_applicable, tried, axes)}.")
     if statement.apart:
-        notes.append(f"Never tried together: {_pairs(statement.apart)}.")
+        notes.append(f"Never tried together: {_pairs(statement.apart, axes)}.")
     gaps = [point for point in statement.gaps if (point.library, point.toolkit) not in statement.apart]
     if gaps:
-        notes.append(f"Untested: {_points(gaps, tried)}.")
+        notes.append(f"Untested: {_points(gaps, tried, axes)}.")
     holes = statement.holes
     # With the tried ones on the axis, no range of untried ones contains a tried one.
-    library = {name for names in tried.values() for name in names}
     untested = (
-        [f"{statement.subject.backend} {spell_tried(holes.libraries, library, version_key)}"] if holes.libraries else []
+        [f"{statement.subject.backend} {spell_tried(holes.libraries, axes.libraries, version_key)}"]
+        if holes.libraries
+        else []
     )
     untested += [f"CUDA {spell_tried(holes.toolkits, RELEASES, version_key)}"] if holes.toolkits else []
     untested += [spell_targets(holes.targets)] if holes.targets else []
@@ -354,7 +365,15 @@ def _place(chosen: Sequence[str], axis: Sequence[str], prefix: str = "", *, open
     return spell_part(values, axis, prefix) if open_ended else prefix + spell(values)
 
 
-def _points(points: Iterable[Point], tried: Mapping[str, set[str]]) -> str:
+class _Axes(NamedTuple):
+    """All that a statement tried: no range of some of these contains another one."""
+
+    libraries: set[str]
+    toolkits: set[str]
+    targets: list[str]
+
+
+def _points(points: Iterable[Point], tried: Mapping[str, set[str]], axes: _Axes) -> str:
     """``sm_50–sm_70 with CUDA 13.0 and 13.5``; libraries are named where it is not the same for all that tried the toolkit."""
     libraries: dict[tuple[str, str], set[str]] = {}
     # A set gives its points in another order in each process.
@@ -368,21 +387,28 @@ def _points(points: Iterable[Point], tried: Mapping[str, set[str]]) -> str:
     for (toolkit, named), targets in sorted(by_toolkit.items(), key=lambda item: version_key(item[0][0])):
         groups.setdefault((tuple(sorted(targets, key=target_key)), named), []).append(toolkit)
     texts = [
-        f"{fold_targets(targets, targets)} with {f'{_span(named)} and ' if any(named) else ''}CUDA {_span(toolkits)}"
+        f"{fold_targets(targets, axes.targets)} with {f'{_ranges(named, axes.libraries)} and ' if any(named) else ''}CUDA {_ranges(toolkits, axes.toolkits)}"
         for (targets, named), toolkits in groups.items()
     ]
     rest = len(texts) - _LISTED
     return "; ".join([*texts[:_LISTED], f"and {rest} more of the kind"] if rest > 0 else texts)
 
 
-def _pairs(pairs: Iterable[tuple[str, str]]) -> str:
+def _ranges(versions: Collection[str], axis: Iterable[str]) -> str:
+    return spell_tried(versions, axis, version_key, most=len(versions))
+
+
+def _pairs(pairs: Iterable[tuple[str, str]], axes: _Axes) -> str:
     by_toolkit: dict[str, list[str]] = {}
     for library, toolkit in pairs:
         by_toolkit.setdefault(toolkit, []).append(library)
     groups: dict[tuple[str, ...], list[str]] = {}
     for toolkit, libraries in sorted(by_toolkit.items(), key=lambda item: version_key(item[0])):
         groups.setdefault(tuple(sorted(libraries, key=version_key)), []).append(toolkit)
-    return "; ".join(f"{_span(libraries)} and CUDA {_span(toolkits)}" for libraries, toolkits in groups.items())
+    return "; ".join(
+        f"{_ranges(libraries, axes.libraries)} and CUDA {_ranges(toolkits, axes.toolkits)}"
+        for libraries, toolkits in groups.items()
+    )
 
 
 def _targets(parts: Iterable[TargetGroup]) -> list[str]:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from record_builders import built, cell, plan, record, rejected
 
 from harness.analysis.frame import cells_frame, make_frame
-from harness.analysis.support import Point, Statement, _points, _span, statements
+from harness.analysis.support import Point, Statement, _Axes, _points, _span, statements
 from harness.model import Artifact, Outcome, Stage, Status
 from harness.records import Record, merge
 
@@ -139,7 +139,7 @@ def test_notes() -> None:
     )
     apart = grid("13.0.0", "12.4 12.5", "sm_80", lambda *_: B) | grid("13.2.0", "12.6", "sm_80", lambda *_: B)
     statement = headline(apart)
-    assert statement.notes[1:] == ("Never tried together: 13.2.0 and CUDA 12.4 and 12.5; 13.0.0 and CUDA 12.6.",)
+    assert statement.notes[1:] == ("Never tried together: 13.2.0 and CUDA 12.4, 12.5; 13.0.0 and CUDA 12.6.",)
     assert statement.sentence == f"{statement.headline}. {' '.join(statement.notes)}"
     libraries = [cell(library=library, variant={"N": n}) for library, n in (("1", 1), ("2", 2), ("3", 1))]
     first = statements(make_frame(list(map(record, libraries))))[0]
@@ -150,14 +150,27 @@ def test_lists_have_six_parts() -> None:
     names = ["1.0", "1.1", "1.2", "1.3", "1.4", "1.5", "1.6"]
     assert _span(names[:6]) == "1.0, 1.1, 1.2, 1.3, 1.4 and 1.5"
     assert _span(names) == "1.0 to 1.6 (7 versions)"
-    assert _points([Point("1.0", "13.0", each) for each in TARGETS], {"13.0": {"1.0"}}) == (
+    axes = _Axes({"1.0"}, {"13.0"}, TARGETS)
+    assert _points([Point("1.0", "13.0", each) for each in TARGETS], {"13.0": {"1.0"}}, axes) == (
         "sm_75–sm_100, compute_80 with CUDA 13.0"
     )
     points = [Point("1.0", f"12.{number}", f"sm_{cc}") for number, cc in enumerate((50, 60, 70, 75, 80, 90, 100))]
     tried = {point.toolkit: {"1.0"} for point in points}
     texts = [f"{point.target} with CUDA {point.toolkit}" for point in points]
-    assert _points(points[:6], tried) == "; ".join(texts[:6])
-    assert _points(points, tried) == "; ".join([*texts[:6], "and 1 more of the kind"])
+    axes = _Axes({"1.0"}, set(tried), [point.target for point in points])
+    assert _points(points[:6], tried, axes) == "; ".join(texts[:6])
+    assert _points(points, tried, axes) == "; ".join([*texts[:6], "and 1 more of the kind"])
+
+
+def test_a_range_of_untried_ones_contains_nothing_that_was_tried() -> None:
+    """sm_80 was tried with CUDA 12.5, and 13.1.0 with 12.4."""
+    points = grid("13.0.0 13.1.0 13.2.0", "12.4 12.5 12.6", "sm_75 sm_80 sm_90", lambda *_: B)
+    for target in ("sm_75", "sm_90"):
+        for library in ("13.0.0", "13.1.0", "13.2.0"):
+            del points[library, "12.5", target]
+    assert "Untested: sm_75, sm_90 with CUDA 12.5." in headline(points).notes
+    apart = {place: outcome for place, outcome in points.items() if place[1] != "12.4" or place[0] == "13.1.0"}
+    assert "Never tried together: 13.0.0, 13.2.0 and CUDA 12.4." in headline(apart).notes
 
 
 def test_the_most_frequent_message_is_quoted() -> None:
@@ -214,9 +227,10 @@ def test_notes_have_one_order() -> None:
     targets = ("sm_75", "sm_80", "sm_90")
     points = [Point(f"1.{number}", "12.9", target) for number in range(3) for target in targets[number:]]
     tried = {"12.9": {"1.0", "1.1", "1.2", "1.3"}}
-    texts = {_points(order, tried) for order in permutations(points)}
+    axes = _Axes(tried["12.9"], {"12.9"}, list(targets))
+    texts = {_points(order, tried, axes) for order in permutations(points)}
     assert texts == {
-        "sm_75 with 1.0 and CUDA 12.9; sm_80 with 1.0 and 1.1 and CUDA 12.9; sm_90 with 1.0, 1.1 and 1.2 and CUDA 12.9"
+        "sm_75 with 1.0 and CUDA 12.9; sm_80 with 1.0, 1.1 and CUDA 12.9; sm_90 with 1.0 to 1.2 and CUDA 12.9"
     }
 
 
