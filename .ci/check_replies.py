@@ -4,8 +4,8 @@
 check_replies.py [MATRIX] --page DIR
 
 It counts again, from the Parquet file alone: what breaks between two releases, what a release or an architecture alone builds, whether a release
-is broken, and which CUDA release is the first, the last or the only one for an architecture. Cells that were not linked are no pair with a linker's
-refusal. Exits with 1 if a reply is false.
+is broken, which CUDA release is the first, the last or the only one for an architecture, and which architectures a release builds for. Cells that were
+not linked are no pair with a linker's refusal. Products, tensor cores and limits it compares with `hardware.toml`. Exits with 1 if a reply is false.
 """
 
 from __future__ import annotations
@@ -16,9 +16,11 @@ import re
 import sys
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
+from functools import cache
 from pathlib import Path
 
 import pandas as pd
+from hardware_rules import capability, limits, minimum, tensor
 from statement_rules import ITSELF, Cell, Cells, order
 
 ROOT = Path(__file__).parents[1]
@@ -56,13 +58,19 @@ class Counts:
         self.unlinked = {cell for cell, text, _ in notes if text and '"not linked' in text}
         self.linker = {cell for cell, text in zip(table["cell"], table["message"], strict=True) if text and _LINKER.search(text)}  # fmt: skip
         self.answered = [cell for cell in self.cells.by_id.values() if cell.outcome and "+headers" not in cell.cuda]
+        # Two thousand replies ask for the same few tables.
+        self.by_release, self.by_target, self.builds = (
+            cache(self._by_release),
+            cache(self._by_target),
+            cache(self._builds),
+        )
         self.libraries = {"cupy-nvrtc": "cupy", "cupy-jitify": "cupy", "torch-nvcc": "torch", "cuda-core": "cuda-core"}
 
     def name(self, cell: Cell) -> str:
         """What its version is a version of."""
         return (cell.of or self.libraries.get(cell.backend, cell.backend)) if cell.version else ""
 
-    def by_release(self, name: str) -> dict[str, dict[tuple[str, ...], Cell]]:
+    def _by_release(self, name: str) -> dict[str, dict[tuple[str, ...], Cell]]:
         """Cells by the release of CUDA, a library, a header library or a host compiler."""
         found: dict[str, dict[tuple[str, ...], Cell]] = defaultdict(dict)
         for cell in self.answered:
@@ -73,7 +81,7 @@ class Counts:
                 found[cell.version][*program, cell.cuda, cell.target] = cell
         return found
 
-    def by_target(self) -> dict[str, dict[tuple[str, ...], Cell]]:
+    def _by_target(self) -> dict[str, dict[tuple[str, ...], Cell]]:
         """Cells by architecture."""
         found: dict[str, dict[tuple[str, ...], Cell]] = defaultdict(dict)
         for cell in self.answered:
@@ -91,7 +99,7 @@ class Counts:
         built, refused = (before, after) if before.holds else (after, before)
         return built.holds and not refused.holds and built.id in self.unlinked and refused.id in self.linker
 
-    def builds(self, target: str) -> dict[str, bool]:
+    def _builds(self, target: str) -> dict[str, bool]:
         """Whether a compiler of each CUDA release knows an architecture."""
         found: dict[str, bool] = {}
         for (case, _, _), variants in self.cells.by_entry.items():
@@ -146,12 +154,40 @@ def release(key: str, sentence: str, counts: Counts) -> Iterator[str]:
     lead = "No" if not broken else "Yes" if len(broken) == len(built) else "In part"
     if not sentence.startswith(f"{lead}. "):
         yield f"{len(broken)} of {len(built)} break: {lead}"
+    yield from sound(key, sentence.partition(". ")[2], counts)
+
+
+def sound(key: str, sentence: str, counts: Counts) -> Iterator[str]:
+    """Yield what is false of a reply to whether a release is sound: of programs that the release before builds, and of the next one that was tried with those it does not build."""
+    _, name, own = f"release {key}".split(" ")
+    by_release = counts.by_release(name)
+    known = sorted(by_release, key=order)
+    built = [pair for pair in counts.pairs(name, known[known.index(own) - 1], own) if pair[0].holds]
+    broken = {pair[1].id for pair in built if not pair[1].holds}
     said = re.search(r"does not build ([\d,]+) of", sentence)
-    if lead == "In part" and (said is None or number(said[1]) != len(broken)):
+    if 0 < len(broken) < len(built) and (said is None or number(said[1]) != len(broken)):
         yield f"{len(broken)} programs break"
     numbers = [number(item) for item in re.findall(r"(?:the|build) ([\d,]+) (?:of|programs)", sentence)]
     if len(built) not in numbers:
         yield f"{len(built)} programs build before"
+    if not (more := re.search(r"; (?:\S+ (\S+) builds (all|none|[\d,]+) of (?:these|the ([\d,]+)[^.]*?)(?: again| either)?|no later release .+)\.", sentence)):  # fmt: skip
+        if broken:
+            yield "nothing about a later release"
+        return
+    after = {
+        other: [pair for pair in counts.pairs(name, own, other) if pair[0].id in broken]
+        for other in known[known.index(own) + 1 :]
+    }
+    later = next((other for other, pairs in after.items() if pairs), None)
+    if later != more[1]:
+        yield f"{later} is the next release that was tried with these"
+    elif later is not None:
+        fixed = sum(pair[1].holds for pair in after[later])
+        counted = {"all": len(after[later]), "none": 0}.get(more[2])
+        if fixed != (number(more[2]) if counted is None else counted):
+            yield f"{later} builds {fixed}"
+        if len(after[later]) != (number(more[3]) if more[3] else len(broken)):
+            yield f"{later} was tried with {len(after[later])} of {len(broken)}"
 
 
 def drop(key: str, sentence: str, counts: Counts, targets: Callable[[str], list[str]]) -> Iterator[str]:
@@ -199,6 +235,29 @@ def borders(intent: str, sentence: str, counts: Counts) -> Iterator[str]:
                 yield f"CUDA {other} builds for {target}"
 
 
+def supported(toolkit: str, sentence: str, counts: Counts) -> Iterator[str]:
+    """Yield what is false of a reply about the architectures of a CUDA release."""
+    found = re.fullmatch(r"CUDA \S+ builds for ([^;]+?)(?:; not for (.+))?\.", sentence)
+    if found is None:
+        yield "unreadable"
+        return
+    known = {target: counts.builds(target).get(toolkit) for target in counts.cells.universe["target"]}
+    for text, expected in ((found[1], True), (found[2] or "", False)):
+        said = set(_targets(text, counts)) if text else set()
+        if said != (true := {target for target, builds in known.items() if builds is expected}):
+            yield f"{'builds' if expected else 'refuses'} {', '.join(sorted(true ^ said, key=order))}"
+
+
+def lowest(toolkit: str, sentence: str, counts: Counts) -> Iterator[str]:
+    """Yield what is false of a reply about the lowest compute capability of a CUDA release."""
+    yield from minimum(toolkit, sentence)
+    builds = sorted(
+        (target for target in counts.cells.universe["target"] if counts.builds(target).get(toolkit)), key=order
+    )
+    if f"({builds[0]})" not in sentence:
+        yield f"{builds[0]} is the lowest"
+
+
 def _targets(text: str, counts: Counts) -> list[str]:
     """``sm_75–sm_86, sm_90a`` in full: the architectures that lie between, of those that were tried."""
     found, known = [], sorted(counts.cells.universe["target"], key=order)
@@ -218,16 +277,27 @@ def check(replies: dict[str, str], counts: Counts, names: dict[str, list[str]]) 
 
     for whole, sentence in replies.items():
         intent, _, key = whole.partition(" ")
+        found: Iterable[str]
         if intent == "breaks":
             found = breaks(key, sentence, counts)
         elif intent == "release":
             found = release(key, sentence, counts)
+        elif intent == "sound":
+            found = sound(key, sentence, counts)
+        elif intent == "capability":
+            found = (*capability(key, sentence), *borders("first", sentence, counts))
+        elif intent in ("tensor", "limits"):
+            found = (tensor if intent == "tensor" else limits)(key, sentence)
+        elif intent == "minimum":
+            found = lowest(key.removeprefix("cuda "), sentence, counts)
+        elif intent == "supported":
+            found = supported(key.removeprefix("cuda "), sentence, counts)
         elif intent == "drop":
             found = drop(key, sentence, counts, targets)
         elif intent in ("first", "last"):
             found = borders(intent, sentence, counts)
         else:
-            continue
+            found = ("no rule reads it",)
         yield from ((whole, why) for why in found)
 
 

@@ -3,7 +3,7 @@
 
 check_statements.py [MATRIX] --page DIR --questions 1000 --seed 1
 
-The rules are in `statement_rules.py`, those of replies about releases and architectures in `check_replies.py`; nothing is shared with the code that writes the statements. Without --page it builds the page first.
+The rules are in `statement_rules.py`, those of replies in `check_replies.py`, those of the other pages in `check_pages.py`; nothing is shared with the code that writes the statements. Without --page it builds the page first.
 Exits with 1 if a statement is false. `claims_of` reads the words of a statement.
 """
 
@@ -25,6 +25,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import check_pages
 import pandas as pd
 from check_replies import check_page
 from statement_rules import ITSELF, PARTS_NAMED, Cells, Claim, Finding, Range, Subject, check, order, shows_change
@@ -421,6 +422,9 @@ def main() -> int:
             page = list(of_page(folder, cells))
             if (folder / "data/replies.js").exists():
                 false += check_page(folder, table)
+            readme = args.results.with_name("README.md")
+            text = readme.read_text("utf-8") if readme.exists() else ""
+            false += check_pages.report(check_pages.check(folder, pd.read_parquet(args.results), text))
     if args.sample is not None:
         page = random.Random(args.seed).sample(page, min(args.sample, len(page)))
     asked = of_questions(questions(cells, args.questions, args.seed), cells, args.results) if args.questions else ()

@@ -247,6 +247,8 @@ def _failing(findings: Sequence[FeatureFinding], asked: Query) -> tuple[str, lis
     failing = [finding for finding in tried if any(_refused(said) for said in finding.said)]
     failing.sort(key=lambda finding: not any(said.verdict.kind == "fault" for said in finding.said))
     count, of = (len({finding.case for finding in each}) for each in (failing, tried))
+    if not of:
+        return f"{_LEADS['silent']}.", []
     used = dict.fromkeys(chip.text for chip in asked.chips if chip.kind in ("tool", "toolkit", "header", "host"))
     where = "".join(
         (f" on {', '.join(asked.targets)}" if asked.targets else "", f" with {' and '.join(used)}" if used else "")

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from harness.answers.question import Chip, Vocabulary, parse
+from harness.answers.question import Chip, Vocabulary, narrowest, parse
 
 RELEASE_KINDS = ("toolkit", "tool", "header", "host")
 """Kinds of chips that may name releases."""
@@ -53,7 +53,7 @@ def _words(text: str) -> tuple[str, ...]:
 _LIMIT_WORDS = _words(
     "max maximum min minimum limit limits most largest biggest large big much many shared memory smem static dynamic per block thread threads "
     "register registers constant parameter parameters argument arguments warp warps size bytes kb kib grid multiprocessor launch optin resident "
-    "total available amount allowed"
+    "total available amount allowed opt opt-in cudafuncsetattribute in"
 )
 _VERSION_WORDS = _words(
     "first last latest newest oldest earliest final minimum min lowest smallest most recent release releases toolkit knows know know "
@@ -66,7 +66,8 @@ INTENTS: tuple[Intent, ...] = (
         pattern=r"\berror ?:|\berror [a-z#]{0,9}\d+|\bfatal\b|^why\b|undefined (reference|symbol)|traceback \(|[a-z]error: |cuda_error_|cudaerror"
         r"|nvrtc_error|\bis undefined\b|has no (member|attribute)|uses too much|no instance of|is not allowed|incomplete type"
         r"|cannot open source|no such file|no kernel image|unresolved extern|no definition for|requires \.target|unsupported (\.version|gnu|clang)"
-        r"|versions later than|not supported (for|on) \.?target",
+        r"|versions later than|not supported (for|on) \.?target|requires \.?target|no operator|match(es)? these operands|too (few|many) arguments"
+        r"|is ambiguous|no suitable|not a template|could not be resolved|no binary for",
     ),
     Intent(
         name="release",
@@ -86,7 +87,7 @@ INTENTS: tuple[Intent, ...] = (
     ),
     Intent(
         name="breaks",
-        pattern=r"\b(break|breaks|breaking|broke|broken|regress\w*|upgrad\w*|migrat\w*|updat\w*|moving)\b|\bchange[ds]?\b|->|\u2192|what('s| is) new"
+        pattern=r"^should (i|we)\b|\b(break|breaks|breaking|broke|broken|regress\w*|upgrad\w*|migrat\w*|updat\w*|moving)\b|\bchange[ds]?\b|->|\u2192|what('s| is) new"
         r"|\bdifferen(ce|ces|t)\b|\bcompared?\b|\bvs\b|\bversus\b",
         needs=("release", "bare"),
         lacks=("target",),
@@ -101,20 +102,22 @@ INTENTS: tuple[Intent, ...] = (
         pattern=r"\b(drop|dropping|dropped|still needs?|get rid|remove support|end support|stop (supporting|building|shipping))\b"
         r"|\b(what|which|anything)\b(?!.*\b(cuda|toolkit|version|driver)\b.*\bneed).*\b(only|needs?|requires?)\b",
         needs=("bare",),
-        words=_words("only needs need requires require drop dropping dropped rid end stop remove shipping ship supporting safely wheels wheel still"),
+        words=_words("features cases only needs need requires require drop dropping dropped rid end stop remove shipping ship supporting safely wheels wheel still"),
         key="each",
     ),
     Intent(
         name="fails",
         pattern=r"\b(what|which|anything|everything|cases|features|list)\b.*(\bfail\w*|\bnot (work|build|compile|supported)\w*"
-        r"|n'?t (work|build|compile)|\bcannot\b|\bbroken\b|\brefuse[sd]?\b|\bunsupported\b)",
+        r"|n'?t (work|build|compile)|\bcannot\b|\bbroken\b|\brefuse[sd]?\b|\bunsupported\b)"
+        r"|^(what|which (cases|features)) (works?|builds?|compiles?)\b",
         needs=("bare",),
         words=_words("cases features everything list refused refuses refuse failing failures failed thing things"),
     ),
     Intent(
         name="limits",
         pattern=r"(\bhow (much|many|large|big)\b|\bmax(imum)?\b|\blimits?\b|\blargest\b|\bbiggest\b|\bmost\b)"
-        r".*(shared|smem|register|thread|constant|parameter|block)|(shared|smem|register|thread|constant|parameter)\w*.*(\blimits?\b|\bmax(imum)?\b|\bper (thread|block|sm|multiprocessor)\b)",
+        r".*(shared|smem|register|thread|constant|parameter|block)|(shared|smem|register|thread|constant|parameter)\w*.*(\blimits?\b|\bmax(imum)?\b|\bper (thread|block|sm|multiprocessor)\b)"
+        r"|\bwarp size\b|\bopt(ed)?[ -]?in\b.*(shared|smem)|(shared|smem).*\bopt(ed)?[ -]?in\b",
         needs=("bare",),
         words=_LIMIT_WORDS,
         key="target or none",
@@ -144,7 +147,7 @@ INTENTS: tuple[Intent, ...] = (
     ),
     Intent(
         name="last",
-        pattern=r"\b(last|latest|newest|final|most recent)\b",
+        pattern=r"\b(last|latest|newest|final|most recent|deprecated|obsolete)\b",
         needs=("target", "bare"),
         lacks=("toolkit", "release"),
         words=_VERSION_WORDS,
@@ -160,7 +163,7 @@ INTENTS: tuple[Intent, ...] = (
     ),
     Intent(
         name="capability",
-        pattern=r"compute capabilit|\bcc\b|\b(same as|differ|difference)\b|\b(which|what) (gpus?|cards?|products?) (are|is|have|use)\b|\bwhat('s| is| are)\b|\bwhich (arch\w*|sm|generation)\b|\bsm (version|number)\b|\b(valid|known)\b",
+        pattern=r"compute capabilit|\bcc\b|\b(same as|differ|difference)\b|\b(which|what) (gpus?|cards?|products?) (are|is|have|use)\b|\bwhat('s| is| are)\b|\b(which|what) (arch\w*|sm|cc|generation)\b|\bsm (version|number)\b|\b(valid|known)\b",
         needs=("target", "bare"),
         lacks=("toolkit", "release"),
         words=(*_VERSION_WORDS, "number", "generation", "cuda", "same", "differ", "difference", "between"),
@@ -260,7 +263,7 @@ def _releases(chips: Sequence[Chip], vocabulary: Vocabulary) -> list[tuple[str, 
 def _keys(
     intent: Intent, chips: Sequence[Chip], tried: Mapping[str, Sequence[str]], vocabulary: Vocabulary
 ) -> tuple[str, ...]:
-    targets = list(dict.fromkeys(chip.name for chip in chips if chip.kind == "target"))
+    targets = list(dict.fromkeys(chip.name for chip in narrowest(chips)))
     releases = [
         (name, [value for value in values if value in tried.get(name, ())])
         for name, values in _releases(chips, vocabulary)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from harness.answers.cells import Known
-from harness.answers.question import Chip, Vocabulary, says, score
+from harness.answers.question import Chip, Vocabulary, narrowest, says, score
 from harness.answers.table import FeatureRow
 
 
@@ -32,11 +32,7 @@ class Query:
     @cached_property
     def targets(self) -> list[str]:
         """Architectures; none for all. One of a generation that is named as well is meant alone."""
-        named = [set(chip.values) for chip in self.chips if chip.kind == "target"]
-        wide = [values for values in named if any(other < values for other in named)]
-        return [
-            value for value in self._values("target") if any(value in values for values in named if values not in wide)
-        ]
+        return list(dict.fromkeys(value for chip in narrowest(self.chips) for value in chip.values))
 
     @cached_property
     def toolkits(self) -> list[str] | None:

@@ -247,6 +247,12 @@ def parse(text: str, vocabulary: Vocabulary) -> list[Chip]:
     return chips
 
 
+def narrowest(chips: Iterable[Chip]) -> list[Chip]:
+    """The architectures that a question means: not a generation where one of its products is named as well."""
+    found = [chip for chip in chips if chip.kind == "target"]
+    return [chip for chip in found if not any(set(other.values) < set(chip.values) for other in found)]
+
+
 def _next(tokens: Sequence[str], at: int, known: Vocabulary, before: Sequence[Chip]) -> tuple[list[Chip], int]:
     for length in range(min(_PHRASE, len(tokens) - at), 0, -1):
         text = " ".join(tokens[at : at + length])

@@ -30,7 +30,7 @@ GENERATIONS = ("kepler", "maxwell", "pascal", "volta", "turing", "ampere", "ada"
 TENSOR = 70
 """The first compute capability with tensor cores: https://docs.nvidia.com/cuda/cuda-c-programming-guide/index.html#warp-matrix-functions"""
 
-WITHOUT_TENSOR = re.compile(r"(gtx )?16[56]0( ti)?")
+WITHOUT_TENSOR = re.compile(r"(gtx )?16[56]0( ti)?|t1000")
 """Products of compute capability 7.5 without tensor cores: https://en.wikipedia.org/wiki/GeForce_16_series"""
 
 _GUIDE = "https://docs.nvidia.com/cuda/cuda-programming-guide/05-appendices/compute-capabilities.html"
@@ -164,10 +164,11 @@ class Replies:
             ([], ""),
         )
         fixed = sum(pair.fixes for pair in again)
+        these = "these" if len(again) == len(broken) else f"the {len(again):,} of these that were tried with it"
         more = (
-            f"{_release(name, after)} builds {'all' if fixed == len(broken) else f'{fixed:,}'} of these again"
+            f"{_release(name, after)} builds {'all' if fixed == len(again) else f'{fixed:,}'} of {these} again"
             if fixed
-            else f"{_release(name, after)} builds none of these either"
+            else f"{_release(name, after)} builds none of {these} either"
             if again
             else "no later release was tried with these"
         )
@@ -342,9 +343,14 @@ class Replies:
             target for target in sorted(self.builds, key=target_key) if target_key(target) < target_key(targets[0])
         ]
         refused = [target for target in below if self._built(target, toolkit) is False]
-        more = f": it builds nothing for {spell_targets(refused)}" if refused else "; nothing below it was tried"
+        # CUDA 11 builds for Kepler, too, which no cell has.
+        sentence = (
+            f"The minimum compute capability of CUDA {toolkit} is {least.capability} ({least}): it builds nothing for {spell_targets(refused)}."
+            if refused
+            else f"CUDA {toolkit} builds for compute capability {least.capability} ({least}); nothing below it was tried."
+        )
         return Reply(
-            sentence=f"The minimum compute capability of CUDA {toolkit} is {least.capability} ({least}){more}.",
+            sentence=sentence,
             rows=tuple(self._itself(target, toolkit) for target in (*refused[-1:], targets[0])),
         )
 
@@ -390,15 +396,23 @@ class Replies:
         names = [
             name
             for name, targets in self.vocabulary.architectures.items()
-            if targets[0] == plain and name not in GENERATIONS and not re.fullmatch(r"\d+( ti)?|ada lovelace", name)
+            if targets[0] == plain
+            and name not in (*GENERATIONS, "ada lovelace", "jetson", "tegra")
+            and not re.fullmatch(r"\d+( ti)?", name)
         ]
         return f": {', '.join(map(_product, names[:_NAMED]))}" if names else ""
 
     def _tensor(self, name: str) -> Reply | None:
         targets = self.vocabulary.architectures.get(name, (name,))
         own = Target.parse(targets[0])
-        where = f"{_product(name)} (compute capability {own.capability}{self._generation(targets[0])})"
-        if own.cc < TENSOR:
+        with_them, without = (
+            list(dict.fromkeys(each.capability for each in map(Target.parse, targets) if (each.cc >= TENSOR) is have))
+            for have in (True, False)
+        )
+        where = f"{_product(name)} (compute capability {', '.join(with_them or without)}{'' if name in GENERATIONS else self._generation(targets[0])})"
+        if with_them and without:
+            sentence = f"In part. {where} has tensor cores; that of compute capability {', '.join(without)} has none: 7.0 (Volta) is the first with them."
+        elif not with_them:
             sentence = f"No. {where} has no tensor cores: compute capability 7.0 (Volta) is the first with them."
         elif WITHOUT_TENSOR.fullmatch(name):
             sentence = f"No. {where} has no tensor cores: the GTX 16 series is the Turing without them."
@@ -409,7 +423,7 @@ class Replies:
 
     def _limits(self, name: str) -> Reply | None:
         every = (
-            f"{STATIC_SHARED:,} bytes of static shared memory, {BLOCK_THREADS:,} threads a block, {MAX_REGISTERS} registers a thread, "
+            f"{STATIC_SHARED:,} bytes of static shared memory, {BLOCK_THREADS:,} threads a block, 32 a warp, {MAX_REGISTERS} registers a thread, "
             f"{CONSTANT:,} bytes of constant memory and 4,096 bytes of kernel parameters (32,764 with CUDA 12.1 or later from compute capability 7.0)"
         )
         if name == "every":

@@ -14,7 +14,7 @@ from harness.libraries import LIBRARIES
 from harness.toolkits.header_libraries import LIBRARIES as HEADERS
 
 _NAMED: Mapping[str, tuple[str, ...]] = {
-    "kepler": ("sm_35", "sm_37"),
+    "kepler": ("sm_30", "sm_32", "sm_35", "sm_37"),
     "maxwell": ("sm_50", "sm_52", "sm_53"),
     "pascal": ("sm_60", "sm_61", "sm_62"),
     "volta": ("sm_70", "sm_72"),
@@ -24,37 +24,47 @@ _NAMED: Mapping[str, tuple[str, ...]] = {
     "ada lovelace": ("sm_89",),
     "hopper": ("sm_90", "sm_90a"),
     "blackwell": ("sm_100", "sm_120", "sm_103", "sm_121", "sm_100a", "sm_120a", "sm_103a", "sm_121a"),
-    **dict.fromkeys(("gtx 750", "gtx 750 ti", "quadro m2000"), ("sm_50",)),
-    **dict.fromkeys(("gtx 960", "gtx 970", "gtx 980", "gtx 980 ti", "titan x maxwell", "tesla m40", "m60"), ("sm_52",)),
+    "k80": ("sm_37",),
+    **dict.fromkeys(("gtx 750", "gtx 750 ti"), ("sm_50",)),
+    **dict.fromkeys(
+        ("gtx 960", "gtx 970", "gtx 980", "gtx 980 ti", "titan x maxwell", "tesla m40", "m60", "quadro m2000"),
+        ("sm_52",),
+    ),
     **dict.fromkeys(("jetson nano", "jetson tx1"), ("sm_53",)),
     **dict.fromkeys(("p100", "tesla p100", "gp100"), ("sm_60",)),
     **dict.fromkeys(
-        ("gtx 1050", "gtx 1060", "gtx 1070", "gtx 1080", "gtx 1080 ti", "titan xp", "p4", "tesla p4", "p40"), ("sm_61",)
+        ("gtx 1050", "gtx 1050 ti", "gtx 1060", "gtx 1070", "gtx 1070 ti", "gtx 1080", "gtx 1080 ti", "titan xp", "p4", "tesla p4", "p40"),
+        ("sm_61",),
     ),
     "jetson tx2": ("sm_62",),
     "jetson": ("sm_87", "sm_110", "sm_72", "sm_62", "sm_53"),
     "tegra": ("sm_87", "sm_110", "sm_72", "sm_62", "sm_53"),
     **dict.fromkeys(("v100", "tesla v100", "titan v", "gv100"), ("sm_70",)),
-    **dict.fromkeys(("xavier", "jetson xavier", "agx xavier"), ("sm_72",)),
+    **dict.fromkeys(("xavier", "jetson xavier", "agx xavier", "jetson agx xavier"), ("sm_72",)),
     **dict.fromkeys(
-        ("t4", "tesla t4", "gtx 1650", "gtx 1660", "rtx 2060", "rtx 2070", "rtx 2080", "rtx 2080 ti", "titan rtx", "rtx 8000"),
+        ("t4", "tesla t4", "gtx 1650", "gtx 1660", "gtx 1660 ti", "rtx 2060", "rtx 2070", "rtx 2080", "rtx 2080 ti", "titan rtx", "rtx 8000", "t1000"),
         ("sm_75",),
     ),
     **dict.fromkeys(("a100", "a30"), ("sm_80",)),
     **dict.fromkeys(
-        ("rtx 3050", "rtx 3060", "rtx 3070", "rtx 3080", "rtx 3090", "rtx a6000", "a6000", "a40", "a10", "a10g", "a16"),
+        (
+            *("rtx 3050", "rtx 3060", "rtx 3060 ti", "rtx 3070", "rtx 3070 ti", "rtx 3080", "rtx 3080 ti", "rtx 3090", "rtx 3090 ti"),
+            *("rtx a4000", "rtx a5000", "rtx a6000", "a4000", "a5000", "a6000", "a40", "a10", "a10g", "a16", "a2"),
+        ),
         ("sm_86",),
     ),
-    **dict.fromkeys(("orin", "jetson orin", "agx orin", "orin nano"), ("sm_87",)),
+    **dict.fromkeys(("orin", "jetson orin", "agx orin", "orin nano", "jetson agx orin", "jetson orin nano"), ("sm_87",)),
     **dict.fromkeys(
-        ("rtx 4050", "rtx 4060", "rtx 4070", "rtx 4080", "rtx 4090", "l4", "l40", "l40s", "rtx 6000 ada"), ("sm_89",)
+        ("rtx 4050", "rtx 4060", "rtx 4060 ti", "rtx 4070", "rtx 4070 ti", "rtx 4080", "rtx 4090", "l4", "l40", "l40s", "rtx 6000 ada"),
+        ("sm_89",),
     ),
     **dict.fromkeys(("h100", "h200", "h20", "h800", "gh200", "grace hopper"), ("sm_90", "sm_90a")),
     **dict.fromkeys(("b100", "b200", "gb200"), ("sm_100", "sm_100a")),
     **dict.fromkeys(("b300", "gb300"), ("sm_103", "sm_103a")),
-    **dict.fromkeys(("thor", "jetson thor", "agx thor"), ("sm_110", "sm_101")),
+    **dict.fromkeys(("thor", "jetson thor", "agx thor", "jetson agx thor"), ("sm_110", "sm_101")),
     **dict.fromkeys(
-        ("rtx 5050", "rtx 5060", "rtx 5070", "rtx 5080", "rtx 5090", "rtx pro 6000"), ("sm_120", "sm_120a")
+        ("rtx 5050", "rtx 5060", "rtx 5060 ti", "rtx 5070", "rtx 5070 ti", "rtx 5080", "rtx 5090", "rtx pro 6000"),
+        ("sm_120", "sm_120a"),
     ),
     **dict.fromkeys(("gb10", "dgx spark"), ("sm_121", "sm_121a")),
 }  # fmt: skip
@@ -132,6 +142,8 @@ SYNONYMS: tuple[tuple[str, ...], ...] = (
     ("parameter", "parameters", "argument", "arguments"),
     ("store", "stmatrix"),
     ("dependent", "programmatic", "pdl"),
+    ("namedtuple", "named"),
+    ("numpy", "np"),
 )
 """Words that mean the same in titles, features and parameters."""
 
@@ -142,8 +154,11 @@ PARTS = (
     "std",
     "header",
     "headers",
+    "jit",
     "library",
+    "math",
     "memory",
+    "np",
     "object",
     "objects",
     "size",
@@ -154,27 +169,28 @@ PARTS = (
 """Parts of the names of functions and instructions, and nouns that say little: a case that has the other words may lack them."""
 
 IGNORED = frozenset(
-    "nv a about actual actually after again against all allow almost along already also although always am among an and any anybody anyone anything "
-    "anyway anywhere api apis architecture architectures are ask asked asks at attempting attributeerror available basic be because become been "
-    "before being best better between both break breaking breaks bring brings broke broken bug build building builds built bunch but by call "
-    "called calling came can cannot cant card cards case causing center centre cheap choose code come comes compilation compile compiled compiler "
-    "compiles compiling consumer correct correctly could currently d data datacenter day days declared defined deprecated desktop device did "
-    "different directly do does doesnt done dont down due each easily either else enough error errors even every everything exactly exist exists "
-    "explain fail failed fails fatal file files finally find fine fix fixed following for found from full fully function functions geforce get "
-    "gets getting give given gives gnu good gpu gpu-architecture gpu-name gpus graphics great guys had hand happen happened happens hard hardware "
-    "has have he hello help her here hi his hour hours how however i idea identifier if im implement implementation implemented importerror in "
-    "include information inside install installed installing instead instruction instructions interesting into intrinsic intrinsics involving is "
-    "it its ive just keep kernel kernels know laptop last least less let lets like little ll longer look looking lot m made make makes making "
-    "many may maybe me mean means might more most much must my namely near necessary need needs never new nice no nor normal not nothing now "
-    "nvidia of often ok okay old on one ones only open operation operations option options or other others our out over oversized particular "
-    "people per perhaps plain please possible possibly probably problem program programs project properly ptxas purely quadro question raises "
-    "rather rawkernel re really reason recent recently regression release releases reported require required requires right run running runs "
-    "runtimeerror s said same say says see seem seems send server she should show shows similar simple simply since so some somebody someone "
-    "something sometimes soon sort source start started still stuff such support supported supporting supports sure t take takes talk tell tesla "
-    "than thank thanks that the their them themselves then there these they thing things think this those though through to today together too "
-    "tool toolchain toolchains tools tried tries trouble true trying turn typeerror undeclared under understand unknown unsupported until "
-    "unusable up upon us usable use used user users uses using usually value valueerror values variable variables various ve version versions "
-    "very via vs want wanted wants was way ways we well were what whatever when where whether which while who whose why will with without wonder "
-    "word words work workaround workarounds working works would wrong yes yet you your yours".split()
+    "nv a about actual actually after again against all allow almost along already also although always am among an and any anybody anyone "
+    "anything anyway anywhere api apis architecture architectures are aren ask asked asks at attempting attributeerror available basic be "
+    "because become been before being best better between board boards both break breaking breaks bring brings broke broken bug build building "
+    "builds built bunch but by call called calling came can cannot cant card cards case causing center centre cheap choose code come comes "
+    "compatibility compatible compilation compile compiled compiler compiles compiling consumer correct correctly could couldn currently d data "
+    "datacenter day days declared defined deprecated desktop device did didn different directly do does doesn doesnt don done dont down dropping "
+    "due each easily either else enough error errors even every everything exactly exist exists explain fail failed fails fatal few file files "
+    "finally find fine fix fixed following for found from full fully function functions geforce get gets getting give given gives gnu going good "
+    "gpu gpu-architecture gpu-name gpus graphics great guys had hand happen happened happens hard hardware has have he hello help her here hi "
+    "his hour hours how however i idea identifier if im implement implementation implemented importerror in include incompatible information "
+    "inside install installed installing instead instruction instructions interesting into intrinsic intrinsics involving is isn it its ive just "
+    "keep kernel kernels know laptop last least less let lets like little ll longer look looking lot m made make makes making many may maybe me "
+    "mean means might mobile more most much must my namely near necessary need needs never new nice no nor normal not nothing now nvidia nvl of "
+    "often ok okay old on one ones only open operation operations option options or other others our out over oversized particular pcie people "
+    "per perhaps plain please possible possibly probably problem program programs project properly ptxas purely quadro question raises rather "
+    "rawkernel re really reason recent recently regression release releases reported require required requires right run running runs "
+    "runtimeerror s said same say says see seem seems send server she should shouldn show shows similar simple simply since so some somebody "
+    "someone something sometimes soon sort source start started still stuff such super support supported supporting supports sure sxm t take "
+    "takes talk tell tesla than thank thanks that the their them themselves then there these they thing things think this those though through "
+    "to today together too tool toolchain toolchains tools tried tries trouble true trying turn typeerror undeclared under understand unknown "
+    "unsupported until unusable up upon us usable use used user users uses using usually value valueerror values variable variables various ve "
+    "version versions very via vs want wanted wants was wasn way ways we well were what whatever when where whether which while who whose why "
+    "will with without won wonder word words work workaround workarounds working works would wouldn wrong yes yet you your yours".split()
 )
 """Words of a question that say nothing of what it is about."""

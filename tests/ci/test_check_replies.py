@@ -27,7 +27,7 @@ def counts() -> Counts:
 @pytest.fixture(scope="module")
 def replies() -> dict[str, str]:
     made = Store.of(read_known([CELLS])).replies
-    found = {key: made.of(key) for key in made.known_keys() if key.split(" ")[0] in ("breaks", "release", "drop", "first", "last")}  # fmt: skip
+    found = {key: made.of(key) for key in made.known_keys()}
     return {key: reply.sentence for key, reply in found.items() if reply}
 
 
@@ -39,7 +39,10 @@ def names(counts: Counts) -> dict[str, list[str]]:
 
 def test_replies_of_real_cells_are_true(counts: Counts, replies: dict[str, str]) -> None:
     kinds = {key.split(" ")[0] for key in replies}
-    assert kinds == {"breaks", "release", "drop", "first", "last"}
+    assert kinds == {
+        *("breaks", "release", "sound", "drop", "first", "last"),
+        *("capability", "tensor", "limits", "minimum", "supported"),
+    }
     assert list(check(replies, counts, names(counts))) == []
 
 
@@ -61,3 +64,12 @@ def test_another_release_is_false(counts: Counts, replies: dict[str, str]) -> No
     later = max(counts.by_release("cuda"), key=lambda item: tuple(map(int, item.split("."))))
     changed = sentence.replace(f"CUDA {first[1]} is", f"CUDA {later} is", 1)
     assert [found for found, _ in check({key: changed}, counts, names(counts))]
+
+
+def test_what_a_release_builds_for_is_checked(counts: Counts, replies: dict[str, str]) -> None:
+    key, sentence = next((key, sentence) for key, sentence in replies.items() if key.startswith("supported ") and "; not for " in sentence)  # fmt: skip
+    assert list(check({key: sentence.replace("; not for ", ", sm_120; not for ", 1)}, counts, names(counts)))
+    key, sentence = next((key, sentence) for key, sentence in replies.items() if key.startswith("sound ") and " either." in sentence)  # fmt: skip
+    assert list(
+        check({key: re.sub(r"; (\S+ \S+) builds none of", r"; \1 builds all of", sentence)}, counts, names(counts))
+    )

@@ -184,12 +184,15 @@ def published(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.slow
-def test_a_hundred_questions_are_answered(visit: Visit, published: Path) -> None:
+def test_questions_of_upstream_reports_are_answered(visit: Visit, published: Path) -> None:
     """The answers of tests/answers/test_upstream.py; a question without an architecture is answered for the one that is shown."""
     page = visit("index.html", folder=published)
+    wrong = []
     for question in UPSTREAM:
         page.fill("#ask", question["asked"])
         settled(page)
         said = re.sub(r"^(Not tried on sm_80; this is sm_\w+\. )?On sm_\w+: ", "", page.inner_text("#told"))
-        assert re.search(question.get("page", question["sentence"]), said), question["asked"]
-        assert said.startswith("Not ") is not question.get("known", True), question["asked"]
+        known = question.get("page_known", question.get("known", True))
+        if not re.search(question.get("page", question["sentence"]), said) or said.startswith("Not ") is known:
+            wrong.append((question["asked"], said))
+    assert wrong == []

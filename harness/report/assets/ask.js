@@ -419,6 +419,10 @@ class AnswerPage {
       const answered = all.filter(({ fields }) =>
         [...fields.values()].some((each) => !answering.isSilent(this.data, each)),
       );
+      if (!answered.length) {
+        this.told.textContent = `${missed}${command}`;
+        return;
+      }
       const using = used.length ? ` with ${used.join(" and ")}` : "";
       const cases = `${features} of ${count(answered)} cases tried on ${target}${using}`;
       this.told.textContent = `${missed}${cases} have a form that does not build.`;

@@ -44,11 +44,7 @@ const asking = (() => {
     const free = chips.filter(({ kind }) => ["word", "header", "host"].includes(kind));
     // A host compiler names the tools that have a use for it.
     if (!tools.size && hosts.size) for (const backend of known.hosted) tools.set(backend, null);
-    // One of a generation that is named as well is meant alone.
-    const targets = chips.filter(({ kind }) => kind === "target").map((chip) => chip.values);
-    const inside = (/** @type {string[]} */ some, /** @type {string[]} */ others) =>
-      some.length < others.length && some.every((each) => others.includes(each));
-    const narrow = targets.filter((some) => !targets.some((other) => inside(other, some))).flat();
+    const narrow = question.narrowest(chips).flatMap((chip) => chip.values);
     return {
       targets: values("target").filter((each) => narrow.includes(each)),
       toolkits: toolkits.length ? toolkits : null,

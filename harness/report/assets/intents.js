@@ -51,7 +51,7 @@ const intents = (() => {
    * @param {Vocabulary} known
    */
   const keysOf = ({ name, key }, chips, tried, known) => {
-    const targets = [...new Set(chips.filter(({ kind }) => kind === "target").map((chip) => chip.name))];
+    const targets = [...new Set(question.narrowest(chips).map((chip) => chip.name))];
     const releases = releasesOf(chips, known)
       .map(
         ([of, values]) => /** @type {[string, string[]]} */ ([of, values.filter((each) => tried[of]?.includes(each))]),

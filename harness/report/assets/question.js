@@ -314,5 +314,13 @@ const question = (() => {
     return chips;
   };
 
-  return { parse, says, score, inSeries };
+  /** @param {Chip[]} chips the architectures that a question means: of a generation and its product, the product */
+  const narrowest = (chips) => {
+    const found = chips.filter(({ kind }) => kind === "target");
+    const inside = (/** @type {string[]} */ some, /** @type {string[]} */ others) =>
+      some.length < others.length && some.every((each) => others.includes(each));
+    return found.filter((chip) => !found.some((other) => inside(other.values, chip.values)));
+  };
+
+  return { parse, says, score, inSeries, narrowest };
 })();

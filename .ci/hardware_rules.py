@@ -1,0 +1,121 @@
+"""Replies on products, tensor cores and limits against `hardware.toml`, which is written from NVIDIA's documents."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+_TARGET = re.compile(r"(?:sm|compute)_(\d+)(\d)[af]?")
+_LIMITS = re.compile(
+    r"([\d,]+) bytes of static shared memory, ([\d,]+) threads a block, ([\d,]+) a warp, ([\d,]+) registers a thread, ([\d,]+) bytes of constant memory and "
+    r"([\d,]+) bytes of kernel parameters \(([\d,]+) with CUDA ([\d.]+) or later from compute capability ([\d.]+)\)"
+)
+
+
+@cache
+def _table() -> dict[str, Any]:
+    return tomllib.loads(Path(__file__).with_name("hardware.toml").read_text("utf-8"))
+
+
+@cache
+def _products() -> dict[str, str]:
+    found = {name: capability for capability, names in _table()["products"].items() for name in names}
+    # A GeForce card is called by its number alone, too.
+    return found | {
+        name.partition(" ")[2]: of for name, of in found.items() if re.fullmatch(r"[gr]tx \d{4}( ti)?", name)
+    }
+
+
+def capabilities(name: str) -> list[str] | None:
+    """The documented compute capabilities of an architecture, a product or a generation; None of an unknown one."""
+    if found := _TARGET.fullmatch(name):
+        return [f"{found[1]}.{found[2]}"]
+    table = _table()
+    of = _products().get(name)
+    return [of] if of else table["generations"].get(name) or table["families"].get(name)
+
+
+def _generation(capability: str) -> str:
+    return next((name for name, of in _table()["generations"].items() if capability in of), "")
+
+
+def _number(text: str) -> int:
+    return int(text.replace(",", ""))
+
+
+def capability(name: str, sentence: str) -> Iterator[str]:
+    """Yield what is false of a reply that names a compute capability."""
+    known = capabilities(name)
+    found = re.match(r"(.+?) is (?:the \S+-specific target of )?compute capability ([\d., or]+?)(?: \(([^)]*)\))?(?:, (\w+))?(?:: ([^.]*))?\.(?: |$)", sentence)  # fmt: skip
+    if known is None or found is None:
+        yield "no such product" if known is None else "unreadable"
+        return
+    said = re.split(r", | or ", found[2])
+    targets = [item for item in (found[3] or "").split(", ") if item]
+    named = {of for target in targets for of in capabilities(target) or ["?"]}
+    # Thor has two names: sm_110, and sm_101 before CUDA 13.0.
+    if wrong := {*said, *named} - {*known, *(("10.1",) if "11.0" in known else ())}:
+        yield f"{name} is {', '.join(known)}, not {', '.join(sorted(wrong))}"
+    if found[4] and found[4].lower() != _generation(said[0]):
+        yield f"{said[0]} is {_generation(said[0])}"
+    for product in (found[5] or "").split(", ") if found[5] else ():
+        if capabilities(product.lower()) != [said[0]]:
+            yield f"{product} is {capabilities(product.lower())}"
+
+
+def tensor(name: str, sentence: str) -> Iterator[str]:
+    """Yield what is false of a reply to whether something has tensor cores."""
+    known, table = capabilities(name), _table()
+    if known is None:
+        yield "no such product"
+        return
+    first = float(table["first_with_tensor_cores"])
+    bare = re.sub(r"^(?=\d{4})", "gtx ", name)
+    have = [float(of) >= first and bare not in table["without_tensor_cores"] for of in known]
+    expected = "Yes. " if all(have) else "No. " if not any(have) else "In part. "
+    if not sentence.startswith(expected):
+        yield f"{expected}{name}: {', '.join(known)}"
+    said = re.search(r"\(compute capability ([\d., ]+?)[,)](?: |$|\w)", sentence)
+    for of in re.findall(r"\d+\.\d", said[1]) if said else ():
+        if of not in known:
+            yield f"{name} is {', '.join(known)}"
+
+
+def limits(name: str, sentence: str) -> Iterator[str]:
+    """Yield what is false of a reply about limits."""
+    table, found = _table(), _LIMITS.search(sentence)
+    block = table["block"]
+    expected = [
+        block[key]
+        for key in ("static_shared", "threads", "warp", "registers", "constant", "parameters", "large_parameters")
+    ]
+    if found is None or [*map(_number, found.groups()[:7]), [found[8], found[9]]] != [*expected, block["large_parameters_from"]]:  # fmt: skip
+        yield f"limits of every block: {expected}"
+    if name == "every":
+        return
+    known = capabilities(name)
+    if known is None:
+        yield "no such product"
+        return
+    said = re.findall(r"([\d,]+) bytes of dynamic shared memory a block(?: \(([^)]*)\))?", sentence)
+    if not said:
+        yield "no dynamic shared memory"
+    for size, targets in said:
+        of = [each for target in re.findall(r"sm_\w+", targets) for each in capabilities(target) or ()] or known
+        wrong = [each for each in of if 1024 * table["shared"].get(each, 0) != _number(size)]
+        if wrong:
+            yield f"{', '.join(wrong)}: {table['shared'].get(wrong[0])} KiB, not {size} bytes"
+        if any(each not in known and not (each == "10.1" and "11.0" in known) for each in of):
+            yield f"{name} is {', '.join(known)}"
+
+
+def minimum(toolkit: str, sentence: str) -> Iterator[str]:
+    """Yield what is false of a reply about the lowest compute capability of a CUDA release."""
+    found = re.search(r"minimum compute capability of CUDA \S+ is ([\d.]+)", sentence)
+    documented = _table()["minimum"][toolkit.partition(".")[0]]
+    if found and found[1] != documented:
+        yield f"CUDA {toolkit} compiles for {documented}"
