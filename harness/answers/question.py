@@ -1,6 +1,6 @@
 """The grammar of questions: ``cutlass 3.5.1 cuda 13.0 sm_90`` becomes chips, each with its meaning.
 
-The page's script has the same grammar (`harness/report/assets/question.js`) and is handed the same vocabulary; ``tests/answers/questions.toml`` holds
+The page's script has the same algorithm (`harness/report/assets/question.js`) and gets names, patterns and weights from here; ``tests/answers/questions.toml`` holds
 both to the same examples.
 """
 
@@ -138,6 +138,18 @@ _GLUED = re.compile(r"([a-z][a-z+-]*?)-?((?:==|>=|<=|=|<|>|@)?v?\d[\d.+*x]*)")
 _KIB = re.compile(r"(\d{1,4}) ?ki?b")
 _BEYOND = ("than", "over", "above", "beyond", "exceeding")
 _PHRASE = 3
+_PATTERNS = {
+    "token": _WORD,
+    "word": _PART,
+    "target": _TARGET,
+    "short": _SHORT,
+    "capability": _CAPABILITY,
+    "version": _VERSION,
+    "range": _RANGE,
+    "glued": _GLUED,
+    "kib": _KIB,
+}
+"""Patterns of the grammar, in a syntax that JavaScript has, too: the page's script gets them as data."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -224,8 +236,12 @@ class Vocabulary:
         return any(not any(other.startswith(word) for other in self.words) for word in only)
 
     def to_json(self) -> dict[str, Any]:
-        """Plain values, for the page's script."""
-        return asdict(self)
+        """Plain values, for the page's script, with the grammar's patterns and weights."""
+        grammar = {"weights": WEIGHTS, "prefix": _PREFIX, "phrase": _PHRASE, "beyond": _BEYOND}
+        return {
+            **asdict(self),
+            "grammar": {**grammar, "patterns": {name: each.pattern for name, each in _PATTERNS.items()}},
+        }
 
 
 def parse(text: str, vocabulary: Vocabulary) -> list[Chip]:

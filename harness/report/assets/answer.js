@@ -164,7 +164,6 @@ const answering = (() => {
    * @param {Asked} of
    */
   const scores = (data, part, of) => {
-    const { synonyms } = data.vocabulary;
     const read = readings(data, part.lines, of).map(({ lines, words }) => {
       const message = words.some(
         (word) => data.vocabulary.said.includes(word) && !data.vocabulary.words.some((other) => other.startsWith(word)),
@@ -174,7 +173,7 @@ const answering = (() => {
         line,
         at,
         ...question.score(words, [...its(line).words, line[2]], data.vocabulary, message ? its(line).said : []),
-        own: words.filter((word) => line[2].some((each) => question.says(word, each, synonyms))).length,
+        own: words.filter((word) => line[2].some((each) => question.says(word, each, data.vocabulary))).length,
       }));
       return { words, scored, least: Math.min(...scored.map(({ missing }) => missing)) };
     });

@@ -419,7 +419,7 @@ class AnswerPage {
       const answered = all.filter(({ fields }) =>
         [...fields.values()].some((each) => !answering.isSilent(this.data, each)),
       );
-      if (!answered.length) {
+      if (widely || !answered.length) {
         this.told.textContent = `${missed}${command}`;
         return;
       }

@@ -1,9 +1,17 @@
-// The grammar of questions: the same as harness/answers/question.py and question.py; the table of names comes as data.
+// The grammar of questions: the algorithm of harness/answers/question.py; names, patterns and weights come as data.
 // tests/answers/questions.toml holds both to the same examples.
 "use strict";
 
 /** @typedef {{kind: string, text: string, name: string, values: string[], near: string[]}} Chip */
 /** @typedef {{found: Chip[], end: number}} Step */
+/**
+ * @typedef {object} Grammar
+ * @property {Record<string, string>} patterns
+ * @property {number[]} weights of words in a name, a title, causes and parameters
+ * @property {number} prefix the least letters of a word's beginning that match
+ * @property {number} phrase the most words of a name
+ * @property {string[]} beyond words in front of a size that is not meant itself
+ */
 /**
  * @typedef {object} Vocabulary
  * @property {Record<string, string[]>} architectures targets by marketing name
@@ -19,30 +27,35 @@
  * @property {string[]} words
  * @property {string[]} said words of what compilers said, in addition
  * @property {string[]} parts words that a case may lack
+ * @property {Grammar} grammar
  */
 
 const question = (() => {
-  const WEIGHTS = [8, 5, 2, 6];
-  const TARGET = /^(sm|compute)[_-]?(\d{2,3})([af]?)$/;
-  const SHORT = /^\d{2,3}[af]$/;
-  const CAPABILITY = /^(\d{1,2})\.(\d)([af]?)$/;
-  const VERSION = /^(==|>=|<=|=|<|>|@)?v?(\d{1,3}(?:\.\d+)*)(\+|\.x|\.\*)?$/;
-  const RANGE = /^v?(\d+(?:\.\d+)*)\.\.v?(\d+(?:\.\d+)*)$/;
-  const BEYOND = ["than", "over", "above", "beyond", "exceeding"];
-  const KIB = /^(\d{1,4}) ?ki?b$/;
-  const GLUED = /^([a-z][a-z+-]*?)-?((?:==|>=|<=|=|<|>|@)?v?\d[\d.+*x]*)$/;
+  /** @type {WeakMap<Vocabulary, Record<string, RegExp>>} */
+  const compiled = new WeakMap();
+
+  /** @param {Vocabulary} known the patterns of the grammar, each for a whole text */
+  const patternsOf = (known) => {
+    const found =
+      compiled.get(known) ??
+      Object.fromEntries(
+        Object.entries(known.grammar.patterns).map(([name, text]) => [name, new RegExp(`^(?:${text})$`)]),
+      );
+    compiled.set(known, found);
+    return found;
+  };
 
   /** @param {Record<string, unknown>} table @param {string} key */
   const has = (table, key) => Object.hasOwn(table, key);
 
-  /** @param {string} text */
-  const tokensOf = (text) =>
-    (text.toLowerCase().match(/[^\s,;?!()"'\u201c\u201d]+/g) || [])
+  /** @param {string} text @param {string} pattern */
+  const all = (text, pattern) => text.toLowerCase().match(new RegExp(pattern, "g")) || [];
+
+  /** @param {string} text @param {Vocabulary} known */
+  const tokensOf = (text, { grammar }) =>
+    all(text, grammar.patterns.token)
       .map((token) => token.replace(/[.:]+$/, ""))
       .filter(Boolean);
-
-  /** @param {string} text */
-  const wordsOf = (text) => text.toLowerCase().match(/[a-z]+[a-z0-9]*|[0-9]+[a-z0-9]*/g) || [];
 
   /** @param {string} text */
   const numbers = (text) => (/^\d{1,9}(\.\d{1,9})*$/.test(text) ? text.split(".").map(Number) : []);
@@ -102,11 +115,11 @@ const question = (() => {
       .map(({ item }) => item);
   };
 
-  /** @param {string} word @param {string} other @param {string[][]} synonyms */
-  const says = (word, other, synonyms) =>
+  /** @param {string} word @param {string} other @param {Vocabulary} known */
+  const says = (word, other, { synonyms, grammar }) =>
     [word, ...synonyms.filter((group) => group.includes(word)).flat()].some((each) => {
       const stem = each.length > 4 && each.endsWith("s") ? each.slice(0, -1) : each;
-      return each === other || (stem.length >= 3 && !/^\d+$/.test(stem) && other.startsWith(stem));
+      return each === other || (stem.length >= grammar.prefix && !/^\d+$/.test(stem) && other.startsWith(stem));
     });
 
   /**
@@ -117,12 +130,13 @@ const question = (() => {
    * @param {Vocabulary} vocabulary
    * @param {string[]} said words of what compilers said, for a question that is a message
    */
-  const score = (words, fields, { synonyms, parts }, said = []) => {
+  const score = (words, fields, vocabulary, said = []) => {
+    const { parts, grammar } = vocabulary;
     let [missing, total] = [0, 0];
     for (const word of words) {
       const weight = Math.max(
         0,
-        ...fields.map((known, at) => (known.some((each) => says(word, each, synonyms)) ? WEIGHTS[at] : 0)),
+        ...fields.map((known, at) => (known.some((each) => says(word, each, vocabulary)) ? grammar.weights[at] : 0)),
       );
       // In a name the word itself counts more than one that means the same.
       const found = weight + Number(fields[0].includes(word)) || Number(said.includes(word));
@@ -132,15 +146,16 @@ const question = (() => {
     return { missing, total };
   };
 
-  /** @param {string} value @param {string} asked */
-  const fits = (value, asked) => {
+  /** @param {string} value @param {string} asked @param {Vocabulary} known */
+  const fits = (value, asked, known) => {
+    const { version, range } = patternsOf(known);
     const own = numbers(value);
-    const between = RANGE.exec(asked);
+    const between = range.exec(asked);
     if (between) {
       const [low, high] = [numbers(between[1]), numbers(between[2])];
       return own.length > 0 && compare(low, own) <= 0 && (compare(own, high) <= 0 || inSeries(value, between[2]));
     }
-    const match = VERSION.exec(asked);
+    const match = version.exec(asked);
     if (!match || !own.length) return false;
     const [sign, wanted] = [match[1] || "", numbers(match[2])];
     if (sign === ">=" || match[3] === "+") return compare(own, wanted) >= 0;
@@ -175,7 +190,7 @@ const question = (() => {
 
   /** @param {string} word @param {Vocabulary} known */
   const wordChip = (word, known) =>
-    known.words.some((other) => says(word, other, known.synonyms)) || known.said.includes(word)
+    known.words.some((other) => says(word, other, known)) || known.said.includes(word)
       ? chip("word", word, word)
       : chip("unknown", word, "word", [], nearestWords(word, known.words));
 
@@ -186,7 +201,7 @@ const question = (() => {
     const of = (known.versions[name] || []).length || name === "cuda" || !tool ? name : "cuda";
     const all = known.versions[of] || [];
     const values = all.filter(
-      (value) => fits(value, version) || (host && inSeries(version.replace(/^[=@v]+/, ""), value)),
+      (value) => fits(value, version, known) || (host && inSeries(version.replace(/^[=@v]+/, ""), value)),
     );
     if (!values.length) {
       const number = (/\d+(?:\.\d+)*/.exec(version) || [""])[0];
@@ -198,6 +213,9 @@ const question = (() => {
     }
     return [chip(tool ? "tool" : host ? "host" : "header", text, name, values)];
   };
+
+  /** @param {string} token @param {Vocabulary} known */
+  const isVersion = (token, known) => patternsOf(known).version.test(token) || patternsOf(known).range.test(token);
 
   /**
    * What may be followed by a version.
@@ -211,12 +229,12 @@ const question = (() => {
    */
   const versioned = (name, text, tokens, at, known) => {
     const version = tokens[at] || "";
-    const capability = CAPABILITY.exec(version);
+    const capability = patternsOf(known).capability.exec(version);
     if (name === "cc" && capability) {
       const target = `sm_${capability[1]}${capability[2]}${capability[3]}`;
       return { found: [targetChip(target, `${text} ${version}`, known)], end: at + 1 };
     }
-    if (!VERSION.test(version) && !RANGE.test(version)) {
+    if (!isVersion(version, known)) {
       if (has(known.tools, name)) return { found: [chip("tool", text, name)], end: at };
       const kind = known.hosts.includes(name) ? "host" : "header";
       return { found: name === "cuda" || name === "cc" ? [] : [chip(kind, text, name)], end: at };
@@ -232,7 +250,7 @@ const question = (() => {
       const found = chipsOf(last.name, `${last.name} ${token}`, token, known);
       if (found.every(({ kind }) => kind !== "unknown")) return found;
     }
-    if (token.includes(".") && (known.versions.cuda || []).some((value) => fits(value, token))) {
+    if (token.includes(".") && (known.versions.cuda || []).some((value) => fits(value, token, known))) {
       return chipsOf("cuda", token, token, known);
     }
     return /^\d+$/.test(token) ? [wordChip(token, known)] : [chip("unknown", token, "version")];
@@ -248,7 +266,8 @@ const question = (() => {
    * @returns {Step}
    */
   const next = (tokens, at, known, before) => {
-    for (let length = Math.min(3, tokens.length - at); length > 0; length--) {
+    const patterns = patternsOf(known);
+    for (let length = Math.min(known.grammar.phrase, tokens.length - at); length > 0; length--) {
       const text = tokens.slice(at, at + length).join(" ");
       const phrase = text.replaceAll("-", " ");
       if (has(known.architectures, phrase)) {
@@ -267,26 +286,26 @@ const question = (() => {
     const token = tokens[at];
     for (const length of [2, 1]) {
       const text = tokens.slice(at, at + length).join(" ");
-      const size = at + length <= tokens.length ? KIB.exec(text) : null;
+      const size = at + length <= tokens.length ? patterns.kib.exec(text) : null;
       if (!size && (length === 2 || !/^\d+$/.test(token))) continue;
       // More than 4 KiB is another size than 4 KiB.
-      if (BEYOND.includes(tokens[at - 1])) return { found: [], end: at + length };
+      if (known.grammar.beyond.includes(tokens[at - 1])) return { found: [], end: at + length };
       if (size) {
         return { found: [{ ...wordChip(String(1024 * Number(size[1])), known), text, near: [] }], end: at + length };
       }
     }
-    const target = TARGET.exec(token);
+    const target = patterns.target.exec(token);
     if (target) return { found: [targetChip(`${target[1]}_${target[2]}${target[3]}`, token, known)], end: at + 1 };
-    if (SHORT.test(token) && known.targets.includes(`sm_${token}`)) {
+    if (patterns.short.test(token) && known.targets.includes(`sm_${token}`)) {
       return { found: [targetChip(`sm_${token}`, token, known)], end: at + 1 };
     }
-    const glued = GLUED.exec(token);
+    const glued = patterns.glued.exec(token);
     if (glued && has(known.aliases, glued[1])) {
       return { found: versioned(known.aliases[glued[1]], token, [glued[2]], 0, known).found, end: at + 1 };
     }
-    if (VERSION.test(token) || RANGE.test(token)) return { found: number(token, known, before), end: at + 1 };
+    if (isVersion(token, known)) return { found: number(token, known, before), end: at + 1 };
     if (known.ignored.includes(token)) return { found: [], end: at + 1 };
-    const words = wordsOf(token).filter((word) => !known.ignored.includes(word));
+    const words = all(token, known.grammar.patterns.word).filter((word) => !known.ignored.includes(word));
     // Of int64_t the t says nothing.
     const found = words
       .map((word) => wordChip(word, known))
@@ -301,7 +320,7 @@ const question = (() => {
    * @param {Vocabulary} known
    */
   const parse = (text, known) => {
-    const tokens = tokensOf(text);
+    const tokens = tokensOf(text, known);
     /** @type {Chip[]} */
     const chips = [];
     for (let at = 0; at < tokens.length;) {
