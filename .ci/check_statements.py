@@ -160,7 +160,8 @@ def claims_of(text: str, note: str, within: Mapping[str, tuple[Range, ...]]) -> 
         elif found := re.fullmatch(rf"(?:builds )?on ({_LIST}); (?:not on ({_VALUE})|0 of (\d+) others)", item):
             claims.append(Claim("in", "target", ranges_of(found[1]), only=True, others=int(found[3] or 1)))
         elif found := re.fullmatch(rf"not linked with CUDA ({_LIST})", item):
-            claims.append(Claim("unlinked", "cuda", ranges_of(found[1]), within=within))
+            # Behind "with other versions" it speaks of those.
+            claims.append(Claim("unlinked", "cuda", ranges_of(found[1]), within={} if main else within))
         elif item.startswith("tried: "):
             claims += tried(item.removeprefix("tried: "), within)
         elif re.match(rf"{_LIST}: ", item):

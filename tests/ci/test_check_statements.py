@@ -335,6 +335,12 @@ class TestWords:
             Claim("all", word="builds"),
         ]
 
+    def test_what_other_versions_do_not_link_is_no_claim_about_the_asked_one(self) -> None:
+        within = {"cuda": ranges_of("12.9")}
+        for note, expected in (("not linked with CUDA 12.8", within), ("with other versions: builds; not linked with CUDA 12.8", {})):  # fmt: skip
+            (claim,) = (claim for claim in claims_of("builds", note, within) if claim.says == "unlinked")
+            assert claim.within == expected
+
     def test_labels(self) -> None:
         cells = cells_of([row(variant=f"form={form},bytes={size}") for form in ("half", "float") for size in "12"])
         assert len(variants_of("topic/one", "", cells)) == 4
