@@ -154,7 +154,7 @@ COMMANDS = {
     "init": "harness.cli.config:init",
     "libraries": "harness.cli.libraries:libraries",
     "merge": "harness.cli.report:merge",
-    "publish": "harness.cli.report:publish",
+    "publish": "harness.cli.publish:publish",
     "repro": "harness.cli.repro:repro",
     "report": "harness.cli.report:report",
     "run": "harness.cli.run:run",

@@ -6,7 +6,7 @@ import json
 import shlex
 import tarfile
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -162,28 +162,45 @@ that was another program than it is in this version, programs without a case, an
 ## What was not
 
 {untried}
-
+{coverage}
 ## The same again
+
+<details><summary>The commands of all runs</summary>
 
 {commands}
 - and then `cumatrix publish RECORDS… --out reports/matrix`
+
+</details>
 
 To extend it: `cumatrix publish reports/matrix new.jsonl --out reports/matrix`. A later record of a cell takes the place of an earlier one, but an answer never gives way to the lack of one.
 `cumatrix report reports/matrix --out html` is its page.
 """
 
 
-def readme(manifest: Mapping[str, Any], beside: Mapping[str, Sequence[str]], log: int) -> str:
+_COVERAGE = """
+## What is planned
+
+[`plan.toml`](plan.toml) has the axes that are crossed, and why. A square is two neighbouring values of each of two axes: with all four places tried, a difference belongs to one axis or to both together; with some of them the axes are confounded.
+
+{}
+
+`cumatrix publish --next 5` prints the commands that compile what is missing, the most useful first.
+"""
+
+
+def readme(manifest: Mapping[str, Any], others: Mapping[str, Sequence[str]], log: int, coverage: str = "") -> str:
     """Text of the README.
 
     Parameters
     ----------
     manifest : Mapping
         The content of ``manifest.json``.
-    The content of ``manifest.json``.
+    others : Mapping
         Versions by header library, and by family of host compilers, that were tried.
     log : int
         Characters of a log that are kept.
+    coverage : str
+        Coverage of the plan; empty without a plan.
     """
     sizes = manifest["bytes"]
     return _TEXT.format(
@@ -195,7 +212,8 @@ def readme(manifest: Mapping[str, Any], beside: Mapping[str, Sequence[str]], log
         packed=sizes["answers.json.gz"],
         log=log,
         tools="\n".join(_backend_row(backend, of) for backend, of in manifest["backends"].items()),
-        untried="\n".join(_untried(manifest["backends"], beside)) or "Every release that cumatrix knows was tried.",
+        untried="\n".join(_untried(manifest["backends"], others)) or "Every release that cumatrix knows was tried.",
+        coverage=_COVERAGE.format(coverage) if coverage else "",
         commands="\n".join(f"- `{command}`" for command in _commands(manifest["runs"])),
     )
 
@@ -266,7 +284,9 @@ class Published:
     notes: tuple[str, ...]
 
 
-def publish(paths: Sequence[Path], out: Path, cases: Path) -> Published:
+def publish(
+    paths: Sequence[Path], out: Path, cases: Path, *, coverage: Callable[[Sequence[Record]], str] | None = None
+) -> Published:
     """Write ``results.parquet``, ``answers.json.gz``, ``manifest.json`` and ``README.md``; all of them, or none.
 
     The same results and cases give the same bytes: the day is that of the newest run.
@@ -279,6 +299,8 @@ def publish(paths: Sequence[Path], out: Path, cases: Path) -> Published:
         Folder of the matrix.
     cases : Path
         The cases. Of what a case gave that was another program then, nothing is published.
+    coverage : callable, optional
+        Return the coverage of the plan, a table for the README.
 
     Raises
     ------
@@ -287,7 +309,60 @@ def publish(paths: Sequence[Path], out: Path, cases: Path) -> Published:
     NothingToRun
         When nothing is left to publish.
     """
-    results = read_results(paths)
+    current = _current(paths, read_results(paths), cases)
+    notes = list(current.notes)
+    if current.others:
+        notes.append(
+            f"{current.others:,} cells of other projects, of programs without a case, or on a real device, are left out"
+        )
+    merged = merge_and_judge(replace(current.results, records=tuple(map(_slim, current.records))), rejudger(cases))
+    if not merged.records:
+        raise NothingToRun(f"no cell of the cases in {cases} is left to publish")
+    made_of = {case: current.digests[case] for case in sorted(set(map(case_of, merged.records)))}
+    files = _files(merged, current.cases, made_of, coverage(merged.records) if coverage else "")
+    replace_files({out / name: data for name, data in files.items()})
+    return Published(
+        out=out,
+        cells=len(merged.records),
+        answered=sum(_answered(record) for record in merged.records),
+        sizes={name: len(data) for name, data in files.items()},
+        stale=dict(sorted(current.stale.items())),
+        notes=(*current.results.warnings, *notes),
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Current:
+    """Results, and those of their records that today's cases would give.
+
+    Parameters
+    ----------
+    results : Results
+        What was read.
+    records : sequence of Record
+        Those of today's cases.
+    cases : sequence of Case
+        The cases.
+    digests : Mapping[str, str]
+        Their digests.
+    stale : Counter
+        Records by case that is another program now.
+    others : int
+        Records of other projects, of programs, or of a real device.
+    notes : sequence of str
+        Notes for the publisher.
+    """
+
+    results: Results
+    records: Sequence[Record]
+    cases: Sequence[Case]
+    digests: Mapping[str, str]
+    stale: Counter[str]
+    others: int
+    notes: Sequence[str]
+
+
+def _current(paths: Sequence[Path], results: Results, cases: Path) -> _Current:
     now = digests_of(cases)
     made_of, notes = _made_of(paths, results, cases, now)
     known = {case.name: case for case in load_cases(cases)}
@@ -303,24 +378,22 @@ def publish(paths: Sequence[Path], out: Path, cases: Path) -> Published:
         elif made_of.get(record["run"], now).get(case) != now.get(case) or case not in now:
             stale[case] += 1
         else:
-            kept.append(_slim(record))
-    if others:
-        notes.append(
-            f"{others:,} cells of other projects, of programs without a case, or on a real device, are left out"
-        )
-    merged = merge_and_judge(replace(results, records=tuple(kept)), rejudger(cases))
-    if not merged.records:
-        raise NothingToRun(f"no cell of the cases in {cases} is left to publish")
-    files = _files(merged, known.values(), {case: now[case] for case in sorted(set(map(case_of, merged.records)))})
-    replace_files({out / name: data for name, data in files.items()})
-    return Published(
-        out=out,
-        cells=len(merged.records),
-        answered=sum(_answered(record) for record in merged.records),
-        sizes={name: len(data) for name, data in files.items()},
-        stale=dict(sorted(stale.items())),
-        notes=(*results.warnings, *notes),
+            kept.append(record)
+    return _Current(
+        results=results, records=kept, cases=tuple(known.values()), digests=now, stale=stale, others=others, notes=notes
     )
+
+
+def current_records(paths: Sequence[Path], cases: Path) -> Sequence[Record]:
+    """The records, each cell once, that `publish` would take of results: those of the cases as they are now.
+
+    Raises
+    ------
+    RecordError
+        When results are damaged.
+    """
+    current = _current(paths, read_results(paths), cases)
+    return merge_and_judge(replace(current.results, records=tuple(current.records)), None).records
 
 
 def _made_of(
@@ -372,7 +445,7 @@ def _slim(record: Record) -> Record:
     return {**record, "log": "" if tells else record["log"][:LOG], "cached": False, "environment": ENVIRONMENT}
 
 
-def _files(merged: Merged, cases: Collection[Case], digests: Mapping[str, str]) -> dict[str, bytes]:
+def _files(merged: Merged, cases: Collection[Case], digests: Mapping[str, str], coverage: str) -> dict[str, bytes]:
     arrived: dict[str, set[str]] = {}
     for record in merged.records:
         arrived.setdefault(record["run"], set()).add(record["cell"])
@@ -404,7 +477,7 @@ def _files(merged: Merged, cases: Collection[Case], digests: Mapping[str, str]) 
         RECORDS: parquet,
         ANSWERS: answers,
         MANIFEST: f"{text}\n".encode(),
-        README: readme(manifest, _beside(merged.records), LOG).encode(),
+        README: readme(manifest, _beside(merged.records), LOG, coverage).encode(),
     }
 
 
