@@ -30,6 +30,11 @@ _SHOWN = 20
 @click.option(
     "--seconds", type=click.FloatRange(min=0), metavar="S", help="With --next: the compile time of all commands together."
 )  # fmt: skip
+@click.option(
+    "--watch",
+    is_flag=True,
+    help="With --plan or --next: ask the index for releases that cumatrix does not know yet; their commands come first.",
+)
 @click.option("--json", "as_json", is_flag=True, help="With --plan or --next: as JSON.")
 def publish(
     results: tuple[Path, ...],
@@ -38,6 +43,7 @@ def publish(
     show: bool,
     following: int | None,
     seconds: float | None,
+    watch: bool,
     as_json: bool,
 ) -> int:
     """Pack records for `ask` and `report`.
@@ -58,14 +64,14 @@ def publish(
         raise UsageError("--plan and --next exclude each other")
     if seconds is not None and following is None:
         raise UsageError("--seconds is for --next")
-    if as_json and not reads:
-        raise UsageError("--json is for --plan and --next")
+    if (as_json or watch) and not reads:
+        raise UsageError("--json and --watch are for --plan and --next")
     if not results and not reads:
         raise UsageError("name the records to publish: cumatrix publish reports/*.jsonl")
     if not cases.is_dir():
         raise UsageError(f"there is no folder {cases}: name that of the cases with --cases")
     if reads:
-        return _compare(results or (out,), out, cases, following, seconds, as_json)
+        return _compare(results or (out,), out, cases, following, seconds, watch=watch, as_json=as_json)
     return _write(results, out, cases)
 
 
@@ -94,7 +100,14 @@ def _write(results: Sequence[Path], out: Path, cases: Path) -> int:
 
 
 def _compare(
-    results: Sequence[Path], out: Path, cases: Path, following: int | None, seconds: float | None, as_json: bool
+    results: Sequence[Path],
+    out: Path,
+    cases: Path,
+    following: int | None,
+    seconds: float | None,
+    *,
+    watch: bool,
+    as_json: bool,
 ) -> int:
     try:
         from harness.report.publish import current_records
@@ -104,7 +117,8 @@ def _compare(
     from harness.matrix_plan.tables import coverage_table, pairs_of
     from harness.matrix_plan.whole import compare
 
-    whole = compare(out / PLAN, cases, current_records(results, cases))
+    new = _new_releases() if watch else {}
+    whole = compare(out / PLAN, cases, current_records(results, cases), new)
     if following is not None:
         proposals = whole.next(following, seconds)
         if not proposals:
@@ -126,6 +140,20 @@ def _compare(
         say(line)
     _say_pairs(pairs_of(whole.coverages))
     return 0
+
+
+def _new_releases() -> dict[str, list[str]]:
+    """New releases by library, each with a line on stderr."""
+    from harness.environments.index import Index
+    from harness.matrix_plan.watch import new_releases
+    from harness.toolkits.store import data_folder
+
+    found: dict[str, list[str]] = {}
+    for release in new_releases(Index(data_folder() / "index")):
+        say(f"cumatrix: {release}", err=True)
+        if not release.pinned:
+            found.setdefault(release.name, []).append(release.version)
+    return found
 
 
 def _say_pairs(lines: Sequence[str]) -> None:

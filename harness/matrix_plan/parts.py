@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from packaging.version import Version
@@ -30,6 +31,8 @@ _TEXTS = ("name", "why", "backends", "toolkits", "targets", "where")
 _LISTS = ("cases", "with")
 _NEEDED = ("name", "why", "backends", "toolkits", "targets")
 _MOST = 200  # parts
+
+More = Mapping[str, Sequence[str]]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -110,11 +113,11 @@ def _part(table: Mapping[str, Any], number: int, report: Report) -> Part | None:
         releases=tuple(table.get("with", ())),
     )
     readers: tuple[tuple[str, Any], ...] = (
-        ("backends", lambda: choose_backends(part.backends, _environment(), _environments(part, []))),
+        ("backends", lambda: choose_backends(part.backends, _environment(), _environments(part, [], {}))),
         ("toolkits", lambda: parse_toolkits(part.toolkits)),
         ("targets", lambda: _check_targets(part.targets)),
     )
-    for key, read in (("with", lambda: _chosen(part)), *readers):
+    for key, read in (("with", lambda: _chosen(part, {})), *readers):
         try:
             read()
         except (UsageError, TargetError) as error:
@@ -128,16 +131,16 @@ def _check_targets(text: str) -> None:
         check_known(target)
 
 
-def _chosen(part: Part) -> list[Published]:
+def _chosen(part: Part, more: More) -> list[Published]:
     """The releases of a part, out of those that cumatrix knows: the same on every machine, without an index."""
     wanted = map(parse_with, part.releases)
-    return [release for each in wanted for release in choose(each, _known(each.library))]
+    return [release for each in wanted for release in choose(each, _known(each.library, more))]
 
 
-def _known(library: str) -> list[Published]:
+def _known(library: str, more: More) -> list[Published]:
     return [
         Published(library=library, version=Version(text), wheels={library: (File(f"{library}-{text}.whl"),)})
-        for text in known_releases().get(library, ())
+        for text in (*known_releases().get(library, ()), *more.get(library, ()))
     ]
 
 
@@ -145,10 +148,10 @@ def _environment() -> Environment:
     return Environment(name="", python="", version="", distributions={})
 
 
-def _environments(part: Part, toolkits: Sequence[ToolkitRef]) -> list[Environment]:
+def _environments(part: Part, toolkits: Sequence[ToolkitRef], more: More) -> list[Environment]:
     """An environment for each release, and for each major CUDA release where the library has a distribution for each."""
     found = []
-    for release in _chosen(part):
+    for release in _chosen(part, more):
         library = LIBRARIES[release.library]
         groups: dict[str, list[ToolkitRef]] = {}
         for ref in toolkits:
@@ -169,8 +172,17 @@ def _environments(part: Part, toolkits: Sequence[ToolkitRef]) -> list[Environmen
     return found
 
 
-def cells_of_part(part: Part, cases: Collection[Case]) -> list[Cell]:
+def cells_of_part(part: Part, cases: Collection[Case], more: More = MappingProxyType({})) -> list[Cell]:
     """The cells of a part, by the code that plans runs.
+
+    Parameters
+    ----------
+    part : Part
+        The part.
+    cases : collection of Case
+        The cases that it selects; without any, all of them.
+    more : Mapping
+        By library, releases that ``all`` and open ranges include as well, newer than all that cumatrix knows.
 
     Raises
     ------
@@ -178,7 +190,7 @@ def cells_of_part(part: Part, cases: Collection[Case]) -> list[Cell]:
         When the part has no cell, or its condition cannot be read.
     """
     toolkits = parse_toolkits(part.toolkits)
-    others = _environments(part, toolkits)
+    others = _environments(part, toolkits, more)
     backends = choose_backends(part.backends, _environment(), others)
     try:
         cells = plan(

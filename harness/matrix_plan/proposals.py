@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 from harness.backends import BACKENDS, library_of
 from harness.matrix.axes import target_key
 from harness.matrix_plan.coverage import Count, Coverage, Place, seconds_for
+from harness.matrix_plan.parts import More
 from harness.model import Case
 
 _TIMEOUT = "300"  # as of the published runs
@@ -54,6 +56,7 @@ def propose(
     *,
     most: int,
     budget: float | None = None,
+    new: More = MappingProxyType({}),
 ) -> list[Proposal]:
     """The next commands, the best one first; each counts the ones before it as done.
 
@@ -69,6 +72,8 @@ def propose(
         How many commands.
     budget : float, optional
         Seconds that they may take together; a command that does not fit is left out.
+    new : Mapping
+        Releases by library with commands before all others.
     """
     coverages = list(coverages)
     counts: dict[Place, Count] = {}
@@ -93,13 +98,14 @@ def propose(
         for number in range(len(groups))
     }
     costs = [sum(seconds_for(place, seconds) * missing[place] for place in group) for group in groups]
+    first = [group[0].library in new.get(library_of(group[0].backend), ()) for group in groups]
     proposals: list[Proposal] = []
     left = budget if budget is not None else float("inf")
     while len(proposals) < most:
         fitting = [number for number in gains if costs[number] <= left]
         if not fitting:
             break
-        best = max(fitting, key=lambda number: (gains[number] / (costs[number] + _START), -number))
+        best = max(fitting, key=lambda number: (first[number], gains[number] / (costs[number] + _START), -number))
         group = groups[best]
         proposals.append(
             Proposal(
