@@ -6,6 +6,7 @@ nightly.py run ENV,ENV -- -a native            these environments, one after ano
 nightly.py fuzz --seconds 3600                 damaged input through all that reads it
 nightly.py collect ARTIFACTS --jobs JSON       the records of all jobs in one folder; 3 when there are none
 nightly.py judge --jobs JSON --address URL     each environment against its last night
+nightly.py next --seconds 3600                 the missing cells of the plan, and new releases
 nightly.py extend                              the published matrix, with the night in it
 nightly.py page --address URL                  history and page
 nightly.py issue --needs JSON                  opens, updates or closes the one issue
@@ -43,6 +44,9 @@ TITLE = "The nightly run is not as expected"
 HOSTED = "ubuntu-latest"
 SUMMARY = Path("summary.md")
 PUBLISHED = Path("reports/matrix")
+NEXT = Path("next")
+"""Records of the job `next`."""
+COMMANDS = 200  # more than fit into a night
 
 
 def matrix(args: argparse.Namespace) -> int:
@@ -128,10 +132,37 @@ def judge(args: argparse.Namespace) -> int:
     return 0
 
 
+def next_(args: argparse.Namespace) -> int:
+    """Run the commands that the plan of the matrix proposes, new releases first; 1 when a command has no records."""
+    seconds = ("--next", str(COMMANDS), "--seconds", str(args.seconds))
+    asked = ["cumatrix", "publish", *_matrices(), *seconds, "--watch", "--json"]
+    done = subprocess.run(asked, capture_output=True, text=True)
+    print(done.stderr, end="", file=sys.stderr)
+    new = [line.removeprefix("cumatrix: ") for line in done.stderr.splitlines() if ": new on the index: " in line]
+    if done.returncode not in (0, 3):  # 3: nothing is missing
+        raise subprocess.CalledProcessError(done.returncode, asked)
+    proposals = json.loads(done.stdout) if done.returncode == 0 else []
+    lost = []
+    for number, proposal in enumerate(proposals):
+        out = NEXT / f"{number:03}.jsonl"
+        # Cells that are not as expected are answers as well.
+        subprocess.run(["cumatrix", *proposal["argv"], "--out", str(out)])
+        if not nights.sent(NEXT, out.stem):
+            lost.append(" ".join(proposal["argv"]))
+    cells = sum(proposal["cells"] for proposal in proposals)
+    _write([f"{cells:,} missing cells of the plan in {len(proposals)} commands.", "", *(f"- {line}" for line in new)])
+    _write([f"- no records: `cumatrix {command}`" for command in lost])
+    return 1 if lost else 0
+
+
+def _matrices() -> list[str]:
+    return [str(folder) for folder in (PUBLISHED, nights.BEFORE / "matrix") if folder.is_dir()]
+
+
 def extend(_: argparse.Namespace) -> int:
     """The published matrix of the repository and that of the last night, with what this night compiled without a device."""
-    known = [str(folder) for folder in (PUBLISHED, nights.BEFORE / "matrix") if folder.is_dir()]
-    _cumatrix("publish", *known, str(nights.NIGHT / "cpu"), "--out", str(nights.AFTER / "matrix"))
+    more = [str(NEXT)] if list(NEXT.glob("*.jsonl")) else []
+    _cumatrix("publish", *_matrices(), str(nights.NIGHT / "cpu"), *more, "--out", str(nights.AFTER / "matrix"))
     return 0
 
 
@@ -229,6 +260,9 @@ def main() -> int:
         "--only", default="", metavar="REGEX", help="as for matrix: other environments keep their last night"
     )
     one.add_argument("--address", default="")
+    one = commands.add_parser("next")
+    one.set_defaults(call=next_)
+    one.add_argument("--seconds", type=int, default=3600)
     one = commands.add_parser("extend")
     one.set_defaults(call=extend)
     one = commands.add_parser("page")

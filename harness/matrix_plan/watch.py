@@ -37,7 +37,7 @@ class New:
 
     @property
     def pinned(self) -> bool:
-        """Whether only a pin makes it usable; a release of a library under test is usable at once."""
+        """Return whether it compiles only after its wheels are pinned; libraries under test need no pin."""
         return self.name in _WHEELS
 
     def __str__(self) -> str:

@@ -176,3 +176,54 @@ def test_a_release_needs_the_same_version_everywhere(tmp_path: Path) -> None:
     assert "has no section" in check("v1.2.3")[1]
     changelog.write_text("## [Unreleased]\n\n## [1.2.3] - 2026-11-21\n")
     assert check("v1.2.3") == (0, "")
+
+
+CUMATRIX = """
+import json, sys
+from pathlib import Path
+
+argv = sys.argv[1:]
+with open("asked", "a") as file:
+    print(*argv, file=file)
+if argv[0] == "publish" and "--next" in argv:
+    print("cumatrix: new on the index: Numba 99.1.0", file=sys.stderr)
+    if Path("nothing").exists():
+        sys.exit(3)
+    runs = [["run", "a", "-b", "nvrtc"], ["run", "b", "-b", "nvcc"]]
+    print(json.dumps([{"argv": each, "cells": 1000, "seconds": 1.0, "separates": 1.0} for each in runs]))
+elif argv[1] == "a":
+    out = Path(argv[argv.index("--out") + 1])
+    out.parent.mkdir(exist_ok=True)
+    out.write_text("{}\\n")
+    sys.exit(1)  # a cell is not as expected
+elif argv[0] == "run":
+    sys.exit(4)
+"""
+"""A fake cumatrix: which commands the step runs, without compiling."""
+
+
+def test_the_missing_cells_of_the_plan_are_run_and_published(run: Run, tools: Path, work: Path) -> None:
+    program(tools, "cumatrix", CUMATRIX)
+    (work / "reports" / "matrix").mkdir(parents=True)
+    done = run("next", "--seconds", "60")
+    assert done.returncode == 1, done.stderr  # of one command nothing came
+    asked = (work / "asked").read_text().splitlines()
+    assert asked == [
+        "publish reports/matrix --next 200 --seconds 60 --watch --json",
+        "run a -b nvrtc --out next/000.jsonl",
+        "run b -b nvcc --out next/001.jsonl",
+    ]
+    summary = (work / "summary.md").read_text()
+    assert "2,000 missing cells of the plan in 2 commands." in summary
+    assert "- new on the index: Numba 99.1.0" in summary
+    assert "- no records: `cumatrix run b -b nvcc`" in summary and "run a" not in summary
+    assert run("extend").returncode == 0
+    assert (work / "asked").read_text().splitlines()[-1] == "publish reports/matrix night/cpu next --out after/matrix"
+
+
+def test_a_plan_without_missing_cells_is_no_failure(run: Run, tools: Path, work: Path) -> None:
+    program(tools, "cumatrix", CUMATRIX)
+    (work / "nothing").touch()
+    done = run("next")
+    assert done.returncode == 0, done.stderr
+    assert "0 missing cells of the plan in 0 commands." in (work / "summary.md").read_text()
