@@ -21,7 +21,7 @@ def coverage_table(coverages: Iterable[Coverage]) -> str:
         rows.append(
             (
                 each.part.name,
-                ", ".join(map(label_of, each.values("backend"))),
+                "; ".join(map(label_of, each.values("backend"))),
                 *(_axis(each.values(axis)) for axis in AXES),
                 *(f"{each.total(name):,}" for name in ("planned", "tried", "missing", "unavailable")),
                 f"{sum(each.confounded.values()):,} of {squares:,}" if squares else "",
