@@ -102,7 +102,18 @@ _OURS = frozenset(
             "coverage.html",
             "pictures.html",
         ),
-        *("assets", "badges", "cases", "data", "features", "matrix.json", "matrix.csv", "matrix.md", "results.parquet"),
+        *(
+            "api",
+            "assets",
+            "badges",
+            "cases",
+            "data",
+            "features",
+            "matrix.json",
+            "matrix.csv",
+            "matrix.md",
+            "results.parquet",
+        ),
         *("junit.xml", "regressions.atom", FOLDER, CARD),
     )
 )

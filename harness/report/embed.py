@@ -1,8 +1,7 @@
-"""Embeddable parts of a feature: its table for an ``<iframe>``, a badge for each tool, and its JSON."""
+"""Embeddable parts of a feature: its table for an ``<iframe>``, and a badge for each tool."""
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -10,13 +9,12 @@ from xml.sax.saxutils import escape, quoteattr
 
 import pandas as pd
 
-from harness.answers.answer import said_json
 from harness.answers.feature import FeaturePage
 from harness.answers.result import ToolFinding
 from harness.matrix.axes import natural_key
 from harness.matrix.marks import ANSWER_KINDS, BAD, GOOD, GROUPS, KNOWN, NONE, counted_group, grouped, surprises_among
 from harness.report.junit import xml_text
-from harness.report.text import clean, one_line
+from harness.report.text import one_line
 
 _LABEL = "#3c4043"
 _NARROW = frozenset("fijlrtI!'()|.,:;[] ")
@@ -94,8 +92,6 @@ def _width(text: str) -> int:
 
 
 FOLDER = "features"
-SCHEMA = 1
-"""Version of the JSON of a feature."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -120,14 +116,38 @@ class Embedded:
 def embedded_of(page: str, feature: FeaturePage, address: str) -> Embedded:
     """Names of the files that `files_of` writes for a feature with this page name."""
     stem = page.removesuffix(".html")
-    tools = _tools(feature)
-    names = {tool: f"{stem}--{_plain(said[0].entry.tool)}" for tool, said in tools.items()}
-    names = {tool: f"{name}{_axis(tools[tool][0])}.svg" for tool, name in names.items()}
     return Embedded(
         stem=stem,
-        badges=tuple((name, tool) for tool, name in names.items()),
+        badges=tuple((f"{stem}--{item.key}.svg", item.tool) for item in summaries_of(feature)),
         address=f"{address.rstrip('/')}/" if address else "ADDRESS/",
     )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Summary:
+    """The statement about a feature with one tool, over all variants and architectures.
+
+    Parameters
+    ----------
+    key : str
+        The backend, with another library or a host compiler where it has one: ``nvrtc``, ``nvrtc-cutlass``.
+    tool, text, colour : str
+        The tool as readers call it, the statement in a few words, and the colour of its badge.
+    """
+
+    key: str
+    tool: str
+    text: str
+    colour: str
+
+
+def summaries_of(feature: FeaturePage) -> list[Summary]:
+    """The summary of each tool with results."""
+    found = []
+    for tool, said in _tools(feature).items():
+        text, colour = _message(said)
+        found.append(Summary(key=f"{_plain(said[0].entry.tool)}{_axis(said[0])}", tool=tool, text=text, colour=colour))
+    return found
 
 
 def _axis(said: ToolFinding) -> str:
@@ -140,42 +160,9 @@ def _plain(name: str) -> str:
 
 
 def badges_of(case: str, feature: FeaturePage, embedded: Embedded) -> Iterator[tuple[str, bytes]]:
-    """The badge of each tool: what is known of the feature with it."""
-    tools = _tools(feature)
-    for name, tool in embedded.badges:
-        message, colour = _message(tools[tool])
-        yield f"badges/{name}", badge(f"{case}, {tool}", message, colour).encode()
-
-
-def feature_json(case: str, title: str, feature: FeaturePage, faults: Sequence[tuple[str, str]]) -> bytes:
-    """All that is known of a feature, as JSON."""
-    value = {
-        "schema": SCHEMA,
-        "case": case,
-        "title": title,
-        "variants": [
-            {
-                "label": item.finding.label,
-                "said": [{"tool": said.tool, **said_json(said)} for said in item.finding.said],
-                "versions": [
-                    {
-                        "tool": row.tool,
-                        "versions": row.versions,
-                        "cuda": {
-                            release: {"kind": kind, "where": where}
-                            for release, (kind, where) in zip(feature.toolkits, row.cells, strict=True)
-                            if kind
-                        },
-                    }
-                    for row in item.rows
-                ],
-            }
-            for item in feature.variants
-        ],
-        "untried": list(feature.untried),
-        "faults": [{"reason": reason, "link": link} for reason, link in faults],
-    }
-    return (clean(json.dumps(value, indent=1, ensure_ascii=True)) + "\n").encode()
+    """The badge of each tool."""
+    for (name, _), item in zip(embedded.badges, summaries_of(feature), strict=True):
+        yield f"badges/{name}", badge(f"{case}, {item.tool}", item.text, item.colour).encode()
 
 
 def _tools(feature: FeaturePage) -> dict[str, list[ToolFinding]]:

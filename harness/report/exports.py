@@ -29,26 +29,21 @@ from harness.matrix.axes import (
 )
 from harness.matrix.marks import KINDS, counted_group, grouped, surprises_among
 from harness.model import Stage, Status, Verdict
-from harness.model.target import TARGET_PATTERN
 from harness.records import Conflict, Merged
 from harness.records.make import with_tables
 from harness.records.schema import record_schema
+from harness.report.api import feature_schema, features_schema
 from harness.report.case import anchor_of
+from harness.report.json_schema import COUNT, DIALECT, TARGET, TEXT, list_of, map_of, object_of
 from harness.report.overview import parts as split
 from harness.report.overview import runs_of, totals, unavailable_of
 from harness.report.text import clean
 
-_TEXT = {"type": "string"}
-_COUNT = {"type": "integer", "minimum": 0}
-_TARGET = {"type": "string", "pattern": f"^{TARGET_PATTERN}$"}
-
 
 def schemas() -> dict[str, bytes]:
-    """File by name: ``record.schema.json`` and ``matrix.schema.json``."""
-    return {
-        f"{name}.schema.json": _bytes(value)
-        for name, value in (("record", record_schema()), ("matrix", matrix_schema()))
-    }
+    """File by name: ``record.schema.json``, ``matrix.schema.json`` and those of the API."""
+    found = {"record": record_schema, "matrix": matrix_schema, "feature": feature_schema, "features": features_schema}
+    return {f"{name}.schema.json": _bytes(schema()) for name, schema in found.items()}
 
 
 def write_docs(docs: Path) -> None:
@@ -63,73 +58,61 @@ def matrix_schema() -> dict[str, Any]:
     """JSON Schema of ``matrix.json``; readers should pass over keys that it does not name."""
     mark = {"enum": list(KINDS)}
     cell = {
-        **dict.fromkeys(("cell", *ROWS, *TOOLCHAIN, "environment"), _TEXT),
-        "target": _TARGET,
+        **dict.fromkeys(("cell", *ROWS, *TOOLCHAIN, "environment"), TEXT),
+        "target": TARGET,
         "mark": mark,
         # A cell that never arrived has none of these.
         "status": {"enum": [*Status, ""]},
         "stage": {"enum": [*Stage, ""]},
         "verdict": {"enum": [*Verdict, ""]},
         "signal": {"type": ["integer", "null"]},
-        "reason": _TEXT,
-        "message": _TEXT,
+        "reason": TEXT,
+        "message": TEXT,
         "seconds": {"type": ["number", "null"], "minimum": 0},
         "cached": {"type": ["boolean", "null"]},
-        "run": _TEXT,
-        "others": _TEXT,
-        "page": _TEXT,
+        "run": TEXT,
+        "others": TEXT,
+        "page": TEXT,
     }
     run = {
-        **dict.fromkeys(("name", "environment", "started", "argv"), _TEXT),
-        "machine": _map(_TEXT),
+        **dict.fromkeys(("name", "environment", "started", "argv"), TEXT),
+        "machine": map_of(TEXT),
         "planned": {"type": ["integer", "null"]},
-        "arrived": _COUNT,
-        "observed": _map(_list(_TEXT)),
+        "arrived": COUNT,
+        "observed": map_of(list_of(TEXT)),
     }
-    answer = {"run": _TEXT, "status": {"enum": [*Status]}}
+    answer = {"run": TEXT, "status": {"enum": [*Status]}}
     axes = {
-        "topics": _list(_TEXT),
-        "cases": _map(_TEXT),
-        "toolchains": _list(_object(dict.fromkeys(TOOLCHAIN, _TEXT))),
-        "targets": _list(_TARGET),
+        "topics": list_of(TEXT),
+        "cases": map_of(TEXT),
+        "toolchains": list_of(object_of(dict.fromkeys(TOOLCHAIN, TEXT))),
+        "targets": list_of(TARGET),
     }
     return {
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "$schema": DIALECT,
         "$id": f"urn:cumatrix:matrix:{SCHEMA}",
         "title": "matrix.json of a report of cumatrix",
-        **_object(
+        **object_of(
             {
                 "schema": {"const": SCHEMA},
-                "axes": _object(axes),
-                "totals": {"type": "object", "propertyNames": mark, "additionalProperties": _COUNT},
-                "marks": _map(
-                    _object({"letter": _TEXT, "word": _TEXT, "meaning": _TEXT, "as_expected": {"type": "boolean"}})
+                "axes": object_of(axes),
+                "totals": {"type": "object", "propertyNames": mark, "additionalProperties": COUNT},
+                "marks": map_of(
+                    object_of({"letter": TEXT, "word": TEXT, "meaning": TEXT, "as_expected": {"type": "boolean"}})
                 ),
-                "runs": _list(_object(run)),
-                "cells": _list(_object(cell)),
-                "missing": _list(_TEXT),
-                "conflicts": _list(
-                    _object({"cell": _TEXT, "kept": _object(answer), "dropped": _list(_object(answer))})
+                "runs": list_of(object_of(run)),
+                "cells": list_of(object_of(cell)),
+                "missing": list_of(TEXT),
+                "conflicts": list_of(
+                    object_of({"cell": TEXT, "kept": object_of(answer), "dropped": list_of(object_of(answer))})
                 ),
-                "unanswered": _list(
-                    _object({"cell": _TEXT, "kept": _object(answer), "dropped": _list(_object(answer))})
+                "unanswered": list_of(
+                    object_of({"cell": TEXT, "kept": object_of(answer), "dropped": list_of(object_of(answer))})
                 ),
-                "warnings": _list(_TEXT),
+                "warnings": list_of(TEXT),
             }
         ),
     }
-
-
-def _object(properties: Mapping[str, Any]) -> dict[str, Any]:
-    return {"type": "object", "required": list(properties), "properties": dict(properties)}
-
-
-def _list(items: Mapping[str, Any]) -> dict[str, Any]:
-    return {"type": "array", "items": items}
-
-
-def _map(values: Mapping[str, Any]) -> dict[str, Any]:
-    return {"type": "object", "additionalProperties": values}
 
 
 def _bytes(value: Mapping[str, Any]) -> bytes:

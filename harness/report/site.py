@@ -21,7 +21,7 @@ from harness.model import Case
 from harness.published import ENVIRONMENT
 from harness.records import Merged
 from harness.records.files import ArtifactFolder
-from harness.report import plots
+from harness.report import api, plots
 from harness.report.answer_data import (
     answers_data,
     answers_for,
@@ -34,7 +34,7 @@ from harness.report.answer_data import (
 )
 from harness.report.case import CellGroup, annotator, files_of, group_cells, page_names
 from harness.report.code import Code
-from harness.report.embed import FOLDER, badges_of, embedded_of, feature_json
+from harness.report.embed import FOLDER, badges_of, embedded_of
 from harness.report.overview import Sum, parts, totals, unavailable_of
 from harness.report.page_data import CELLS, chunks, compact, matrix_data, more_data, script, stories_of
 from harness.report.pages import (
@@ -249,6 +249,7 @@ def case_files_of(site: Site) -> Iterator[tuple[str, bytes]]:
         site.merged, site.own_table, site.own_groups, site.files, site.warnings, site.frame, site.beside
     )
     yield "matrix.html", _text(matrix)
+    documents: list[dict[str, Any]] = []
     for (case,), part in parts(site.table, "case"):
         sources = site.sources.get(case, {})
         if site.code and case in site.code.cells:
@@ -271,9 +272,13 @@ def case_files_of(site: Site) -> Iterator[tuple[str, bytes]]:
             embedded=embedded,
         )
         yield f"{FOLDER}/{embedded.stem}.html", _text(embedded_page(case, title, site.files[case], feature, site.frame))
-        yield f"{FOLDER}/{embedded.stem}.json", feature_json(case, title, feature, faults)
+        documents.append(
+            api.feature_document(site.known.features[case], feature, site.known, site.groups[case], site.files[case])
+        )
+        yield f"{api.FOLDER}/features/{embedded.stem}.json", api.feature_json(documents[-1])
         yield from badges_of(case, feature, embedded)
         yield f"cases/{site.files[case]}", _text(page)
+    yield f"{api.FOLDER}/all.json", api.features_json(documents, newest_day(site.known.runs))
     records = {record["cell"]: record for record in site.merged.records}
     for number, text in enumerate(chunks(list(site.table["cell"]), records, annotator(site.history))):
         yield f"data/cells-{number}.js", script(f"cells-{number}", text)

@@ -64,6 +64,9 @@ NOT_RUN: Mapping[str, Mapping[str, str]] = {
         "cumatrix bisect kernel.py --over git:../numba-cuda -b numba-cuda -a sm_90":
             "a checkout of numba-cuda: tests/bisection/test_git.py makes one of its own",
     },
+    "docs/json-api.md": {
+        "curl -s $REPORT/api/v1/features/wmma-fragments.json | jq -r .sentence": "a published page: tests/report/test_api.py runs the queries",
+    },
     "docs/large-runs.md": {
         "cumatrix run -b all -t all --shard 1/3 --out parts/1.jsonl":
             "every case with every compiler, on three machines: the how-to for several machines does it with six cells",

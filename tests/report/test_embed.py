@@ -46,14 +46,10 @@ def test_the_table_stands_alone_and_the_data_say_the_same(page: Path) -> None:
     assert "<nav" not in table
     assert 'href="../cases/wmma-fragments.html"' in table
     assert "Content-Security-Policy" in table
-    data = json.loads((page / "features" / "wmma-fragments.json").read_text())
-    (variant,) = data["variants"]
-    assert [(said["tool"], said["answer"]) for said in variant["said"]] == [("NVRTC", "builds since CUDA 13.0"), ("CuPy", "0 of 1")]  # fmt: skip
-    assert variant["said"][0]["cells"][0] == "wmma/fragments nvrtc cuda13.0 sm_80"
-    assert variant["versions"][0]["cuda"] == {
-        "12.4": {"kind": "never", "where": "not sm_80"},
-        "13.0": {"kind": "works", "where": "sm_80"},
-    }
+    data = json.loads((page / "api/v1/features/wmma-fragments.json").read_text())
+    assert [(said["tool"], said["answer"]) for said in data["statements"]] == [("NVRTC", "builds since CUDA 13.0"), ("CuPy", "0 of 1")]  # fmt: skip
+    assert data["statements"][0]["cells"][0] == "wmma/fragments nvrtc cuda13.0 sm_80"
+    assert data["summary"] == {"nvrtc": "builds since CUDA 13.0", "cupy-nvrtc": "0 of 1"}
 
 
 def test_hostile_names_stay_text(page: Path) -> None:
