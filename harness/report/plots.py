@@ -19,9 +19,8 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter
 
-from harness.analysis.frame import answered
+from harness.backends import label_of
 from harness.matrix.axes import (
     AXIS,
     TOOLCHAIN,
@@ -155,8 +154,8 @@ def bars(counts: pd.DataFrame, kinds: Mapping[str, BarPart], up: str, title: str
 
 
 @mpl.rc_context(_STYLE)
-def lines(values: pd.DataFrame, ticks: Sequence[str], across: str, up: str, title: str, *, log: bool = False) -> str:
-    """Lines over named places, `MANY` at most; one row a line."""
+def lines(values: pd.DataFrame, ticks: Sequence[str], across: str, up: str, title: str, *, top: float = 0) -> str:
+    """Lines over named places, `MANY` at most; one row a line. The scale begins at 0 and ends at `top` or above."""
     figure, axes = _figure(max(4.5, 2.2 + 0.42 * len(ticks)), 3.4)
     shown = values.iloc[:MANY]
     places = np.arange(len(ticks))
@@ -169,12 +168,7 @@ def lines(values: pd.DataFrame, ticks: Sequence[str], across: str, up: str, titl
     axes.set_xticks(places[::every], ticks[::every], rotation=45 if len(ticks) > 6 else 0)
     axes.set_xlabel(across)
     axes.set_ylabel(up)
-    if log:
-        axes.set_yscale("log")
-        axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _place: f"{value:g}"))
-        axes.yaxis.set_minor_formatter(FuncFormatter(lambda _value, _place: ""))
-    else:
-        axes.set_ylim(bottom=0)
+    axes.set_ylim(0, max(top, axes.get_ylim()[1]))
     _legend(figure, 2)
     description = [
         f"{plain(str(name))}: "
@@ -208,7 +202,9 @@ def _legend(figure: Figure, columns: int) -> None:
 
 def _svg(figure: Figure, axes: Any, title: str, description: str) -> str:
     axes.set_axisbelow(True)
-    axes.set_title(plain(title, 90), loc="left", fontsize=11)
+    # About so many letters of this size fit into an inch.
+    told = textwrap.fill(plain(title, 200), int(figure.get_figwidth() * 10))
+    axes.set_title(told, loc="left", fontsize=11)
     stream = io.StringIO()
     FigureCanvasSVG(figure).print_svg(stream, metadata={"Date": None, "Creator": None, "Format": None, "Type": None})
     return for_pages(
@@ -231,43 +227,64 @@ _KINDS = {
 
 
 def pictures(table: pd.DataFrame) -> dict[str, str]:
-    """Every picture that the cells have something to say to, by name.
+    """Every picture with a finding, by name.
 
     Parameters
     ----------
     table : DataFrame
         `harness.analysis.cells_frame`.
     """
-    made = {"compile-time-by-toolkit": compile_times(table)}
+    made = {}
     for backend in dict.fromkeys(table["backend"]):
         part = table[table["backend"] == backend]
         axis = "library" if part["library"].nunique() > 1 else "toolkit"
-        made[f"outcomes-{backend}"] = outcomes_by_version(part, axis, title=f"{backend}: outcomes by version")
+        made[f"outcomes-{backend}"] = outcomes_by_version(part, axis, name=label_of(backend))
     return {name: svg for name, svg in made.items() if svg}
 
 
-def outcomes_by_version(table: pd.DataFrame, axis: str = "library", *, title: str = "Outcomes by version") -> str:
-    """Share of cells by outcome along the versions of ``library`` or ``toolkit``, oldest first; empty where there are less than two: a table says that better.
+def outcomes_by_version(table: pd.DataFrame, axis: str = "library", *, name: str) -> str:
+    """Share of cells by outcome along the versions of ``library`` or ``toolkit``, oldest first, under the greatest change of what builds; empty where nothing changes.
 
-    Each bar is of the same programs, architectures and other versions. ``unsupported`` cells are shown, so that a bar never looks fuller than it is.
+    Each bar is of the same programs, architectures and other versions, and has an answer for each or does not apply.
+    ``unsupported`` cells are shown, so that a bar never looks fuller than it is.
+
+    Parameters
+    ----------
+    table : DataFrame
+        Cells of one tool.
+    axis : str
+        The column with the versions.
+    name : str
+        What readers call the tool.
     """
-    part = _comparable(table[(table[axis] != "") & (table["headers"] == "")], axis)
+    part = table[(table[axis] != "") & (table["headers"] == "")]
+    part = _comparable(part.assign(kind=part["outcome"].map(_kind)).query("kind != 'unknown'"), axis)
     if part.empty:
         return ""
-    kinds = part["outcome"].map(_kind)
-    counts = pd.crosstab(part[axis], kinds).reindex(columns=list(_KINDS), fill_value=0)
+    counts = pd.crosstab(part[axis], part["kind"]).reindex(columns=list(_KINDS), fill_value=0)
     counts = counts.loc[sorted(counts.index, key=version_key)]
-    if len(counts) < 2:
+    steps = counts["built"].diff().abs().fillna(0).tolist()
+    if not any(steps):
         return ""
+    # Of equal steps the newest.
+    place = max(range(len(steps)), key=lambda number: (steps[number], number))
+    (before, after), (fewer, more) = ([*column[place - 1 : place + 1]] for column in (counts.index, counts["built"]))
+    versions = [f"CUDA {version}" if axis == "toolkit" else version for version in map(str, (after, before))]
+    title = (
+        f"{name}: {more:,} of {counts.iloc[place].sum():,} cells build with {versions[0]}, {fewer:,} with {versions[1]}"
+    )
     description = "; ".join(
-        f"{plain(str(name))}: " + ", ".join(f"{int(row[key])} {kind.word}" for key, kind in _KINDS.items() if row[key])
-        for name, row in counts.iterrows()
+        f"{plain(str(version))}: "
+        + ", ".join(f"{int(row[key])} {kind.word}" for key, kind in _KINDS.items() if row[key])
+        for version, row in counts.iterrows()
     )
     return bars(counts, _KINDS, "% of cells", title, description)
 
 
-def resources_by_target(table: pd.DataFrame, resource: str = "registers", *, title: str = "") -> str:
-    """The greatest ``registers``, ``shared`` or ``spills`` of a kernel by real architecture, one line a toolchain; empty where it was built for less than two.
+def resources_by_target(table: pd.DataFrame, resource: str = "registers", *, top: float = 0) -> str:
+    """The greatest ``registers``, ``shared`` or ``spills`` of a kernel by real architecture, one line a toolchain, under the greatest difference of one toolchain.
+
+    All lines have the same architectures. Empty where no toolchain needs more for one than for another.
 
     Parameters
     ----------
@@ -275,72 +292,48 @@ def resources_by_target(table: pd.DataFrame, resource: str = "registers", *, tit
         Cells of one case and variant.
     resource : str
         The column.
-    title : str, optional
-        Made of the case where it is left out.
+    top : float
+        The least upper end of the scale, for pictures with the same one.
     """
     part = table[table[resource].notna() & ~table["target"].map(is_virtual).astype(bool)]
     if part.empty:
         return ""
-    targets = sorted(set(part["target"]), key=target_key)
-    if len(targets) < 2:
-        return ""
-    unit = {"registers": "registers a thread", "shared": "bytes of shared memory", "spills": "bytes spilled"}[resource]
     values = part.assign(series=_series(part)).groupby(["series", "target"], sort=False)[resource].max().unstack()
-    different = _same_together(values.reindex(columns=targets).astype("float64"))
-    return lines(
-        different,
-        list(map(short_target, targets)),
-        "architecture",
-        unit,
-        title or _title(part, unit),
+    values = _complete(values.reindex(columns=sorted(values.columns, key=target_key)).astype("float64"))
+    different = _same_together(values)
+    widths = different.max(axis=1) - different.min(axis=1)
+    if not widths.any():  # nor with one architecture
+        return ""
+    row = different.loc[widths.idxmax()]
+    unit = {"registers": "registers a thread", "shared": "bytes of shared memory", "spills": "bytes spilled"}[resource]
+    title = (
+        f"{_program(part)}: {row.max():,.0f} {unit} on {row.idxmax()}, {row.min():,.0f} on {row.idxmin()} ({row.name})"
     )
+    return lines(different, list(map(short_target, different.columns)), "architecture", unit, title, top=top)
 
 
-def compile_times(table: pd.DataFrame, *, title: str = "Compile time by toolkit") -> str:
-    """Median seconds of a cell by toolkit, on a logarithmic scale; empty where less than two toolkits compiled anything.
-
-    One line a backend and library, or a backend where those are too many; each over the programs that all its toolkits compiled.
-    """
-    if table.empty:
-        return ""
-    part = table[answered(table) & table["seconds"].gt(0) & (table["headers"] == "")]
-    if part.empty:
-        return ""
-    toolkits = sorted(set(part["toolkit"]), key=version_key)
-    if len(toolkits) < 2:
-        return ""
-    names = (part["backend"] + " " + part["library"]).str.strip()
-    part = part.assign(series=names if names.nunique() <= MANY else part["backend"])
-    same = {name: _of_the_same_programs(rows) for name, rows in part.groupby("series", sort=False)}
-    medians = {name: rows.groupby("toolkit")["seconds"].median() for name, rows in same.items() if not rows.empty}
-    if not medians:
-        return ""
-    values = pd.DataFrame(medians).T.reindex(columns=toolkits)
-    return lines(values, [plain(name) for name in toolkits], "CUDA", "seconds (median)", title, log=True)
-
-
-def outcomes_over_time(runs: pd.DataFrame, *, title: str = "Cells over time") -> str:
-    """Cells that were built, that are not as expected and that never arrived, run by run; empty where there are less than two.
+def outcomes_over_time(runs: pd.DataFrame) -> str:
+    """Cells that were built, that are not as expected and that never arrived, run by run, under the latest change; empty where nothing changes.
 
     Parameters
     ----------
     runs : DataFrame
         Rows of one environment of `harness.analysis.history.trend`.
     """
-    if len(runs) < 2:
-        return ""
     names = {"cells": "all", "built": "built", "bad": "not as expected", "missing": "never arrived"}
     values = runs[list(names)].rename(columns=names).astype("float64").T
     ticks = [plain(started[:10] or run, 12) for started, run in zip(runs["started"], runs["run"], strict=True)]
     values.columns = range(len(ticks))
-    return lines(values, ticks, "run", "cells", title)
-
-
-def _of_the_same_programs(rows: pd.DataFrame) -> pd.DataFrame:
-    """Only the cases and variants that all toolkits of a line compiled: else two toolkits show two programs."""
-    programs = rows["case"] + " " + rows["variant"]
-    common = rows.groupby(programs)["toolkit"].nunique() == rows["toolkit"].nunique()
-    return rows[programs.map(common)]
+    changed = [place for place in values.columns[1:] if not values[place].equals(values[place - 1])]
+    if not changed:
+        return ""
+    last = changed[-1]
+    parts = [
+        f"{now:,.0f} {name} instead of {then:,.0f}"
+        for name, now, then in zip(values.index, values[last], values[last - 1], strict=True)
+        if now != then
+    ]
+    return lines(values, ticks, "run", "cells", f"{ticks[last]}: {', '.join(parts)}")
 
 
 def _comparable(table: pd.DataFrame, axis: str) -> pd.DataFrame:
@@ -354,6 +347,13 @@ def _comparable(table: pd.DataFrame, axis: str) -> pd.DataFrame:
             return table[names.isin(common) & table[axis].isin(places)]
         del places[min(places, key=lambda version: (len(places[version]), version_key(version)))]
     return table
+
+
+def _complete(values: pd.DataFrame) -> pd.DataFrame:
+    """The largest part without a gap: the rows with at least some number of values, and the columns that all of these have."""
+    counts = values.notna().sum(axis=1)
+    parts = [values[counts >= least].dropna(axis=1) for least in sorted(set(counts))]
+    return max(parts, key=lambda part: (part.shape[1] > 1, part.size))
 
 
 def _same_together(values: pd.DataFrame) -> pd.DataFrame:
@@ -381,10 +381,9 @@ def _series(part: pd.DataFrame) -> pd.Series:
     return tool.str.strip() + releases
 
 
-def _title(part: pd.DataFrame, unit: str) -> str:
+def _program(part: pd.DataFrame) -> str:
     first = part.iloc[0]
-    name = f"{first['case']}[{first['variant']}]" if first["variant"] else first["case"]
-    return f"{name}: {unit}"
+    return f"{first['case']}[{first['variant']}]" if first["variant"] else str(first["case"])
 
 
 def _kind(outcome: str) -> str:

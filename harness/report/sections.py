@@ -197,13 +197,14 @@ def _pictures(table: pd.DataFrame) -> list[tuple[str, Markup]]:
     programs = spread[spread > 1].sort_values(ascending=False, kind="stable").index
     # One variant of a case: the others look much the same.
     most = dict(reversed(list(programs)))
-    for case, variant in [program for program in programs if most[program[0]] == program[1]][:RESOURCES]:
-        part = built[(built["case"] == case) & (built["variant"] == variant)]
-        title = f"{case} {variant}".strip()
-        for resource in ("registers", "shared"):
-            if part[resource].nunique() > 1:
-                svg = resources_by_target(part, resource)
-                found += [(f"{title}: {resource} by architecture", Markup(svg))] if svg else []  # noqa: S704 (our own markup; every word of others in it is escaped)
+    shown = [program for program in programs if most[program[0]] == program[1]][:RESOURCES]
+    of = {program: built[(built["case"] == program[0]) & (built["variant"] == program[1])] for program in shown}
+    for resource in ("registers", "shared"):
+        top = max((float(part[resource].max()) for part in of.values() if part[resource].notna().any()), default=0)
+        for (case, variant), part in of.items():
+            svg = resources_by_target(part, resource, top=top)
+            title = f"{case} {variant}".strip()
+            found += [(f"{title}: {resource} by architecture", Markup(svg))] if svg else []  # noqa: S704 (our own markup; every word of others in it is escaped)
     return found
 
 

@@ -10,8 +10,8 @@ import pytest
 from record_builders import built, cell, record, rejected
 
 from harness.analysis import make_frame
-from harness.model import Status
-from harness.report.plots import compile_times, outcomes_by_version, outcomes_over_time, pictures, resources_by_target
+from harness.model import Outcome, Status
+from harness.report.plots import outcomes_by_version, outcomes_over_time, pictures, resources_by_target
 
 from .markup import text_of
 
@@ -31,48 +31,58 @@ def table() -> pd.DataFrame:
     return make_frame(records)
 
 
-def test_outcomes_by_version(table: pd.DataFrame) -> None:
-    svg = outcomes_by_version(table, title="CuPy")
+def told_by(svg: str) -> tuple[str, str]:
     root = ET.fromstring(svg)
-    assert text_of(root, f"{SVG}title") == root.get("aria-label") == "CuPy"
-    assert text_of(root, f"{SVG}desc") == "9.0.0: 3 built, 1 rejected; 13.0.0: 3 built, 1 rejected; 13.1.0: 4 built"
-    ticks = [item.text or "" for item in root.iter(f"{SVG}text")]
-    assert [text for text in ticks if re.fullmatch(r"\d+\.\d\.0", text)] == ["9.0.0", "13.0.0", "13.1.0"]
+    assert text_of(root, f"{SVG}title") == root.get("aria-label")
+    return text_of(root, f"{SVG}title"), text_of(root, f"{SVG}desc")
+
+
+def test_outcomes_by_version_and_the_greatest_change(table: pd.DataFrame) -> None:
+    svg = outcomes_by_version(table, name="CuPy")
+    title, told = told_by(svg)
+    assert title == "CuPy: 4 of 4 cells build with 13.1.0, 3 with 13.0.0"
+    assert told == "9.0.0: 3 built, 1 rejected; 13.0.0: 3 built, 1 rejected; 13.1.0: 4 built"
+    ticks = [item.text or "" for item in ET.fromstring(svg).iter(f"{SVG}text")]
+    # The last lines are of the title.
+    assert [text for text in ticks if re.fullmatch(r"\d+\.\d\.0", text)][:3] == ["9.0.0", "13.0.0", "13.1.0"]
+
+
+def test_a_picture_without_a_finding_is_not_drawn(table: pd.DataFrame) -> None:
+    assert outcomes_by_version(table[table["library"] != "13.1.0"], name="CuPy") == ""
+    assert resources_by_target(table[table["target"] != "sm_90a"].assign(registers=8.0)) == ""
 
 
 def test_bars_are_of_the_same_cells() -> None:
     every = [cell(case=f"a/{n}", library=library) for n in range(4) for library in ("13.0.0", "13.1.0")]
-    records = [record(item, rejected() if item.case.name == "a/3" else built()) for item in every]
-    # One program that a release alone was tried with, and a release that was tried with little.
+    bad = ("a/3[] cupy-nvrtc@13.0.0", "a/3 cupy-nvrtc@13.0.0")
+    records = [record(item, rejected() if item.id.startswith(bad) else built()) for item in every]
+    # One program that a release alone was tried with, a release that was tried with little, and one that was not installed.
     records.append(record(cell(case="a/9", library="13.1.0"), built()))
     records.append(record(cell(case="a/8", library="9.0.0"), rejected()))
-    told = text_of(ET.fromstring(outcomes_by_version(make_frame(records))), f"{SVG}desc")
-    assert told == "13.0.0: 3 built, 1 rejected; 13.1.0: 3 built, 1 rejected"
+    records += [
+        record(cell(case=f"a/{n}", library="14.0.0"), Outcome(status=Status.UNAVAILABLE, reason="no wheel"))
+        for n in range(4)
+    ]
+    title, told = told_by(outcomes_by_version(make_frame(records), name="CuPy"))
+    assert title == "CuPy: 4 of 4 cells build with 13.1.0, 3 with 13.0.0"
+    assert told == "13.0.0: 3 built, 1 rejected; 13.1.0: 4 built"
 
 
-def test_resources_by_target(table: pd.DataFrame) -> None:
-    told = text_of(ET.fromstring(resources_by_target(table)), f"{SVG}desc")
+def test_resources_of_the_same_architectures(table: pd.DataFrame) -> None:
+    title, told = told_by(resources_by_target(table))
     assert (
-        told
-        == "cupy-nvrtc 9.0.0, CUDA 12.4 and 1 more: 75 30, 90a 50; cupy-nvrtc 13.1.0, CUDA 12.4: 75 30, 80 40, 90a 50; cupy-nvrtc 13.1.0, CUDA 13.0: 80 40"
+        title == "wmma/fragments: 50 registers a thread on sm_90a, 30 on sm_75 (cupy-nvrtc 9.0.0, CUDA 12.4 and 2 more)"
     )
-    assert resources_by_target(table, "shared")
+    # The cells of 13.1.0 with CUDA 13.0 have sm_80 alone, which the others lack.
+    assert told == "cupy-nvrtc 9.0.0, CUDA 12.4 and 2 more: 75 30, 90a 50"
+    assert resources_by_target(table, "shared") == ""
     assert resources_by_target(table[table["outcome"] != "built"]) == ""
 
 
-def test_compile_times(table: pd.DataFrame) -> None:
-    told = text_of(ET.fromstring(compile_times(table)), f"{SVG}desc")
-    assert "cupy-nvrtc 13.1.0: 12.4 0.5, 13.0 2" in told
-
-
-def test_compile_times_compare_the_same_programs() -> None:
-    records = [
-        record(cell(case="a/both", toolkit=toolkit), built(seconds=seconds))
-        for toolkit, seconds in (("12.4", 1.0), ("13.0", 2.0))
-    ]
-    records += [record(cell(case=f"a/slow-{n}", toolkit="12.4"), built(seconds=100.0)) for n in range(3)]
-    told = text_of(ET.fromstring(compile_times(make_frame(records))), f"{SVG}desc")
-    assert told == "cupy-nvrtc 13.6.0: 12.4 1, 13.0 2"
+def test_pictures_can_have_one_scale(table: pd.DataFrame) -> None:
+    ticks = [item.text for item in ET.fromstring(resources_by_target(table, top=255)).iter(f"{SVG}text")]
+    assert {"0", "250"} <= set(ticks)
+    assert "250" not in [item.text for item in ET.fromstring(resources_by_target(table)).iter(f"{SVG}text")]
 
 
 def test_over_time() -> None:
@@ -86,12 +96,14 @@ def test_over_time() -> None:
             "missing": [0, 0],
         }
     )
-    told = text_of(ET.fromstring(outcomes_over_time(runs)), f"{SVG}desc")
+    title, told = told_by(outcomes_over_time(runs))
+    assert title == "b: 2 built instead of 3, 1 not as expected instead of 0"
     assert (
         told
         == "all: 2026-01-01 3, b 3; built: 2026-01-01 3, b 2; not as expected: 2026-01-01 0, b 1; never arrived: 2026-01-01 0, b 0"
     )
     assert outcomes_over_time(runs.iloc[:1]) == ""
+    assert outcomes_over_time(runs.iloc[[0, 0]]) == ""
 
 
 def test_the_same_cells_give_the_same_bytes(table: pd.DataFrame) -> None:
@@ -103,13 +115,13 @@ def test_the_same_cells_give_the_same_bytes(table: pd.DataFrame) -> None:
 def test_nothing_gives_nothing() -> None:
     empty = make_frame([])
     assert pictures(empty) == {}
-    assert resources_by_target(empty) == outcomes_by_version(empty) == ""
+    assert resources_by_target(empty) == outcomes_by_version(empty, name="") == ""
 
 
 def test_one_point_is_no_picture(table: pd.DataFrame) -> None:
     one = table[(table["library"] == "13.1.0") & (table["toolkit"] == "12.4")]
     assert len(one) > 1
-    assert outcomes_by_version(one) == compile_times(one) == ""
+    assert outcomes_by_version(one, name="CuPy") == ""
     assert resources_by_target(one)
     assert resources_by_target(one[one["target"] == "sm_80"]) == ""
 
@@ -118,8 +130,10 @@ def test_a_strict_policy_and_hostile_names() -> None:
     cells = [
         cell(case=HOSTILE, library=library, target=of) for library in ("1.0", HOSTILE) for of in ("sm_80", "sm_90")
     ]
-    table = make_frame([record(of, built(str(of.target))) for of in cells])
-    made = [*pictures(table).values(), resources_by_target(table), outcomes_by_version(table, title=HOSTILE)]
+    outcomes = [rejected(), *(built(str(of.target), registers=place) for place, of in enumerate(cells[1:], 1))]
+    table = make_frame([record(of, outcome) for of, outcome in zip(cells, outcomes, strict=True)])
+    made = [*pictures(table).values(), resources_by_target(table), outcomes_by_version(table, name=HOSTILE)]
+    assert all(made)
     ids: list[str] = []
     for svg in made:
         root = ET.fromstring(svg)
@@ -156,9 +170,9 @@ def test_legends_are_not_cut_off(bars: int) -> None:
     records = [
         record(cell(library=f"13.{minor}.0", target="sm_80", variant={"n": place}), outcome)
         for minor in range(bars)
-        for place, outcome in enumerate((built(), *other))
+        for place, outcome in enumerate((built(), *other, built() if minor else rejected()))
     ]
-    root = ET.fromstring(outcomes_by_version(make_frame(records)))
+    root = ET.fromstring(outcomes_by_version(make_frame(records), name="CuPy"))
     words = {item.text: float(item.attrib["x"]) for item in root.iter(f"{SVG}text") if item.get("x")}
     # Letters are about six units wide, and what stands for a kind is left of its word.
     wide = float(root.attrib["viewBox"].split()[2])
