@@ -14,6 +14,7 @@ from harness.report.build import NothingToReport, ReportError, build_report
 
 FILES = [
     *(
+        "api",
         "assets",
         "badges",
         "card.png",
