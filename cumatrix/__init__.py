@@ -7,7 +7,7 @@
 
 `run` puts cases through compilers, `try_` files or texts that have no case; both give `Results`, which a notebook shows as the
 matrix. `iter_run` and `iter_try` give each `Cell` as it finishes. `read` opens records of earlier runs, `explain` tells the known cause of
-what a compiler said, and `ask` answers questions in plain words from results. Errors are `CumatrixError`: one sentence that says what to
+what a compiler said, `ask` answers questions in plain words from results, and `bisect` finds the release that changed an outcome. Errors are `CumatrixError`: one sentence that says what to
 do, as the command prints it.
 
 The names in ``__all__`` are stable; everything else is internal. Names are imported on first use, so
@@ -23,6 +23,7 @@ from harness import __version__
 
 if TYPE_CHECKING:
     from cumatrix._ask import Answer, Finding, Said, ask
+    from cumatrix._bisect import Bisection, Border, bisect
     from cumatrix._results import Cause, Cell, Diagnostic, Explanation, Kernel, Results, explain, read
     from cumatrix._run import Options, TryOptions, iter_run, iter_try, run, try_
     from harness.errors import CumatrixError, NothingToRun, PartUnavailable, UsageError
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Answer",
+    "Bisection",
+    "Border",
     "Cause",
     "Cell",
     "CumatrixError",
@@ -47,6 +50,7 @@ __all__ = [
     "UsageError",
     "__version__",
     "ask",
+    "bisect",
     "explain",
     "iter_run",
     "iter_try",
@@ -57,6 +61,7 @@ __all__ = [
 
 _FROM = {
     "cumatrix._ask": ("Answer", "Finding", "Said", "ask"),
+    "cumatrix._bisect": ("Bisection", "Border", "bisect"),
     "cumatrix._results": ("Cause", "Cell", "Diagnostic", "Explanation", "Kernel", "Results", "explain", "read"),
     "cumatrix._run": ("Options", "TryOptions", "iter_run", "iter_try", "run", "try_"),
     "harness.errors": ("CumatrixError", "NothingToRun", "PartUnavailable", "UsageError"),

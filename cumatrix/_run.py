@@ -177,30 +177,31 @@ def _spelled(name: str, value: Any) -> Iterator[str]:
     elif name == "cache":
         yield from [] if value else ["--no-cache"]
     elif name in _LISTS:
-        yield f"{option}={','.join(_several(value))}"
+        yield f"{option}={','.join(several(value))}"
     elif name in _SEVERAL:
         yield from (f"{option}={each}" for each in _named(value))
     elif name == "include":
-        yield from (f"-I{each}" for each in _several(value))
+        yield from (f"-I{each}" for each in several(value))
     elif name == "define":
         yield from (f"-D{macro}" if given is None else f"-D{macro}={_number(given)}" for macro, given in value.items())
     elif name == "signature":
         yield from (f"{option}={kernel}={signature}" for kernel, signature in value.items())
     elif name == "option":
-        yield from (f"--option={each}" if _FOR_ONE.match(each) else each for each in _several(value))
+        yield from (f"--option={each}" if _FOR_ONE.match(each) else each for each in several(value))
     else:
         yield f"{option}={value}"
 
 
-def _several(value: Any) -> list[str]:
+def several(value: Any) -> list[str]:
+    """One text or path, or any number of them, as texts."""
     return [str(value)] if isinstance(value, str | Path) else [str(each) for each in value]
 
 
 def _named(value: Any) -> list[str]:
     if isinstance(value, Mapping):
-        return [f"{name}={','.join(_several(given))}" if not isinstance(given, int) else f"{name}={given}"
+        return [f"{name}={','.join(several(given))}" if not isinstance(given, int) else f"{name}={given}"
                 for name, given in value.items()]  # fmt: skip
-    return _several(value)
+    return several(value)
 
 
 def _number(value: Any) -> Any:
@@ -338,18 +339,18 @@ def _of_cases(function: str, selection: Iterable[SourcePath], cases: SourcePath,
     # Unnamed settings come from the project (harness.cli.config_defaults).
     named = [] if os.fspath(cases) == "cases" else [f"--cases={os.fspath(cases)}"]
     argv = [*named, *words, "--", *(os.fspath(each) for each in selection)]
-    params = _params(run_command, "run", argv)
+    params = params_of(run_command, "run", argv)
     return _Work(select_cases(params), params["out"], params["fresh"], ["run", *argv])
 
 
 def _of_files(function: str, source: SourcePath | Iterable[SourcePath], language: str, options: TryOptions) -> _Work:
     words = words_of(function, dict(options), TryOptions.__annotations__)
     argv = [*words, "--", *map(str, _files(source, language))]
-    params = _params(try_command, "try", argv)
+    params = params_of(try_command, "try", argv)
     return _Work(select_files(params, params["files"]), params["out"], params["fresh"], ["try", *argv])
 
 
-def _params(command: click.Command, name: str, argv: list[str]) -> dict[str, Any]:
+def params_of(command: click.Command, name: str, argv: list[str]) -> dict[str, Any]:
     """Parse these words as the command does; its errors become ours."""
     try:
         return command.make_context(name, list(argv)).params

@@ -41,7 +41,7 @@ from harness.cli.progress import install_for
 from harness.cli.selection import program_request, programs_asked, with_nvcc
 from harness.cli.terminal import console_for
 from harness.diagnostics import one_line
-from harness.engine.context import RunContext, prepare
+from harness.engine.context import RunContext, RunRequest, prepare
 from harness.engine.environments import default_toolkit
 from harness.engine.executor import Run
 from harness.engine.machine import usable_cores
@@ -451,6 +451,15 @@ def bisect(what: str, over: str, good: str | None, bad: str | None, as_json: boo
         if options["releases"] or options["every"] or options["out"]:
             raise UsageError("--releases, --every and --out are not for --over git:PATH, whose commits git chooses")
         return _over_git(over, case, prepare(request), good, bad, errors, as_json=as_json)
+    findings = over_releases(case, request, over, good, bad, options, errors)
+    command = again(sys.argv[1:], over, findings.sides)
+    return show(findings, command, as_json=as_json)
+
+
+def over_releases(
+    case: Case, request: RunRequest, over: str, good: str | None, bad: str | None, options: Mapping[str, Any], errors: Console
+) -> Findings:  # fmt: skip
+    """Search releases, with progress on a console."""
     if options["build_command"]:
         raise UsageError("--build is for --over git:PATH: releases come as wheels")
     # Environments of libraries are made for the releases that are tried.
@@ -485,7 +494,7 @@ def bisect(what: str, over: str, good: str | None, bad: str | None, as_json: boo
     good_of = partial(ends.good_of, found.seen)
     groups = groups_of(found.seen, good_of)
     borders = tell(ends.versions, groups, found.search.borders, axis.called, good_of)
-    findings = Findings(
+    return Findings(
         over=over,
         versions=ends.versions,
         names=ends.versions,
@@ -498,8 +507,6 @@ def bisect(what: str, over: str, good: str | None, bad: str | None, as_json: boo
         contradiction=ends.contradiction(found.seen, reasons),
         interrupted=interrupted,
     )
-    command = again(sys.argv[1:], over, findings.sides)
-    return show(findings, command, as_json=as_json)
 
 
 def _over_git(

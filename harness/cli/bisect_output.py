@@ -90,10 +90,8 @@ def show(found: Findings, command: str, *, as_json: bool) -> int:
 
     Raises
     ------
-    PartUnavailable
-        When nothing could be tried.
-    NothingToRun
-        When no compiler had its say.
+    PartUnavailable, NothingToRun
+        As `check_answered`.
     """
     console = console_for(sys.stdout)
     if as_json:
@@ -108,6 +106,12 @@ def show(found: Findings, command: str, *, as_json: bool) -> int:
     if found.interrupted:
         say("interrupted: the same command goes on from here", err=True)
         return 130
+    check_answered(found)
+    return 1 if found.contradiction else 0
+
+
+def check_answered(found: Findings) -> None:
+    """Raise where no release could be tried (`PartUnavailable`), or no compiler answered (`NothingToRun`)."""
     if not found.groups:
         why = Counter(found.reasons.values()).most_common(1)
         raise PartUnavailable(
@@ -116,7 +120,6 @@ def show(found: Findings, command: str, *, as_json: bool) -> int:
     if not found.answered:
         seen = next(seen for seen in found.groups[0].history.values() if seen)
         raise NothingToRun(f"no compiler answered with any of the {len(found.tried)} releases: {seen.words}")
-    return 1 if found.contradiction else 0
 
 
 def _show_table(console: Console, found: Findings) -> None:

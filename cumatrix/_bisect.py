@@ -1,0 +1,146 @@
+"""Searching releases: what ``cumatrix bisect`` does, without a terminal."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Unpack
+
+from rich.console import Console
+
+from cumatrix._run import SourcePath, TryOptions, Words, params_of, several, words_of
+from harness.bisection.sentences import release_notes
+from harness.cli.bisect import bisect as bisect_command
+from harness.cli.bisect import over_releases, program_of
+from harness.cli.bisect_output import check_answered
+from harness.cli.selection import program_request
+from harness.errors import UsageError
+
+
+@dataclass(frozen=True, kw_only=True)
+class Border:
+    """Two releases with different outcomes.
+
+    Parameters
+    ----------
+    before, after : str
+        The releases.
+    between : tuple of str
+        Releases between them that could not be tried.
+    kind : str
+        ``broke``, ``fixed`` or ``changed``.
+    name : str
+        The variants, tools and targets that it is about; empty for all.
+    sentence : str
+        What changes.
+    notes : str
+        Address of the release notes; may be empty.
+    """
+
+    before: str
+    after: str
+    between: tuple[str, ...]
+    kind: str
+    name: str
+    sentence: str
+    notes: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Bisection:
+    """The result of a search.
+
+    Parameters
+    ----------
+    over : str
+        The axis.
+    borders : tuple of Border
+        Every change of an outcome, oldest first.
+    tried : tuple of str
+        Releases that were tried, oldest first.
+    skipped : Mapping[str, str]
+        Why a release could not be tried.
+    contradiction : str
+        A sentence, where an outcome contradicts ``good`` or ``bad``.
+    """
+
+    over: str
+    borders: tuple[Border, ...]
+    tried: tuple[str, ...]
+    skipped: Mapping[str, str]
+    contradiction: str
+
+
+def bisect(
+    what: SourcePath,
+    *,
+    over: str,
+    good: str | None = None,
+    bad: str | None = None,
+    releases: Words | None = None,
+    every: bool = False,
+    cases: SourcePath = "cases",
+    **options: Unpack[TryOptions],
+) -> Bisection:
+    """Find the releases that changed an outcome, as ``cumatrix bisect`` does.
+
+    Parameters
+    ----------
+    what : str or path
+        A case, with ``[name=value]`` for some of its variants, or a file.
+    over : str
+        The axis: ``"cuda"``, ``"headers"``, ``"cupy"``, ``"numba"``, ``"cutlass"`` and the like. Commits (``git:PATH``) are searched by the command alone.
+    good, bad : str, optional
+        Releases that are known to be good and bad.
+    releases : str or iterable of str, optional
+        Only these.
+    every : bool
+        Whether every release is tried.
+    cases : path
+        Folder of cases.
+    **options
+        See `Options` and `TryOptions`.
+
+    Raises
+    ------
+    UsageError
+        On what cannot be read.
+    PartUnavailable
+        When no release could be tried.
+    NothingToRun
+        When no compiler answered.
+    """
+    if over.startswith("git:"):
+        raise UsageError(
+            "cumatrix.bisect searches releases: for commits, use the command cumatrix bisect --over git:PATH"
+        )
+    words = words_of("bisect", dict(options), TryOptions.__annotations__)
+    named = {"good": good, "bad": bad, "releases": releases and ",".join(several(releases))}
+    words += [f"--{name}={value}" for name, value in named.items() if value]
+    words += ["--every"] if every else []
+    words += [] if os.fspath(cases) == "cases" else [f"--cases={os.fspath(cases)}"]
+    given = params_of(bisect_command, "bisect", [f"--over={over}", *words, "--", os.fspath(what)])
+    case, request = program_of(given["what"], given), program_request(given)
+    found = over_releases(case, request, over, good, bad, given, Console(quiet=True))
+    if found.interrupted:
+        raise KeyboardInterrupt
+    check_answered(found)
+    return Bisection(
+        over=over,
+        borders=tuple(
+            Border(
+                before=found.versions[each.border.before],
+                after=found.versions[each.border.after],
+                between=tuple(found.versions[place] for place in each.border.between),
+                kind=each.kind,
+                name=each.name,
+                sentence=each.sentence,
+                notes=release_notes(over, found.versions[each.border.after]),
+            )
+            for each in found.borders
+        ),
+        tried=tuple(found.versions[place] for place in found.tried if place not in found.reasons),
+        skipped={found.versions[place]: why for place, why in found.reasons.items()},
+        contradiction=found.contradiction,
+    )
