@@ -122,6 +122,7 @@ def package() -> str:
         "read",
         "explain",
         "ask",
+        "bisect",
         "Results",
         "Cell",
         "Diagnostic",
@@ -131,6 +132,8 @@ def package() -> str:
         "Answer",
         "Finding",
         "Said",
+        "Bisection",
+        "Border",
     ]
     from cumatrix import _PLACES
 
