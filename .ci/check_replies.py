@@ -11,13 +11,16 @@ not linked are no pair with a linker's refusal. Products, tensor cores and limit
 from __future__ import annotations
 
 import argparse
+import base64
 import json
 import re
 import sys
+import zlib
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 from hardware_rules import capability, limits, minimum, tensor
@@ -30,12 +33,16 @@ _LINKER = re.compile("(?i)undefined reference|nvjitlink|nvlink|uses too much sha
 
 def replies_of(page: Path) -> dict[str, str]:
     """The first sentences by key, out of ``data/replies.js``."""
-    text = (page / "data/replies.js").read_text("utf-8")
-    found = re.fullmatch(r"cumatrix\.receive\(\"replies\",'(.*)'\);\n", text, re.DOTALL)
+    return {key: sentence for key, (sentence, *_) in data_of(page, "replies")["replies"].items()}
+
+
+def data_of(page: Path, name: str) -> Any:
+    """The data of a file of the page: ``cumatrix.receive("NAME","…");``, compressed JSON in base64."""
+    text = (page / f"data/{name}.js").read_text("utf-8")
+    found = re.fullmatch(r'cumatrix\.receive\("[^"]*","([^"]*)"\);\n', text)
     if found is None:
-        raise SystemExit(f"check_replies.py: {page} has no replies")
-    value = json.loads(found[1].replace("\\\\", "\0").replace("\\'", "'").replace("\0", "\\"))
-    return {key: sentence for key, (sentence, *_) in value["replies"].items()}
+        raise SystemExit(f"check_replies.py: {page} has no {name}")
+    return json.loads(zlib.decompress(base64.b64decode(found[1])))
 
 
 def number(text: str) -> int:
@@ -303,8 +310,7 @@ def check(replies: dict[str, str], counts: Counts, names: dict[str, list[str]]) 
 
 def check_page(page: Path, table: pd.DataFrame) -> int:
     """Print the false replies of a page; return their number."""
-    text = (page / "data/answers.js").read_text("utf-8")
-    names = json.loads(re.search(r'"architectures":(\{.*?\})', text)[1])  # type: ignore[index]
+    names = data_of(page, "answers")["vocabulary"]["architectures"]
     replies = replies_of(page)
     found: dict[str, str] = {}
     for key, why in check(replies, Counts(table), names):

@@ -10,6 +10,7 @@ Exits with 1 if a statement is false. `claims_of` reads the words of a statement
 from __future__ import annotations
 
 import argparse
+import base64
 import contextlib
 import io
 import json
@@ -19,6 +20,7 @@ import re
 import subprocess
 import sys
 import tempfile
+import zlib
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -232,12 +234,12 @@ def siblings(target: str, cells: Cells) -> tuple[str, ...]:
 
 
 def load(path: Path) -> Any:
-    """The data of a file of the page: ``cumatrix.receive("name",'JSON');``."""
+    """The data of a file of the page: ``cumatrix.receive("NAME","…");``, compressed JSON in base64."""
     text = path.read_text(encoding="utf-8")
-    found = re.fullmatch(r"cumatrix\.receive\(\"[^\"]*\",'(.*)'\);?\s*", text, re.DOTALL)
+    found = re.fullmatch(r'cumatrix\.receive\("[^"]*","([^"]*)"\);\s*', text)
     if not found:
         raise SystemExit(f"check_statements.py: {path} is no data of a page")
-    return json.loads(re.sub(r"\\(['\\])", r"\1", found[1]))
+    return json.loads(zlib.decompress(base64.b64decode(found[1])))
 
 
 def of_page(folder: Path, cells: Cells) -> Iterator[Statement]:

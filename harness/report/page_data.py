@@ -1,13 +1,15 @@
 """The matrix as the page's own script reads it: every name once, every cell a number or two.
 
-Files are scripts that hand over one text of JSON: a page that was opened from disk may load scripts and nothing else, and a text that
+Files are scripts that hand over one text, compressed JSON: a page that was opened from disk may load scripts and nothing else, and a text that
 goes through JSON.parse cannot be mistaken for code. docs/page.md tells of the format.
 """
 
 from __future__ import annotations
 
+import base64
 import json
 import re
+import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -56,11 +58,9 @@ _WORDS: Mapping[str, Sequence[str]] = {
 
 
 def script(name: str, text: str) -> bytes:
-    """A script that hands over JSON under `name`."""
-    # What ends a string of JavaScript, and what ends lines in it.
-    for bad, escaped in (("\\", "\\\\"), ("'", "\\'"), ("\u2028", "\\u2028"), ("\u2029", "\\u2029")):
-        text = text.replace(bad, escaped)
-    return f"cumatrix.receive({json.dumps(name)},'{text}');\n".encode("utf-8", "replace")
+    """A script that hands over JSON under `name`, compressed: a report has to fit where pages are published."""
+    packed = base64.b64encode(zlib.compress(text.encode("utf-8", "replace")))
+    return b'cumatrix.receive(%s,"%s");\n' % (json.dumps(name).encode(), packed)
 
 
 def compact(value: Any) -> str:

@@ -17,6 +17,8 @@ import pytest
 from check_statements import Statement, claims_of, judge, ranges_of, variants_of
 from statement_rules import Cells, Claim, Subject, inside, order
 
+from harness.report.page_data import script
+
 from .steps import ROOT
 
 Row = dict[str, Any]
@@ -361,7 +363,7 @@ def page(folder: Path, text: str, letters: str) -> Path:
     data = {"columns": [["nvrtc", "NVRTC", "nvrtc", ""]], "features": [{"case": "topic/one"}], "vocabulary": {"architectures": {"a100": ["sm_80"]}}}  # fmt: skip
     part = {"verdicts": [["since", text, ""]], "grids": [[[""], list(CUDA), letters]], "lines": [[0, "", [], [[0, 0, 0]]]], "itself": []}  # fmt: skip
     for name, value in (("answers", data), ("answers-sm_80", part)):
-        (folder / f"data/{name}.js").write_text(f"cumatrix.receive(\"{name}\",'{json.dumps(value)}');\n")
+        (folder / f"data/{name}.js").write_bytes(script(name, json.dumps(value)))
     return folder
 
 

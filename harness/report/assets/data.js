@@ -17,16 +17,26 @@ const cumatrix = (() => {
   });
 
   /**
+   * @param {string} packed compressed JSON, in base64
+   * @returns {Promise<any>}
+   */
+  const unpack = (packed) => {
+    const bytes = Uint8Array.from(atob(packed), (letter) => letter.charCodeAt(0));
+    const text = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"));
+    return new Response(text).json();
+  };
+
+  /**
    * Called by each file of data.
    *
    * @param {string} name
-   * @param {string} json
+   * @param {string} packed
    */
-  const receive = (name, json) => {
-    const value = JSON.parse(json);
+  const receive = (name, packed) => {
+    const promise = unpack(packed);
     const known = waiting.get(name);
-    if (known) known.resolve(value);
-    else waiting.set(name, { promise: Promise.resolve(value), resolve: () => {} });
+    if (known) known.resolve(promise);
+    else waiting.set(name, { promise, resolve: () => {} });
   };
 
   /**
