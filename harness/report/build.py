@@ -114,7 +114,7 @@ _OURS = frozenset(
             "matrix.md",
             "results.parquet",
         ),
-        *("junit.xml", "regressions.atom", FOLDER, CARD),
+        *("junit.xml", "regressions.atom", "sitemap.xml", FOLDER, CARD),
     )
 )
 

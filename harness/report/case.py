@@ -13,20 +13,14 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any, cast
 
-import pandas as pd
-from markupsafe import Markup
-
-from harness.analysis.frame import rows_of
 from harness.analysis.history import History
+from harness.answers.feature import VersionRow
 from harness.causes import catalogue, causes_of
 from harness.matrix.axes import (
-    COLUMNS,
     PROGRAM,
     TOOLCHAIN,
     ToolchainColumn,
-    column_key,
     fold_targets,
-    labels,
     matrix_link,
     natural_key,
     place_of,
@@ -35,7 +29,7 @@ from harness.matrix.axes import (
     target_key,
 )
 from harness.matrix.marks import KINDS, Mark, kind_of
-from harness.model import Case, Stage, Target
+from harness.model import Case, Target
 from harness.published import ENVIRONMENT
 from harness.records import Merged, Record
 from harness.records.failures import main_message_of
@@ -103,15 +97,6 @@ class CellGroup:
         if self.kind.key == "missing":
             return ""
         return one_line(main_message_of(self.first), 200)
-
-    @property
-    def stages(self) -> list[tuple[str, str]]:
-        """Every stage with what became of it: ``done``, ``stopped`` or ``not run``."""
-        ended = self.first["stage"] if self.first["status"] != "built" else None
-        return [
-            (stage, "stopped" if stage == ended else "done" if stage in self.first["stages"] else "not run")
-            for stage in Stage
-        ]
 
     @property
     def signal(self) -> str:
@@ -277,20 +262,23 @@ def _events(history: History) -> dict[str, list[dict[str, Any]]]:
 
 
 HELPS = 3
-"""Known causes that the page of a case names first."""
+"""Known causes that the page of a case shows first."""
+
+PLACES = 20
+"""Variants and toolchains that the page of a case lists of one outcome."""
 
 SNIPPET = 60
 """Lines of a program that is short enough to be read first."""
 
 
 def helps_of(groups: Sequence[CellGroup]) -> list[Mapping[str, Any]]:
-    """Remedies for refusals: known causes, the most severe first, each once."""
+    """Known causes with remedies, each once: those of refusals first."""
     found: dict[str, Mapping[str, Any]] = {}
-    for group in groups:
-        if group.kind.group in ("not", "fault", "surprise"):
-            for item in remedies(cast("Record", group.first)):
-                found.setdefault(item["title"], item)
-    return list(found.values())[:HELPS]
+    answered = [group for group in groups if group.kind.key != "missing"]
+    for group in sorted(answered, key=lambda group: group.kind.group not in ("not", "fault", "surprise")):
+        for item in remedies(cast("Record", group.first)):
+            found.setdefault(item["title"], item)
+    return list(found.values())
 
 
 def snippet_of(sources: Mapping[str, str]) -> str:
@@ -302,75 +290,34 @@ def snippet_of(sources: Mapping[str, str]) -> str:
     return short[0] if short else ""
 
 
+def version_columns(rows: Sequence[VersionRow], toolkits: Sequence[str]) -> list[tuple[str, int]]:
+    """Columns of a table over CUDA releases, newest first: heading and place. Neighbors with the same content are one column; a release without any has none.
+
+    Parameters
+    ----------
+    rows : sequence of VersionRow
+        Tools with what is known of each release.
+    toolkits : sequence of str
+        The releases, oldest first.
+    """
+    columns = []
+    contents = [[row.cells[place] for row in rows] for place in range(len(toolkits))]
+    for content, run in groupby(range(len(toolkits)), lambda place: contents[place]):
+        places = list(run)
+        names = [toolkits[place] for place in places]
+        if any(kind for kind, _ in content):
+            columns.append((names[0] if len(names) == 1 else f"{names[0]} to {names[-1]}", places[0]))
+    return columns[::-1]
+
+
+def newest_first(rows: Sequence[VersionRow]) -> list[VersionRow]:
+    """Rows of a table over versions, in the order of tools; of each tool, the newest versions first."""
+    return [row for _, run in groupby(rows, lambda row: row.tool) for row in reversed(list(run))]
+
+
 def proof_link(case: str, backend: str, target: str) -> str:
     """Address of the cells that show something, from the page of a case."""
     return f"../{matrix_link(case=case, backend=backend, target=target)}"
-
-
-@dataclass(frozen=True)
-class CaseGrid:
-    """The table of one case.
-
-    Parameters
-    ----------
-    tools : tuple of (str, int)
-        Backends with their versions, and how many columns each spans.
-    releases : tuple of (str, int)
-        Likewise for toolkits, and whatever else is a release.
-    columns : tuple of (str, bool)
-        Targets, and whether the column is the first of its toolchain.
-    rows : tuple of (str, Markup)
-        Variants with their cells.
-    """
-
-    tools: tuple[tuple[str, int], ...]
-    releases: tuple[tuple[str, int], ...]
-    columns: tuple[tuple[str, bool], ...]
-    rows: tuple[tuple[str, Markup], ...]
-
-
-def make_grid(table: pd.DataFrame, groups: Mapping[str, str]) -> CaseGrid:
-    """Make the table of a case.
-
-    Parameters
-    ----------
-    table : DataFrame
-        The case's rows of `harness.analysis.cells_frame`.
-    groups : Mapping[str, str]
-        By id of a cell, the anchor of its group; a cell without one leads to all groups.
-    """
-    programs, across = (list(rows_of(table, keys)) for keys in (PROGRAM[1:], COLUMNS))
-    cells = list(zip(programs, across, table["mark"], table["cell"], strict=True))
-    columns = sorted(set(across), key=lambda column: column_key(*column))
-    toolchains = [ToolchainColumn(column[:-1]) for column in columns]
-    first = [place == 0 or item != toolchains[place - 1] for place, item in enumerate(toolchains)]
-    places = {column: place for place, column in enumerate(columns)}
-    opening = ['<td class="begins"' if begins else "<td" for begins in first]
-    rows = []
-    for program, members in groupby(cells, lambda cell: cell[0]):
-        row = [f'{tag}><span class="v">not run</span></td>' for tag in opening]
-        for _, column, mark, cell in members:
-            place = places[column]
-            row[place] = f'{opening[place]} id="{anchor_of(cell)}">{_link(mark, groups.get(cell, "happened"))}</td>'
-        rows.append((" ".join(labels(program, PROGRAM[1:])), Markup("\n".join(row))))  # noqa: S704 (our own markup; every word of others in it is escaped)
-    return CaseGrid(
-        tools=_spans([(item.tool, item.tool) for item in toolchains]),
-        releases=_spans([(item.label, item.releases) for item in toolchains]),
-        columns=tuple((column[-1], begins) for column, begins in zip(columns, first, strict=True)),
-        rows=tuple(rows),
-    )
-
-
-@cache
-def _link(key: str, anchor: str) -> str:
-    """The link from a cell to its group. Made here and not by the template, which takes ten times as long for 100,000."""
-    kind = KINDS[key]
-    return f'<a class="m {kind.css}" href="#{anchor}">{kind.letter}<span class="v"> {kind.word}</span></a>'
-
-
-def _spans(labels: list[tuple[str, str]]) -> tuple[tuple[str, int], ...]:
-    """Labels with the number of columns they span; the first of a pair separates neighbors."""
-    return tuple((label, len(list(run))) for (_, label), run in groupby(labels))
 
 
 def page_names(cases: Iterable[str]) -> dict[str, str]:

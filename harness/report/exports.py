@@ -33,7 +33,6 @@ from harness.records import Conflict, Merged
 from harness.records.make import with_tables
 from harness.records.schema import record_schema
 from harness.report.api import feature_schema, features_schema
-from harness.report.case import anchor_of
 from harness.report.json_schema import COUNT, DIALECT, TARGET, TEXT, list_of, map_of, object_of
 from harness.report.overview import parts as split
 from harness.report.overview import runs_of, totals, unavailable_of
@@ -151,9 +150,7 @@ def matrix_json(merged: Merged, table: pd.DataFrame, files: Mapping[str, str], w
         "unanswered": _conflicts(merged.unanswered),
         "warnings": list(warnings),
     }
-    lines = _lines(
-        table, [f"cases/{files[case]}#{anchor_of(cell)}" for cell, case in table[["cell", "case"]].to_numpy()]
-    )
+    lines = _lines(table, [f"cases/{files[case]}" for case in table["case"]])
     # One line a cell: to look at, to compare, and because the indenting encoder takes ten times as long.
     text = json.dumps(value, ensure_ascii=False, indent=1, allow_nan=False)
     return (text.removesuffix("\n}") + ',\n "cells": [\n  ' + ",\n  ".join(lines) + "\n ]\n}\n").encode()

@@ -13,12 +13,25 @@ import pandas as pd
 
 from harness import __version__
 from harness.answers.feature import FeaturePage
+from harness.matrix.axes import cell_link, matrix_link
 from harness.matrix.marks import ANSWER_KINDS, GROUPS, KINDS
 from harness.model.condition_names import RESULTS
 from harness.published import ENVIRONMENT
 from harness.records import Merged, spell_other
 from harness.records.merge import virtual_against_real
-from harness.report.case import CellGroup, anchor_of, excerpt, helps_of, make_grid, proof_link, remedies, snippet_of
+from harness.report.case import (
+    HELPS,
+    PLACES,
+    CellGroup,
+    anchor_of,
+    excerpt,
+    helps_of,
+    newest_first,
+    proof_link,
+    remedies,
+    snippet_of,
+    version_columns,
+)
 from harness.report.embed import Embedded
 from harness.report.overview import Sum, make_overview, runs_of, spell, totals, unavailable_of
 from harness.report.publish import is_own, own_part
@@ -218,7 +231,6 @@ def case_page(
     own = own_part(table) if beside and not beside["alone"] else table
     theirs = table[table["environment"] == ENVIRONMENT]
     shown = groups[:SHOWN]
-    of_cell = {cell["cell"]: group.anchor for group in shown for cell in group.cells}
     about = next((group.first for group in groups if "features" in group.first), None)
     return _template("case.html").render(
         root="../",
@@ -240,7 +252,10 @@ def case_page(
         beside=beside,
         is_own=is_own,
         embedded=embedded,
-        grid=make_grid(table, of_cell),
+        every=f"../{matrix_link(case=case)}",
+        link_of=cell_link,
+        first_helps=HELPS,
+        places=PLACES,
         groups=shown,
         remedies=remedies,
         more=len(groups) - len(shown),
@@ -266,6 +281,7 @@ def assets() -> dict[str, bytes]:
     style = _environment().from_string((folder / "style.css").read_text("utf-8")).render()
     return {
         "style.css": f"{style}\n".encode(),
+        "icon.svg": (folder / "icon.svg").read_bytes(),
         **{f"{name}.js": (folder / f"{name}.js").read_bytes() for name in scripts},
     }
 
@@ -297,6 +313,8 @@ def _environment() -> jinja2.Environment:
         answer_scripts=ANSWER_SCRIPTS,
         list_scripts=LIST_SCRIPTS,
         excerpt=excerpt,
+        newest_first=newest_first,
+        version_columns=version_columns,
     )
     environment.filters.update(link=safe_link, one_line=one_line, anchor=anchor_of, spell=spell)
     return environment

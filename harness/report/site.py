@@ -9,6 +9,7 @@ from functools import cached_property
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
+from xml.sax.saxutils import escape
 
 import pandas as pd
 
@@ -49,6 +50,7 @@ from harness.report.pages import (
 )
 from harness.report.publish import Publication, is_own
 from harness.report.sections import make_sections, section_names
+from harness.report.text import safe_link
 
 TITLE = "CUDA compatibility matrix"
 """The default title of the answer page."""
@@ -182,6 +184,8 @@ def front_files(site: Site) -> Iterator[tuple[str, bytes]]:
     """Name and content of the first view's files, and of the pages other than the matrix; one after another, because together they may be large."""
     for name, data in assets().items():
         yield f"assets/{name}", data
+    if address := safe_link(site.frame.address):
+        yield "sitemap.xml", _sitemap(site, address)
     yield "index.html", _text(answer_page(front_of(site), site.own_table, site.frame))
     yield plots.NAME, plots.card(site.table, site.title)
     yield "data/answers.js", script("answers", compact(answers_data(site.known, site.files)))
@@ -203,6 +207,14 @@ def front_files(site: Site) -> Iterator[tuple[str, bytes]]:
         item["code"] = _code(site, case) if site.code and case in site.code.cells else ""
     yield "data/matrix.js", script("matrix", compact({**matrix, "cellsPerFile": CELLS}))
     yield "data/more.js", script("more", compact(more_data(site.table)))
+
+
+def _sitemap(site: Site, address: str) -> bytes:
+    """Addresses of the pages that readers look for."""
+    sections = [f"{name}.html" for name, _ in site.links]
+    pages = ["index.html", "matrix.html", *sections, *(f"cases/{page}" for page in site.files.values())]
+    urls = "".join(f"<url><loc>{escape(address + page)}</loc></url>\n" for page in pages)
+    return f'<?xml version="1.0" encoding="UTF-8"?>\n<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">\n{urls}</urlset>\n'.encode()
 
 
 def front_of(site: Site) -> dict[str, Any]:
