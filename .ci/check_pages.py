@@ -81,7 +81,7 @@ def check_changes(page: str, cells: Cells) -> Iterator[tuple[str, str]]:
 
     For each architecture of a line two cells differ in the release alone and have the two outcomes, with no tried release between.
     """
-    found = re.search(r'<h2 id="latest">.*?<ul class="lines">(.*?)</ul>', page, re.DOTALL)
+    found = re.search(r'<h2 id="latest">(.*?)</section>', page, re.DOTALL)
     names = dict(re.findall(r'href="cases/([\w.-]+)\.html">', page) and [(case.replace("/", "-"), case) for case in {cell.case for cell in cells.by_id.values()}])  # fmt: skip
     lines = re.findall(r"<li>(.*?)</li>", found[1], re.DOTALL) if found else []
     listed: dict[str, list[str]] = defaultdict(list)

@@ -27,6 +27,7 @@ from harness.answers.replies import Replies
 from harness.answers.store import Store, vocabulary_of
 from harness.answers.table import FeatureRow, Field, lines_of
 from harness.answers.vocabulary import ARCHITECTURES
+from harness.cases.topics import library_topics, topic_rank
 from harness.causes.catalogue import HEADER, catalogue
 from harness.matrix.marks import ANSWER_KINDS, GROUPS
 from harness.model.host_compiler import HostCompiler
@@ -124,7 +125,8 @@ def answers_data(known: Known, pages: Mapping[str, str]) -> dict[str, Any]:
             {
                 "case": clean(case),
                 "title": clean(feature.title or case),
-                "topic": clean(feature.topic),
+                "topic": clean(topic_title(feature.topic)),
+                "rank": topic_rank(feature.topic),
                 "page": pages[case],
                 # Numbers of the vocabulary's words, and of compiler messages: most occur in several features.
                 "words": [[numbers[word] for word in words] for words in (*known.words_of(case), own[case])],
@@ -216,9 +218,9 @@ def _in_order(known: Known, target: str) -> list[FeatureRow]:
 
 
 def shown_table(known: Known, target: str, pages: Mapping[str, str]) -> tuple[list[str], list[dict[str, Any]]]:
-    """Headings and lines of the same for the page's template, which has it without a script: a column a tool, whatever header libraries and host compilers it was tried with."""
+    """Headings and lines of the same for the page's template, which has it without a script, topic by topic: a column a tool, whatever header libraries and host compilers it was tried with."""
     labels, lines = dict(columns_of(known)), []
-    for line in _in_order(known, target):
+    for line in sorted(_in_order(known, target), key=lambda line: topic_rank(known.features[line.case].topic)):
         fields = {key: field for field in line.fields if (key := _key(field.entry)) in labels}
         if fields:
             lines.append((line, fields))
@@ -236,8 +238,14 @@ def shown_table(known: Known, target: str, pages: Mapping[str, str]) -> tuple[li
             [_shown(fields[key], labels[key] if "+" in key and len(keys) > 1 else "") for key in keys if key in fields]
             for keys in tools.values()
         ]  # fmt: skip
-        shown.append({"topic": feature.topic, "case": line.case, "title": feature.title, "page": pages[line.case], "label": line.label, "cells": cells})  # fmt: skip
+        shown.append({"topic": topic_title(feature.topic), "case": line.case, "title": feature.title, "page": pages[line.case], "label": line.label, "cells": cells})  # fmt: skip
     return [plain.get(tool, labels[keys[0]]) for tool, keys in tools.items()], shown
+
+
+def topic_title(name: str) -> str:
+    """Title of a topic; its name where the library has no such topic."""
+    topic = library_topics().get(name)
+    return topic.title if topic else name
 
 
 def _shown(field: Field, name: str) -> dict[str, str]:

@@ -82,6 +82,9 @@ LISTED = 100
 FRONT = 8
 """Entries of the lists on the answer page."""
 
+OPEN = 3
+"""Those of them that a reader sees without a click."""
+
 SHOWN = 60
 """Kinds of outcome that the page of a case shows in full, the gravest first."""
 
@@ -128,7 +131,7 @@ def answer_page(answers: Mapping[str, Any], table: pd.DataFrame, frame: Frame) -
         What all pages have in common.
     """
     return _template("index.html").render(
-        root="", here="index", frame=frame, total=Sum(totals(table)), listed=FRONT, **answers
+        root="", here="index", frame=frame, total=Sum(totals(table)), listed=FRONT, first_listed=OPEN, **answers
     )
 
 

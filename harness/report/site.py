@@ -55,6 +55,18 @@ from harness.report.text import safe_link
 TITLE = "CUDA compatibility matrix"
 """The default title of the answer page."""
 
+EXAMPLES = (
+    "bf16 wmma turing",
+    "grid sync numba 0.59",
+    "shared memory limit of an H100",
+    "first CUDA with sm_120",
+    "what breaks between CUDA 12.9 and 13.0",
+)
+"""Questions that the answer page offers."""
+
+EXAMPLE_CASES = frozenset(("wmma/fragments", "cooperative/grid-sync", "shared-memory/static"))
+"""Cases without which they have no answer."""
+
 DIFFERING = 5
 """Disagreements on the answer page."""
 
@@ -235,7 +247,8 @@ def front_of(site: Site) -> dict[str, Any]:
     return {
         "about": f"What of {count} CUDA feature{'s' if count != 1 else ''} compiles with which tool, version and architecture: {len(site.table):,} cells, compiled.",
         "first": first,
-        "targets": [(target, architecture_of(target)) for target in known.targets] or [(first, "")],
+        "targets": [(target, architecture_of(target)) for target in reversed(known.targets)] or [(first, "")],
+        "examples": EXAMPLES if site.files.keys() >= EXAMPLE_CASES else (),
         "headings": headings,
         "lines": lines,
         "beside": site.beside,

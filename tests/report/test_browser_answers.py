@@ -141,6 +141,21 @@ def test_the_first_view_tells_what_works_without_a_script(visit: Visit, answers:
     assert [list(map(words, part)) for part in shown] == [list(map(words, part)) for part in drawn]
 
 
+def test_the_first_view_is_short_until_a_reader_wants_more(visit: Visit, answers: Path) -> None:
+    page = visit("index.html", folder=answers)
+    notes = page.locator("#answers td .fine")
+    assert notes.count() > 0 and notes.first.is_hidden()
+    page.check("#fine")
+    assert notes.first.is_visible()
+    topics = page.locator("#answers .topic").all_inner_texts()
+    assert len(topics) == len(set(topics)) > 1
+    assert page.locator("#latest").is_visible()
+    page.fill("#ask", "wmma")
+    settled(page)
+    assert page.locator("#latest").is_hidden() and page.locator("#answers .topic").count() == 0
+    assert page.locator("#answers td .fine").first.is_visible()
+
+
 def test_links_of_earlier_reports_find_the_matrix(visit: Visit, answers: Path) -> None:
     page = visit("matrix.html", folder=answers)
     page.goto(f"{answers.as_uri()}/index.html#q=backend+==+%22numba%22")

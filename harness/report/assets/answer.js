@@ -17,7 +17,7 @@
 /**
  * Words by their numbers in the vocabulary.
  *
- * @typedef {{case: string, title: string, topic: string, page: string, words: number[][], said: number[]}} Feature
+ * @typedef {{case: string, title: string, topic: string, rank: number, page: string, words: number[][], said: number[]}} Feature
  */
 /** @typedef {{words: Words, own: string[], said: string[]}} Spelled `own` are those of its variants */
 /**

@@ -107,6 +107,7 @@ class AnswerPage {
   showReply({ sentence, rows, sources }) {
     const { h } = dom;
     this.caption(false);
+    this.overview(false);
     this.told.textContent = sentence;
     const titles = new Map(this.data.features.map((feature) => [feature.case, feature]));
     let before = "";
@@ -128,6 +129,13 @@ class AnswerPage {
       h("tr", {}, h("th", { scope: "col" }, "Feature"), h("th", { scope: "col" }, "Evidence")),
     );
     this.table.tBodies[0].replaceChildren(...lines, ...pages);
+  }
+
+  /** @param {boolean} shown whether no question was put: what is broken and new, and a line a feature */
+  overview(shown) {
+    this.table.classList.toggle("brief", shown);
+    const now = document.getElementById("now");
+    if (now) now.hidden = !shown;
   }
 
   /** @param {boolean} shown whether the table is about one architecture, as its caption says */
@@ -229,20 +237,28 @@ class AnswerPage {
       h("th", { scope: "col" }, "Feature"),
       columns.map(({ heading }) => h("th", { scope: "col" }, heading)),
     );
-    let before = -2;
-    const rows = found.map(({ line, fields }) => {
+    const overview = !chips.length;
+    this.overview(overview);
+    const rank = (/** @type {Found} */ { line }) => this.data.features[line[0]]?.rank ?? -1;
+    const shown = overview ? [...found].sort((one, other) => rank(one) - rank(other)) : found;
+    let [before, topic] = [-2, ""];
+    const rows = shown.flatMap(({ line, fields }) => {
       const [feature, label] = line;
       const { title, page } = this.data.features[feature] || { title: ITSELF, page: "" };
       const first = feature !== before;
-      const shown = page ? h("a", { href: `cases/${page}` }, title) : title;
-      const name = first ? shown : h("span", { class: "v" }, title);
+      const link = page ? h("a", { href: `cases/${page}` }, title) : title;
+      const name = first ? link : h("span", { class: "v" }, title);
       before = feature;
-      return h(
+      const row = h(
         "tr",
         { class: first && "first" },
         h("th", { scope: "row" }, name, label && h("small", { class: "variant" }, label)),
-        columns.map(({ places }) => this.field(fields, feature, places, target)),
+        columns.map(({ heading, places }) => this.field(fields, feature, places, target, heading)),
       );
+      const its = this.data.features[feature]?.topic;
+      if (!overview || !its || its === topic) return [row];
+      topic = its;
+      return [h("tr", { class: "topic" }, h("th", { scope: "rowgroup", colspan: columns.length + 1 }, topic)), row];
     });
     this.table.tHead?.replaceChildren(head);
     this.table.tBodies[0].replaceChildren(...rows);
@@ -258,6 +274,7 @@ class AnswerPage {
   showUnknown(words, closest, chips) {
     const { h } = dom;
     this.caption(false);
+    this.overview(false);
     const strange = chips.filter(({ kind, name }) => kind === "unknown" && name !== "word");
     const near = chips
       .filter((chip) => chip.kind === "unknown" && !strange.includes(chip))
@@ -306,8 +323,14 @@ class AnswerPage {
     return Boolean(this.data.columns[column][3]);
   }
 
-  /** @param {Map<number, Verdict>} fields @param {number} feature @param {number[]} places @param {string} target */
-  field(fields, feature, places, target) {
+  /**
+   * @param {Map<number, Verdict>} fields
+   * @param {number} feature
+   * @param {number[]} places
+   * @param {string} target
+   * @param {string} heading of its column
+   */
+  field(fields, feature, places, target, heading) {
     const { h } = dom;
     const told = places.filter((at) => fields.has(at));
     const first = fields.get(told[0]);
@@ -316,12 +339,12 @@ class AnswerPage {
       const verdict = /** @type {Verdict} */ (fields.get(at));
       const proof = this.proof(verdict, feature, at, target);
       const name = places.length > 1 && this.hasAxis(at) && h("small", {}, this.data.columns[at][1]);
-      const note = verdict.note && h("small", {}, verdict.note);
+      const note = verdict.note && h("small", { class: "fine" }, verdict.note);
       const yours = verdict.yours && h("small", { class: "yours" }, `yours: ${verdict.yours}`);
       const said = [proof, name, note, yours];
       return number ? h("div", { class: `further is-${verdict.kind}` }, ...said) : said;
     });
-    return h("td", { class: `is-${first.kind}` }, ...parts);
+    return h("td", { class: `is-${first.kind}`, "data-tool": heading }, ...parts);
   }
 
   /** @param {Verdict} verdict @param {number} feature @param {number} column @param {string} target */
