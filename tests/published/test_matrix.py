@@ -15,7 +15,7 @@ from harness.records import Record, read_records
 from harness.records.parquet import read_parquet
 
 ROOT = Path(__file__).parents[2]
-LARGEST = 5_000_000
+LARGEST = 10_000_000
 """Bytes of the matrix: the repository stays small."""
 
 
