@@ -14,9 +14,11 @@ import argparse
 import html
 import re
 import sys
+import tomllib
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -96,22 +98,43 @@ def check_changes(page: str, cells: Cells) -> Iterator[tuple[str, str]]:
             listed[axis].append(version)
         works = {"builds": True, "does not build any more": False}[what]
         case, where = names[page_name], f"index.html, Latest changes: {plain(line)}"
-        variants = plain(label).split("; ") if label else None
+        variants = plain(label).split("; ") if label else None  # by their labels
         for part in plain(tools).split("; "):
             tool, targets, before = re.fullmatch(r"(.+?) on (.+?), after (\S+)", part).groups()  # type: ignore[union-attr]
             named, _, of = tool.partition(" with ")
             of_tool = [move for move in moves[axis, version] if move.after.case == case and move.works is works and _backend(named) == move.after.backend and move.after.of == of and move.value(move.before) == before]  # fmt: skip
-            shown = {move.after.target for move in of_tool if variants is None or move.after.variant in variants}
+            shown = {
+                move.after.target
+                for move in of_tool
+                if variants is None or label_of(case, move.after.variant) in variants
+            }
             for target in _expand(targets, shown):
                 if target not in shown:
                     yield where, f"no two cells of {tool} on {target} show it"
         for variant in variants or ():
-            if not any(move.after.variant == variant and move.after.case == case and move.works is works for move in moves[axis, version]):  # fmt: skip
+            if not any(label_of(case, move.after.variant) == variant and move.after.case == case and move.works is works for move in moves[axis, version]):  # fmt: skip
                 yield where, f"nothing changes for {variant}"
     for axis, versions in listed.items():
         newest = sorted({version for name, version in moves if name == axis}, key=order, reverse=True)[: len(versions)]
         if newest != versions:
             yield f"index.html, Latest changes of {axis}", f"{', '.join(newest)} are newer than {', '.join(versions)}"
+
+
+@cache
+def _labels() -> Mapping[tuple[str, str, str], str]:
+    tables = tomllib.loads((ROOT / "harness/answers/labels.toml").read_text("utf-8"))["parameter"]
+    return {
+        (case, table["name"], value): label
+        for table in tables
+        for case in table["cases"]
+        for value, label in table["labels"].items()
+    }
+
+
+def label_of(case: str, variant: str) -> str:
+    """The plain name of a variant: ``loop=true`` is ``by compare and swap``."""
+    parts = [part.partition("=") for part in variant.split(",")] if variant else []
+    return ", ".join(_labels().get((case, key, value), f"{key}={value}") for key, _, value in parts)
 
 
 def _backend(label: str) -> str:
@@ -165,6 +188,10 @@ def _moves(cells: Cells) -> Mapping[tuple[str, str], list[Move]]:
     return found
 
 
+_TOTALS = re.compile(r'<meta property="og:image:alt" content="[^":]*: ([^"]*)"')
+"""The counts of the whole matrix, in the description of the page's picture."""
+
+
 def check_counts(folder: Path, readme: str, table: pd.DataFrame) -> Iterator[tuple[str, str]]:
     """Yield each false count of index.html and of the matrix's README, and why."""
     index = (folder / "index.html").read_text("utf-8")
@@ -177,7 +204,9 @@ def check_counts(folder: Path, readme: str, table: pd.DataFrame) -> Iterator[tup
         "not available": status["unavailable"], "not applicable": status["unsupported"],
     }  # fmt: skip
     yield from false_numbers(
-        "index.html", plain(index), {rf"([\d,]+) {word}": count for word, count in groups.items() if count}
+        "index.html",
+        "".join(_TOTALS.findall(index)),
+        {rf"([\d,]+) {word}": count for word, count in groups.items() if count},
     )
     cases = table["case"].nunique()
     yield from false_numbers("index.html", plain(index), {r"([\d,]+) answered cells": answered})
@@ -203,17 +232,25 @@ def check_counts(folder: Path, readme: str, table: pd.DataFrame) -> Iterator[tup
 # Pictures
 
 
+_OUTCOMES = re.compile(
+    r"(?P<tool>.+): (?P<built>[\d,]+) of (?P<all>[\d,]+) cells build with (?:CUDA )?(?P<one>\S+), (?P<less>[\d,]+) with (?:CUDA )?(?P<other>\S+)"
+)
+_RESOURCE = re.compile(
+    r"(?P<case>[^\[: ]+)(?:\[(?P<variant>.*?)\])?: (?P<more>\d+) (?P<unit>registers a thread|bytes of shared memory|bytes spilled) on sm_(?P<one>\w+),"
+    r" (?P<less>\d+) on sm_(?P<other>\w+) \((?P<line>.*)\)"
+)
+
+
 def check_pictures(page: str, table: pd.DataFrame) -> Iterator[tuple[str, str]]:
     """Yield each false number of the pictures' descriptions, and why."""
     table = table[~table["toolkit"].str.contains("+headers", regex=False)]
     for words in re.findall(r"<title>([^<]*)</title>\s*<desc>(.*?)</desc>", page, re.DOTALL):
         title, described = map(html.unescape, words)
-        if title == "Compile time by toolkit":
-            found = _false_times(described, table)
-        elif by_version := re.fullmatch(r"(\S+): outcomes by version", title):
-            found = _false_outcomes(described, table[table["backend"] == by_version[1]])
-        elif resource := re.fullmatch(r"([^\[: ]+)(?:\[(.*)\])?: (registers a thread|bytes of shared memory|bytes spilled)", title):  # fmt: skip
-            found = _false_resources(described, table[(table["case"] == resource[1]) & (table["variant"] == (resource[2] or ""))], resource[3])  # fmt: skip
+        if outcomes := _OUTCOMES.fullmatch(title):
+            found = _false_outcomes(described, table[table["backend"] == TOOLS[outcomes["tool"]]], outcomes)
+        elif resource := _RESOURCE.fullmatch(title):
+            some = table[(table["case"] == resource["case"]) & (table["variant"] == (resource["variant"] or ""))]
+            found = _false_resources(described, some, resource)
         else:
             found = iter(("no rule reads it",))
         yield from ((f"pictures.html, {title}", why) for why in found)
@@ -226,26 +263,19 @@ def _series(described: str) -> Iterator[tuple[str, list[list[str]]]]:
             yield name, [value.rsplit(" ", 1) for value in values.removesuffix("…").split(", ") if " " in value]
 
 
-def _false_times(described: str, table: pd.DataFrame) -> Iterator[str]:
-    """Medians over the programs that all toolkits of a line compiled."""
-    some = table[table["status"].isin(list(ENDINGS)) & (table["seconds"] > 0)]
-    for backend, values in _series(described):
-        rows = some[some["backend"] == backend]
-        programs = rows["case"] + " " + rows["variant"]
-        whole = rows.groupby(programs)["toolkit"].nunique() == rows["toolkit"].nunique()
-        medians = rows[programs.map(whole)].groupby("toolkit")["seconds"].median()
-        for toolkit, said in values:
-            if f"{medians[toolkit]:.4g}" != said:
-                yield f"{backend}, CUDA {toolkit}: {medians[toolkit]:.4g} s, not {said}"
-
-
-def _false_outcomes(described: str, table: pd.DataFrame) -> Iterator[str]:
-    """Outcomes of the cells that each version of the picture was tried with."""
+def _false_outcomes(described: str, table: pd.DataFrame, title: re.Match[str]) -> Iterator[str]:
+    """Outcomes of the cells that each version of the picture was tried with, and those of the title among them."""
     words = {"built": ["built"], "rejected": ["rejected"], "crashed or timed out": ["crashed", "timed_out"], "unsupported": ["unsupported"], "unknown or missing": ["unavailable", "harness_error", "missing"]}  # fmt: skip
     bars = {}
     for part in described.split("; "):
         version, _, said = part.partition(": ")
         bars[version] = {word: int(count) for count, word in (item.split(" ", 1) for item in said.split(", "))}
+    told = {title["one"]: number(title["built"]), title["other"]: number(title["less"])}
+    for version, built in told.items():
+        if bars[version].get("built", 0) != built:
+            yield f"{version}: {bars[version].get('built', 0)} built, not {built}"
+    if (every := sum(bars[title["one"]].values())) != number(title["all"]):
+        yield f"{every} cells, not {title['all']}"
     axis, other = ("library", "toolkit") if set(bars) <= set(table["library"]) else ("toolkit", "library")
     place = table[["case", "variant", "target", other]].fillna("").agg("\0".join, axis=1)
     common = set.intersection(*(set(place[table[axis] == version]) for version in bars))
@@ -257,8 +287,13 @@ def _false_outcomes(described: str, table: pd.DataFrame) -> Iterator[str]:
             yield f"{version}: {shown}, not {counts}"
 
 
-def _false_resources(described: str, table: pd.DataFrame, unit: str) -> Iterator[str]:
-    """The greatest value of a kernel by architecture, for the toolchain that a line names."""
+def _false_resources(described: str, table: pd.DataFrame, title: re.Match[str]) -> Iterator[str]:
+    """The greatest value of a kernel by architecture, for the toolchain that a line names, and the two values of the title."""
+    line = dict(dict(_series(described)).get(title["line"], []))
+    for target, value in ((title["one"], title["more"]), (title["other"], title["less"])):
+        if line.get(target) != value:
+            yield f"{title['line']} on sm_{target}: {line.get(target)}, not {value}"
+    unit = title["unit"]
     column = {"registers a thread": "max_num_regs", "bytes of shared memory": "max_shared_bytes", "bytes spilled": "max_spill_bytes"}[unit]  # fmt: skip
     for name, values in _series(described):
         if not (found := re.fullmatch(r"(\S+?)(?: (\S+?))?, CUDA (\S+?)(?: and \d+ more)?", name)):

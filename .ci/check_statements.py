@@ -215,13 +215,14 @@ def variants_of(case: str, label: str, cells: Cells) -> tuple[str, ...]:
     found = []
     for variant in every:
         own = dict(part.partition("=")[::2] for part in variant.split(",") if part)
+        names = {*own.values(), *check_pages.label_of(case, variant).split(", ")}
         for group in label.split("; "):
             named: dict[str, list[str]] = defaultdict(list)
             for item in group.split(", "):
                 key, equals, values = item.partition("=")
                 named[key if equals else ""] += values.split(" or ") if equals else [item]
             plain = named.pop("", [])
-            if all(own.get(key, "") in values for key, values in named.items()) and (not plain or set(plain) & set(own.values())):  # fmt: skip
+            if all(own.get(key, "") in values for key, values in named.items()) and all(item in names or names & set(item.split(" or ")) for item in plain):  # fmt: skip
                 found.append(variant)
                 break
     return tuple(found) if label not in ("", "(none)") else tuple(variant for variant in every if not label or not variant)  # fmt: skip

@@ -32,8 +32,10 @@ _TRIED = frozenset(("built", "rejected", "crashed", "timed_out"))
 _LAUNCHED = frozenset(("launch", "verify"))
 _UNKNOWN_TARGET = re.compile("invalid value for --gpu-architecture|Unsupported gpu architecture")
 _COMPILERS = ("nvrtc", "nvcc", "ptxas", "nvvm", "nvjitlink", "cuda_bindings")
-_PARTS = (*_COMPILERS, "host_compiler", "numba", "python")
-"""Parts of a toolchain that decide an outcome. A library's own dependencies are left out: NumPy and llvmlite follow the release."""
+_PARTS = (*_COMPILERS, "host_compiler")
+_LIBRARY_PARTS = (*_PARTS, "numba", "python")
+"""Parts of a toolchain that decide an outcome. A library's own dependencies are left out: NumPy and llvmlite follow the release. NVRTC and
+nvcc compile without Python's help, so what is installed there is no part of them."""
 
 PARTS_NAMED = ("numba",)
 """Those that a statement may name as changed together with the library."""
@@ -213,7 +215,7 @@ def _cell_of(row: Mapping[str, Any]) -> Cell:
         id=row["cell"], case=row["case"], variant=",".join(rest), backend=row["backend"], tool=" ".join(tool), of=of, version=version,
         cuda=row["toolkit"], target=row["target"], status=row["status"],
         outcome=held if row["status"] == "built" else "fails" if row["status"] in _TRIED else "",
-        parts={name: str(named[name]) for name in _PARTS if named.get(name)},
+        parts={name: str(named[name]) for name in (_PARTS if row["backend"] in ("nvrtc", "nvcc") else _LIBRARY_PARTS) if named.get(name)},
         unlinked=row["status"] == "built" and any(note.startswith("not linked") for note in json.loads(row.get("notes_json") or "[]")),
     )  # fmt: skip
 

@@ -170,7 +170,7 @@ def script(subject):
 NEXT_STEPS = """{
     const { next } = require("./load.js");
     const { file, record } = JSON.parse(require("node:fs").readFileSync(0, "utf8"));
-    globalThis.cumatrix = { receive: (name, text) => { globalThis.matrix = JSON.parse(text); } };
+    globalThis.cumatrix = { receive: (name, text) => { globalThis.matrix = JSON.parse(require("node:zlib").inflateSync(Buffer.from(text, "base64"))); } };
     require("node:vm").runInThisContext(require("node:fs").readFileSync(file, "utf8"));
     const about = { title: record.title, place: "", files: {}, libraries: [], trackers: matrix.trackers };
     const steps = next.steps((key) => record[key], record, about);

@@ -42,7 +42,7 @@ def false(pages: dict[str, str], table: pd.DataFrame, folder: Path) -> list[str]
     for name in ("support", "stories", "index", "pictures"):
         if name in pages:
             (folder / f"{name}.html").write_text(pages[name])
-    return [where for where, _ in check_pages.check(folder, table)]
+    return [f"{where}: {why}" for where, why in check_pages.check(folder, table)]
 
 
 def test_pages_of_real_cells_are_true(pages: dict[str, str], table: pd.DataFrame, tmp_path: Path) -> None:
@@ -113,7 +113,23 @@ def test_another_limit_is_false(number: str, wrong: str) -> None:
 def test_another_number_of_registers_is_found(table: pd.DataFrame) -> None:
     built = table[(table["backend"] == "nvrtc") & (table["status"] == "built")].iloc[[0]].assign(max_num_regs=12.0)
     one = built.iloc[0]
+    other = built.assign(target="sm_75" if one["target"] != "sm_75" else "sm_80", max_num_regs=10.0)
     name = f"{one['case']}[{one['variant']}]" if one["variant"] else one["case"]
-    said = f"<title>{name}: registers a thread</title> <desc>nvrtc, CUDA {one['toolkit']} and 1 more: {one['target'][3:]} {{}}</desc>"
-    assert list(check_pages.check_pictures(said.format(12), built)) == []
-    assert len(list(check_pages.check_pictures(said.format(13), built))) == 1
+    line = f"nvrtc, CUDA {one['toolkit']} and 1 more"
+    title = f"{name}: {{}} registers a thread on {one['target']}, 10 on {other.iloc[0]['target']} ({line})"
+    said = f"<title>{title}</title> <desc>{line}: {one['target'][3:]} {{}}, {other.iloc[0]['target'][3:]} 10</desc>"
+    both = pd.concat([built, other])
+    assert list(check_pages.check_pictures(said.format(12, 12), both)) == []
+    assert len(list(check_pages.check_pictures(said.format(13, 12), both))) == 1
+    assert len(list(check_pages.check_pictures(said.format(13, 13), both))) == 1
+    assert [why for _, why in check_pages.check_pictures("<title>Registers</title> <desc></desc>", both)] == [
+        "no rule reads it"
+    ]
+
+
+def test_another_number_of_built_cells_is_found(table: pd.DataFrame) -> None:
+    some = table[(table["backend"] == "nvrtc") & (table["status"] == "built")].iloc[[0]].assign(library="")
+    both = pd.concat([some.assign(toolkit="12.8"), some.assign(toolkit="12.6", status="rejected")])
+    said = "<title>NVRTC: {} of 1 cells build with CUDA 12.8, 0 with CUDA 12.6</title> <desc>12.6: 1 rejected; 12.8: 1 built</desc>"
+    assert list(check_pages.check_pictures(said.format(1), both)) == []
+    assert len(list(check_pages.check_pictures(said.format(2), both))) == 1

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import csv
 import json
 import os
@@ -15,6 +14,7 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
+from page_scripts import handed_over
 
 TESTS = Path(__file__).parents[1]
 PACKAGE = TESTS.parent / "harness"
@@ -95,9 +95,9 @@ def cells(report: Path) -> dict[str, tuple[str, str]]:
 
 
 def data(report: Path) -> Any:
-    found = re.fullmatch(r"cumatrix\.receive\(\"matrix\",('.*')\);\n", (report / "data" / "matrix.js").read_text())
-    assert found is not None
-    return json.loads(ast.literal_eval(found[1]))
+    name, value = handed_over((report / "data" / "matrix.js").read_text())
+    assert name == "matrix"
+    return value
 
 
 def test_csv_and_json_have_a_column_of_it(report: Path) -> None:

@@ -52,7 +52,9 @@ def answers(tmp_path_factory: pytest.TempPathFactory) -> str:
 def ready(firefox: Firefox, address: str) -> Firefox:
     firefox.errors.clear()
     firefox.goto(address)
-    assert firefox.evaluate("document.documentElement.dataset.ready") == "true"
+    # The page's data is decompressed asynchronously.
+    ready = "new Promise(done => { const look = () => document.documentElement.dataset.ready ? done(document.documentElement.dataset.ready) : setTimeout(look, 20); look(); })"
+    assert firefox.evaluate(ready) == "true"
     firefox.evaluate(SETTLED)
     return firefox
 

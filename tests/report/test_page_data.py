@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import base64
 import json
-import re
-import zlib
 from typing import Any
 from urllib.parse import unquote
 
 import pytest
+from page_scripts import handed_over
 from record_builders import cell, changed, plan, record, rejected
 
 from harness.analysis import cells_frame
@@ -21,16 +19,9 @@ from harness.report.page_data import CELLS, chunks, compact, matrix_data, more_d
 HOSTILE = "\x1b[31m'\\');alert(1)//</script>\u2028\u202e__proto__"
 
 
-def read(data: bytes) -> tuple[str, Any]:
-    """What a script hands over, as a browser would read it."""
-    found = re.fullmatch(r'cumatrix\.receive\("([\w-]+)","([A-Za-z0-9+/=]*)"\);\n', data.decode())
-    assert found is not None
-    return found[1], json.loads(zlib.decompress(base64.b64decode(found[2])))
-
-
 @pytest.mark.parametrize("value", [HOSTILE, {HOSTILE: [HOSTILE]}, ['\n\t"', 1.5, None, True], "ä€𝄞"])
 def test_scripts_hand_over_what_was_put_in(value: Any) -> None:
-    assert read(script("x-1", compact(value))) == ("x-1", value)
+    assert handed_over(script("x-1", compact(value))) == ("x-1", value)
 
 
 def test_matrix_has_every_cell_in_its_place() -> None:

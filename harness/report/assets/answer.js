@@ -17,7 +17,14 @@
 /**
  * Words by their numbers in the vocabulary.
  *
- * @typedef {{case: string, title: string, topic: string, rank: number, page: string, words: number[][], said: number[]}} Feature
+ * @typedef {object} Feature
+ * @property {string} case
+ * @property {string} title
+ * @property {string} topic
+ * @property {number} rank
+ * @property {string} page
+ * @property {number[][]} words
+ * @property {number[]} said
  */
 /** @typedef {{words: Words, own: string[], said: string[]}} Spelled `own` are those of its variants */
 /**
