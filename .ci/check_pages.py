@@ -4,7 +4,7 @@
 check_pages.py [MATRIX] --page DIR
 
 The statements of support.html, the rows of stories.html, the latest changes and counts of index.html, the numbers of the pictures,
-and the figures of README.md beside the matrix. It reads the words of the pages and the Parquet file, and shares no code with what writes them.
+and the figures of the matrix's README.md. It reads the words of the pages and the Parquet file, and shares no code with what writes them.
 Exits with 1 if a sentence is false.
 """
 

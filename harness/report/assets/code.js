@@ -1,4 +1,4 @@
-// PTX and SASS of a cell, and beside it those of another cell of the same program. Loaded when the user asks for them.
+// PTX and SASS of a cell, next to those of another cell of the same program. Loaded when the user asks for them.
 "use strict";
 
 /**
