@@ -46,4 +46,4 @@ def _values(case: str, key: str, values: Sequence[str], *, plain: bool) -> str:
     labels = [known.get((case, key, value), "") for value in values]
     if any(labels):
         return " or ".join(label or value for label, value in zip(labels, values, strict=True))
-    return f"{'' if plain else f'{key}='}{(', ' if plain else ' or ').join(values)}"
+    return f"{'' if plain else f'{key}='}{' or '.join(values)}"

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from harness.answers.question import version_of
 from harness.matrix.axes import version_key
@@ -220,6 +221,11 @@ class Places:
             ("CUDA " if axis else "") + spell_tried(chosen, self.known[axis], version_key, most=most) if chosen else ""
         )
 
+    def gaps(self, axis: int, runs: Iterable[Range[str, Any]]) -> str:
+        """``CUDA 13.1, 13.2 untried``: the known releases at the borders of ranges that no cell tried."""
+        untried = self.spell(axis, [value for run in runs for value in run.untried])
+        return f"{untried} untried" if untried else ""
+
     def count(self, libraries: Sequence[str]) -> int:
         """The number of answered places of some versions of the library."""
         return sum(place[0] in libraries for place in self.answered)
@@ -259,8 +265,7 @@ class Places:
         (first, *_, last), prefix = runs, "CUDA " if axis else ""
         (held,) = self.values[1 - axis] if len(self.values[1 - axis]) == 1 else ("",)
         held = f" ({'' if axis else 'CUDA '}{held})" if held else ""
-        untried = [self.spell(axis, run.untried) for run in runs if run.untried]
-        note = f"{'; '.join(untried)} untried" if untried else ""
+        note = self.gaps(axis, runs)
         good = self.spell(axis, [value for run in runs if run.outcome for value in run.values])
         bad = self.spell(axis, [value for run in runs if not run.outcome for value in run.values])
         if last.outcome and len(runs) == 2:
@@ -303,7 +308,7 @@ class Places:
             replace(run, outcome=(run.outcome[0], f"0 of {self.count(run.values)}"))
             if run.outcome[0] == "never"
             else run
-            for run in ranges((version, row[:2]) for version, row in rows)
+            for run in ranges(((version, row[:2]) for version, row in rows), self.known[0], version_of)
         ]
         claims = dict(rows)
         newest, (kind, text) = runs[-1], runs[-1].outcome
@@ -315,6 +320,7 @@ class Places:
             change = self.pair(0, str(newest.before), newest.values[0])
             if change and change.builds == (kind == "works"):
                 words = "builds" if kind == "works" else "does not build"
+                note = "; ".join(filter(None, (note, self.gaps(0, [newest]))))
                 kind = "since" if kind == "works" else "until"
                 return Support(kind=kind, text=f"{words} since {newest.values[0]}", note=note, claims=(*named, change))
         return Support(kind="part", text=f"{self.spell(0, newest.values)}: {text}", note=note, claims=named)
