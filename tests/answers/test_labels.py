@@ -43,7 +43,7 @@ def test_a_variant_has_plain_names_and_others_their_values() -> None:
     assert group_label("host/unsupported-compiler", checks[1:], checks) == (
         "without nvcc's version check or without nvcc's version check but with -std"
     )
-    assert group_label("mine/own", ["form=a", "form=b"], ["form=a", "form=b", "form=c"]) == "a, b"
+    assert group_label("mine/own", ["form=a", "form=b"], ["form=a", "form=b", "form=c"]) == "a or b"
     every = [f"rdc={rdc},size={size}" for rdc in ("true", "false") for size in (1, 2)]
     assert group_label("mine/own", every[:2], every) == "rdc=true, size=1 or 2"
     assert group_label("cooperative/grid-sync", ["rdc=false"], ["rdc=false", "rdc=true"]) == (

@@ -72,9 +72,14 @@ def test_of_many_versions_three_are_described() -> None:
         # 12.3 and 13.1, with CUDA 11.8, 12.4 and 12.9.
         ("xwwxww", "since", "builds since CUDA 12.4", ""),
         ("wwxwwx", "until", "builds up to CUDA 12.4", "CUDA 12.6 untried"),
-        ("wxxwww", "since", "builds since 13.1", "12.3: builds up to CUDA 11.8"),
+        ("wxxwww", "since", "builds since 13.1", "12.3: builds up to CUDA 11.8; 13.0 untried"),
         ("wwwxxw", "part", "13.1: builds since CUDA 12.9, CUDA 12.6 untried", "12.3: builds"),
-        ("wwx.xx", "until", "does not build since 13.1", "12.3: builds up to CUDA 12.4, CUDA 12.6 untried"),
+        (
+            "wwx.xx",
+            "until",
+            "does not build since 13.1",
+            "12.3: builds up to CUDA 12.4, CUDA 12.6 untried; 13.0 untried",
+        ),
         (".w..x.", "until", "builds up to 12.3 (CUDA 12.4)", "13.0 untried"),
         # 13.1 builds with 12.9 and 12.3 is refused with 11.8: either of the two may be the reason.
         (
