@@ -81,13 +81,19 @@ def report(
     """Build the page from records.
 
     RESULTS are .jsonl files, results.parquet of earlier reports, or folders of them. Without any, the page shows the folder reports and,
-    separately, the published matrix. The output is index.html and its pages, matrix.json, matrix.csv, matrix.md, results.parquet,
-    junit.xml, a badge per environment and, with --history, a feed of regressions.
+    separately, the published matrix. The output is index.html and its pages, JSON of each feature (api/v1), matrix.json, matrix.csv,
+    matrix.md, results.parquet, junit.xml, a badge per environment and, with --history, a feed of regressions. Exports hold your records:
+    the page of a published matrix alone (cumatrix report reports/matrix) has none, since that folder's results.parquet is its export.
 
     \b
     cumatrix report
     cumatrix report reports --where 'topic == "wmma" and cc >= "9.0"' --out wmma
     """
+    alone = next(iter(results), None) if len(results) == 1 and not matrix and published is None else None
+    if alone and is_published(alone):
+        results, matrix = (), alone
+    else:
+        alone = None
     beside = matrix or (published_folder() if published or (published is None and not results) else None)
     if matrix and published is False:
         raise UsageError("--matrix and --no-published exclude each other")
@@ -97,7 +103,7 @@ def report(
         raise UsageError(
             "no matrix is published with this cumatrix: it lies in reports/matrix of a checkout, and in the wheel"
         )
-    if not results:
+    if not results and not alone:
         results = (OWN,) if OWN.is_dir() else ()
     if not results and beside is None:
         raise UsageError(f"there is no folder {OWN} here: run cases first, or name results")

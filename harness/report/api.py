@@ -9,7 +9,7 @@ from typing import Any, cast
 from harness.answers.answer import said_json, sentence_of, tool_label
 from harness.answers.cells import Entry, Feature, Known
 from harness.answers.feature import FeaturePage
-from harness.answers.verdict import EMPTY, NOTHING, REFUSED, SILENT, UNAVAILABLE, UNTRIED, WORKS
+from harness.answers.verdict import EMPTY, NOTHING, REFUSED, SILENT, UNAVAILABLE, WORKS
 from harness.backends import library_of
 from harness.causes import catalogue, causes_of
 from harness.matrix.marks import ANSWER_KINDS
@@ -28,13 +28,11 @@ FOLDER = f"api/v{SCHEMA}"
 _OUTCOMES: Mapping[str, frozenset[str]] = {
     "built": frozenset(WORKS),
     "rejected": REFUSED,
-    "untried": frozenset(UNTRIED),
     "without_kernel": frozenset(EMPTY),
     "not_applicable": frozenset(NOTHING),
     "unavailable": frozenset(UNAVAILABLE),
 }
 """Letters of cells by key of a release."""
-_ALWAYS = ("built", "rejected", "untried")
 
 
 def feature_document(
@@ -121,7 +119,7 @@ def _releases(entry: Entry) -> list[dict[str, Any]]:
         outcomes = {
             name: [target for target, letter in letters.items() if letter in of] for name, of in _OUTCOMES.items()
         }
-        kept = {name: targets for name, targets in outcomes.items() if targets or name in _ALWAYS}
+        kept = {name: targets for name, targets in outcomes.items() if targets}
         version = grid.libraries[library]
         of = found.setdefault(json.dumps([version, kept]), {"version": version, "cuda": [], **kept})
         of["cuda"].append(grid.toolkits[toolkit])
@@ -187,10 +185,9 @@ def _keys() -> dict[str, Any]:
         "changes": list_of(change),
         "cells": list_of(TEXT),
     }
-    targets = list_of(TARGET)
     release = object_of(
-        {"version": TEXT, "cuda": {**list_of(TEXT), "minItems": 1}, **dict.fromkeys(_ALWAYS, targets)},
-        {name: targets for name in _OUTCOMES if name not in _ALWAYS},
+        {"version": TEXT, "cuda": {**list_of(TEXT), "minItems": 1}},
+        {key: {**list_of(TARGET), "minItems": 1} for key in _OUTCOMES},
     )
     tool = {
         **dict.fromkeys(("tool", "backend", "versions_of"), TEXT),

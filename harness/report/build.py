@@ -195,7 +195,7 @@ def build_report(
     export : sequence of str
         Names of exporters of other distributions (`harness.report.build`).
     published : Path, optional
-        A published matrix (`harness.published`) to show next to the records, or alone without any. Exports and counts cover the records.
+        A published matrix (`harness.published`) to show next to the records, or alone without any. Counts and exports cover the records; a published matrix alone has no exports, since its own folder holds them.
     artifacts : Path, optional
         Folder of what was built (``--keep-artifacts``), whose PTX and SASS cells then show.
 
@@ -240,16 +240,18 @@ def build_report(
 
 def _lists(site: Site) -> Iterator[tuple[str, bytes]]:
     """Exports that go with the pages of cases, so that both halves take as long; they need no library with threads of its own."""
-    yield "matrix.md", matrix_markdown(site.own_table).encode()
-    yield "junit.xml", junit_xml(site.own or site.merged)
+    if site.exported:
+        yield "matrix.md", matrix_markdown(site.own_table).encode()
+        yield "junit.xml", junit_xml(site.own or site.merged)
 
 
 def _exports(site: Site, address: str) -> Iterator[tuple[str, bytes]]:
     merged, table = site.own or site.merged, site.own_table
-    inputs = merged.inputs.of({record["fingerprint"] for record in merged.records})
-    yield "matrix.json", matrix_json(merged, table, site.files, site.warnings)
-    yield "matrix.csv", matrix_csv(table)
-    yield "results.parquet", results_parquet(merged.records, merged.plans, inputs)
+    if site.exported:
+        inputs = merged.inputs.of({record["fingerprint"] for record in merged.records})
+        yield "matrix.json", matrix_json(merged, table, site.files, site.warnings)
+        yield "matrix.csv", matrix_csv(table)
+        yield "results.parquet", results_parquet(merged.records, merged.plans, inputs)
     for name, data in badges(table).items():
         yield f"badges/{name}", data
     if site.history is not None:

@@ -135,7 +135,7 @@ def anchor_of(cell: str) -> str:
 def group_cells(merged: Merged) -> dict[str, list[CellGroup]]:
     """By case, its cells put together where they differ in nothing but place, target and what it entails.
 
-    Within a case the gravest kind of cell comes first, then the order of the matrix.
+    Within a case the gravest kind of cell comes first, then the outcome with the most cells.
     """
     axes: dict[Place, set[str]] = {}
     found: dict[str, dict[tuple[Any, ...], list[_Placed]]] = {}
@@ -153,7 +153,7 @@ def group_cells(merged: Merged) -> dict[str, list[CellGroup]]:
     return {
         case: sorted(
             (_group(KINDS[key[0]], cells, ordered) for key, cells in groups.items()),
-            key=lambda group: _GRAVITY.index(group.kind.key),
+            key=lambda group: (_GRAVITY.index(group.kind.key), -len(group.cells)),
         )
         for case, groups in sorted(found.items(), key=lambda item: natural_key(item[0]))
     }
@@ -264,7 +264,7 @@ def _events(history: History) -> dict[str, list[dict[str, Any]]]:
 HELPS = 3
 """Known causes that the page of a case shows first."""
 
-PLACES = 20
+PLACES = 6
 """Variants and toolchains that the page of a case lists of one outcome."""
 
 SNIPPET = 60

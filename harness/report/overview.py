@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC
 from functools import cached_property
@@ -87,11 +87,22 @@ class Sum:
         return tuple(bar)
 
 
+COLUMNS = 24
+"""The most toolchains that an overview shows next to each other."""
+
+RUNS = 20
+"""Runs that the page describes, the newest ones."""
+
+
 @dataclass(frozen=True)
 class Overview:
-    """Sums by topic (down) and toolchain (across), None where nothing was planned; and by case."""
+    """Sums by topic (down) and toolchain (across), None where nothing was planned; and by case.
+
+    Of more than `COLUMNS` toolchains, `toolchains` has one of each backend: the one with the most answers, or the newest of several.
+    """
 
     total: Sum
+    count: int
     toolchains: tuple[ToolchainColumn, ...]
     topics: tuple[tuple[str, tuple[Sum | None, ...]], ...]
     cases: tuple[tuple[str, tuple[tuple[str, str, Sum], ...]], ...]
@@ -100,16 +111,33 @@ class Overview:
 def make_overview(table: pd.DataFrame) -> Overview:
     """Sum the cells up."""
     sums = {(key[0], ToolchainColumn(key[1:])): Sum(totals(part)) for key, part in parts(table, "topic", *TOOLCHAIN)}
-    toolchains = sorted({toolchain for _, toolchain in sums}, key=toolchain_key)
+    every = sorted({toolchain for _, toolchain in sums}, key=toolchain_key)
+    toolchains = every if len(every) <= COLUMNS else _most_answered(every, sums)
     cases: dict[str, list[tuple[str, str, Sum]]] = {}
     for (topic, case), part in parts(table, "topic", "case"):
         cases.setdefault(topic, []).append((case, str(part["title"].iloc[0]), Sum(totals(part))))
     return Overview(
         total=Sum(totals(table)),
+        count=len(every),
         toolchains=tuple(toolchains),
         topics=tuple((topic, tuple(sums.get((topic, item)) for item in toolchains)) for topic in cases),
         cases=tuple((topic, tuple(items)) for topic, items in cases.items()),
     )
+
+
+def _most_answered(
+    toolchains: Iterable[ToolchainColumn], sums: Mapping[tuple[str, ToolchainColumn], Sum]
+) -> list[ToolchainColumn]:
+    """One toolchain of each backend."""
+    answers: dict[ToolchainColumn, int] = {}
+    for (_, toolchain), of in sums.items():
+        answers[toolchain] = answers.get(toolchain, 0) + of.answered
+    chosen: dict[str, ToolchainColumn] = {}
+    for toolchain in toolchains:
+        backend = toolchain.values[0]
+        if backend not in chosen or answers[toolchain] >= answers[chosen[backend]]:
+            chosen[backend] = toolchain
+    return list(chosen.values())
 
 
 def unavailable_of(table: pd.DataFrame) -> list[tuple[str, int]]:

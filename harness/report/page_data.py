@@ -59,7 +59,7 @@ _WORDS: Mapping[str, Sequence[str]] = {
 
 def script(name: str, text: str) -> bytes:
     """A script that hands over JSON under `name`, compressed: a report has to fit where pages are published."""
-    packed = base64.b64encode(zlib.compress(text.encode("utf-8", "replace")))
+    packed = base64.b64encode(zlib.compress(text.encode("utf-8", "replace"), 9))
     return b'cumatrix.receive(%s,"%s");\n' % (json.dumps(name).encode(), packed)
 
 
@@ -295,8 +295,11 @@ _SUSPECT = re.compile(r"\\[bfru]|\x7f")
 
 _NOTHING: Mapping[str, Any] = {}
 
-CELLS = 250
+CELLS = 2000
 """Cells a file."""
+
+_ONLY_OWN = frozenset(("fingerprint", "seconds", "peak_bytes"))
+"""Keys of a record that the details of a published cell leave out, as they do the artifact's hash: `results.parquet` of the published matrix has them, and no compression shrinks them."""
 
 # Already in the matrix or in the list of cases.
 _KNOWN = frozenset(("schema", *(axis.key for axis in AXES), "title", "features", "links"))
@@ -319,10 +322,18 @@ def chunks(cells: Sequence[str], records: Mapping[str, Record], more: More) -> I
         for cell in cells[start : start + CELLS]:
             record = records.get(cell)
             if record:
-                chunk.add(record, more(record))
+                chunk.add(record if is_own(record) else _published(record), more(record))
             else:
                 chunk.add({"cell": cell})
         yield chunk.json(start)
+
+
+def _published(record: Mapping[str, Any]) -> Mapping[str, Any]:
+    """A published record without what only its owner needs."""
+    kept = {key: value for key, value in record.items() if key not in _ONLY_OWN}
+    if artifact := record.get("artifact"):
+        kept["artifact"] = {key: value for key, value in artifact.items() if key != "sha256"}
+    return kept
 
 
 @lru_cache

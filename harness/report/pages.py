@@ -33,7 +33,7 @@ from harness.report.case import (
     version_columns,
 )
 from harness.report.embed import Embedded
-from harness.report.overview import Sum, make_overview, runs_of, spell, totals, unavailable_of
+from harness.report.overview import RUNS, Sum, make_overview, runs_of, spell, totals, unavailable_of
 from harness.report.publish import is_own, own_part
 from harness.report.text import clean, one_line, safe_link
 
@@ -85,7 +85,7 @@ FRONT = 8
 OPEN = 3
 """Those of them that a reader sees without a click."""
 
-SHOWN = 60
+SHOWN = 8
 """Kinds of outcome that the page of a case shows in full, the gravest first."""
 
 SCRIPTS = (
@@ -189,6 +189,7 @@ def matrix_page(
         unanswered_count=len(merged.unanswered),
         spell_other=spell_other,
         runs=runs_of(merged),
+        most_runs=RUNS,
         warnings=list(warnings),
         beside=beside,
     )

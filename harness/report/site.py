@@ -126,6 +126,11 @@ class Site:
         """The table of `own`; that of everything where there is nothing else."""
         return cells_frame(self.own) if self.own else self.table
 
+    @property
+    def exported(self) -> bool:
+        """Whether the report exports records: a published matrix alone is its own export."""
+        return self.publication is None or self.own is not None
+
     @cached_property
     def beside(self) -> dict[str, Any] | None:
         """Notes on published cells next to own ones."""

@@ -110,7 +110,7 @@ def test_hostile_texts_are_shown_and_do_nothing() -> None:
         page = Page(text)
         assert not {"img", "iframe", "object", "form"} & set(page.tags)
         assert not [name for _, name, _ in page.attributes if name.startswith("on") or name == "style"]
-        ours = r"https?://|#|(\.\./)?(api/v1/features|cases|features|badges)/[\w.-]+|(\.\./)?(matrix|results|index|support|disagreements|coverage|pictures|assets/style|assets/icon)\."
+        ours = r"https?://|#|(\.\./)?(api/v1|api/v1/features|cases|features|badges)/[\w.-]+|(\.\./)?(matrix|results|index|support|disagreements|coverage|pictures|assets/style|assets/icon)\."
         assert all(re.match(ours, link) for link in page.values("href"))
         assert all(re.fullmatch(r"(assets|data)/[\w-]+\.js", address) for address in page.values("src"))
         assert not re.search(r"<script[^>]*>[^<]", text)
@@ -171,7 +171,7 @@ def test_only_so_many_kinds_of_outcome_are_told_and_the_gravest_are() -> None:
     bad = record(cell(variant={"n": 99}), rejected("at the end"))
     page = Page(pages(*fine, bad)["cases/wmma-fragments.html"])
     assert page.text.count("Log, command and versions") == SHOWN
-    assert "And 21 more outcomes of other kinds" in page.text
+    assert f"And {81 - SHOWN} more outcomes of other kinds" in page.text
     assert page.text.index("at the end") < page.text.index("note")
 
 
@@ -262,14 +262,13 @@ def test_files_of_a_case_are_shown_and_no_others(tmp_path: Path) -> None:
     folder = tmp_path / "cases" / "wmma" / "fragments"
     folder.mkdir(parents=True)
     (folder / "case.toml").write_text('title = "<b>"')
-    (folder / "kernel.cu").write_text("int x;" + " " * 200_000)
+    (folder / "kernel.cu").write_text("int x; // <b>" + " " * 200_000)
     (folder / "secret.txt").write_text("secret")
     (tmp_path / "outside.py").write_text("outside")
     (folder / "link.py").symlink_to(tmp_path / "outside.py")
     page = pages(record(), cases=tmp_path / "cases")["cases/wmma-fragments.html"]
     text = Page(page).text
-    assert 'title = "<b>"' in text
-    assert "int x;" in text
+    assert "int x; // <b>" in text
     assert "… (cut)" in text
     assert "secret" not in text
     assert "outside" not in text

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import json
 import re
 from pathlib import Path
 
@@ -11,6 +12,7 @@ import pytest
 from page_scripts import handed_over
 from record_builders import cell, plan, record, rejected
 
+from harness.cli.report import report
 from harness.model import Cell, Outcome, Status
 from harness.published import ENVIRONMENT
 from harness.records import Merged, Record, RecordWriter, merge
@@ -70,6 +72,20 @@ def test_numbers_and_exports_are_ones_own(page: Path) -> None:
     index = (page / "index.html").read_text()
     assert re.search(r'aria-label="Yours: cells by what they mean">.*?<b>1</b> surprise', index, re.DOTALL)
     assert re.search(r'aria-label="Published 2026-01-01: cells by what they mean">.*?<b>2</b> build', index, re.DOTALL)
+
+
+def test_a_published_matrix_alone_is_its_own_export(page: Path, tmp_path: Path) -> None:
+    matrix = page.parent / "matrix"
+    report.main([str(matrix), "--out", str(tmp_path / "alone")], standalone_mode=False)
+    alone = {path.name for path in (tmp_path / "alone").iterdir()}
+    assert not alone & {"matrix.json", "matrix.csv", "matrix.md", "results.parquet", "junit.xml"}
+    assert "reports/matrix/results.parquet" in (tmp_path / "alone" / "index.html").read_text()
+    files = sorted((tmp_path / "alone" / "data").glob("cells-*.js"))
+    details = json.dumps([handed_over(path.read_text()) for path in files])
+    assert "sm_75" in details
+    assert not re.search(r"[0-9a-f]{64}", details)
+    report.main([str(matrix), "--no-published", "--out", str(tmp_path / "own")], standalone_mode=False)
+    assert (tmp_path / "own" / "matrix.csv").read_text().count("\n") == 5
 
 
 def test_a_field_says_what_is_known_and_what_ones_own_cells_say(page: Path) -> None:

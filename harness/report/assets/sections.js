@@ -154,7 +154,7 @@ const sections = (() => {
       "What came out",
       facts.list([
         ["Artifact", `${artifact.format} for ${artifact.target}, ${text.count(artifact.bytes)} bytes`],
-        ["SHA-256", h("code", {}, artifact.sha256)],
+        ["SHA-256", artifact.sha256 ? h("code", {}, artifact.sha256) : ""],
       ]),
       kernels.length > 0 &&
         facts.table(
