@@ -211,9 +211,9 @@ GROUP = "cumatrix.causes"
 """Entry points of other distributions: each names the file of a table."""
 
 _KEYS = frozenset(
-    ("title", "pattern", "unless", "header", "said", "file", "near", "terse", "status", "stage", "when", "where", "cause", "remedy", "links", "examples")
+    ("title", "pattern", "unless", "header", "said", "file", "near", "against", "terse", "status", "stage", "when", "where", "cause", "remedy", "links", "examples")
 )  # fmt: skip
-_PATTERNS = ("pattern", "unless", "header", "file", "near")
+_PATTERNS = ("pattern", "unless", "header", "file", "near", "against")
 HEADER = re.compile(
     r"(?:could not|[cC]annot) open (?:source|include) file:? [\"'](?P<open>[^\"']{1,300})[\"']"
     r"|(?:^|error: )(?P<gcc>[^\s:'\"]{1,300}): No such file or directory$|'(?P<clang>[^'\s]{1,300})' file not found"
@@ -245,6 +245,8 @@ class Cause:
         The file that the message is about.
     near : Pattern or None
         What else the log has to say, where the message alone could mean other things.
+    against : Pattern or None
+        What the log must not say anywhere: evidence of another cause.
     terse : bool
         Whether the first error of a log of NVRTC's that shows no line of the program is enough without `near`.
     status, stage : frozenset of str
@@ -269,6 +271,7 @@ class Cause:
     said: frozenset[str]
     file: Pattern | None
     near: Pattern | None
+    against: Pattern | None
     terse: bool
     status: frozenset[str]
     stage: frozenset[str]
@@ -291,6 +294,9 @@ class Cause:
             name = match and (match["open"] or match["gcc"] or match["clang"])
             if not name or not self.header.found_in(name):
                 return False
+            # NVRTC speaks in the front end's words, never in gcc's.
+            if match and match["gcc"] and self.said == {"nvrtc"}:
+                return False
         if self.file is not None and file and not self.file.found_in(file):
             return False
         if self.wordless or (self.pattern is not None and not self.pattern.found_in(message)):
@@ -300,6 +306,11 @@ class Cause:
     def fits(self, said: LogMessage, context: Context) -> bool:
         """Return whether it applies, by the tool and by the rest of the log."""
         if self.said and not self._by(said.tool, context.speaker):
+            return False
+        # Without a file that includes it, a name is an input of gcc's driver and no header.
+        if self.header is not None and said.tool == "gcc" and not said.file and "gcc" not in self.said:
+            return False
+        if self.against is not None and self.against.found_in(context.text):
             return False
         # Old NVRTCs show no line of the program: where nothing else can be known, the first error speaks for itself.
         alone = (

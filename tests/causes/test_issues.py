@@ -114,6 +114,7 @@ def rows() -> Iterator[str]:
         ("after the entries of the first 129", [issue["unseen"] for issue in ISSUES if "unseen" in issue]),
         ("after those 164", [issue["before"] for issue in ISSUES if issue.get("round") == 2]),
         ("after those 263", [issue["before"] for issue in ISSUES if issue.get("round") == 3]),
+        ("after those 298", [issue["before"] for issue in ISSUES if issue.get("round") == 4]),
     ):
         count = Counter(answers)
         yield f"| {name} | {len(answers)} | {count['right']} | {count['wrong']} | {count['none']} |"
