@@ -165,6 +165,7 @@ def causes_data() -> dict[str, Any]:
             list(cause.links),
             # A pasted message seldom shows its file, or the tool that speaks.
             ["", *cause.said] if cause.file else list(cause.said),
+            cause.against.text if cause.against else "",
         ]
         for cause in catalogue().values()
         if cause.pattern or cause.header

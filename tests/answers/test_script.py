@@ -98,4 +98,7 @@ def test_the_script_names_the_causes_that_explain_names() -> None:
         if theirs not in ("", own) and (own or "arning" not in text)
     ]
     assert others == []
+    # Words that speak against a cause count there, too.
+    contradicted = 'a.cu(1): error: identifier "N" is undefined\na.cu(2): error: too few arguments in function call'
+    assert said_by_script(program, {"causes": causes_data(), "asked": [contradicted]}) == [""]
     assert sum(map(bool, said)) > 0.8 * len(examples)  # 340 of 390 when this was written

@@ -61,9 +61,9 @@ def tools(program: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         yield from ((tool, release) for release in releases or [""])
 
 
-def mended(program: Mapping[str, Any]) -> Mapping[str, Any]:
+def fixed(program: Mapping[str, Any]) -> Mapping[str, Any]:
     """The program as the remedy leaves it."""
-    return {**program, **program["mended"]}
+    return {**program, **program["fixed"]}
 
 
 def ask_nvrtc(home: Path, programs: Mapping[str, Mapping[str, Any]]) -> dict[str, tuple[bool, str]]:

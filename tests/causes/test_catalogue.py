@@ -138,6 +138,17 @@ def test_what_is_not_known_is_not_guessed() -> None:
     assert causes_in_log("all is well\n") == ()
 
 
+def test_who_speaks_decides_what_a_missing_name_is() -> None:
+    """NVRTC never speaks as gcc does; a name that no file includes is an input of gcc's driver."""
+    told = {text: [match.cause.name for match in causes_in_log(text)] for text in (
+        'could not open source file "cub/block/block_reduce.cuh"',
+        "fatal error: cub/block/block_reduce.cuh: No such file or directory",
+        "a.cpp:1:10: fatal error: own: No such file or directory",
+        "gcc: error: own: No such file or directory",
+    )}  # fmt: skip
+    assert list(told.values()) == [["nv-target"], ["toolkit-header-host"], ["header-not-found"], []]
+
+
 def test_hostile_logs() -> None:
     """No escape sequence gets out, and no log makes the patterns slow."""
     (match,) = causes_in_log("\x1b]0;title\x07\x1b[31mdefined more than once\x1b[0m")
@@ -165,7 +176,13 @@ HOSTILE = {
 }
 
 
-@pytest.mark.parametrize("name", HOSTILE)
+# The others take seconds each.
+QUICK = ("types beneath a message", "blanks", "near")
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=() if name in QUICK else pytest.mark.slow) for name in HOSTILE]
+)
 def test_long_logs_end(name: str) -> None:
     """In a process of its own: an expression that backtracks cannot be interrupted."""
     code = "import sys; from harness.causes import explain_log; explain_log(sys.stdin.read())"

@@ -151,6 +151,7 @@ def test_an_archive_without_a_member_is_taken_by_nvlink_of_cuda_13(home: Homes, 
     assert ask_tool("nvcc-link", home("13.0"), program) == (True, "")
 
 
+@pytest.mark.slow
 def test_code_of_a_newer_release_is_named_by_nvlink(home: Homes, tmp_path: Path) -> None:
     source = "__device__ int f(int);\n__global__ void k(int *p) { *p = f(*p); }\nint main() {}"
     (tmp_path / "f.cu").write_text("__device__ int f(int x) { return x; }")
@@ -175,9 +176,9 @@ HALVES = {
     ("release", "arch", "refused"),
     [
         ("12.0", "sm_52", {"half", "fma", "operator", "bfloat16", "part"}),
-        ("12.0", "sm_75", {"bfloat16", "part"}),
-        ("12.2", "sm_52", {"fma"}),
-        ("12.2", "sm_75", set()),
+        pytest.param("12.0", "sm_75", {"bfloat16", "part"}, marks=pytest.mark.slow),
+        pytest.param("12.2", "sm_52", {"fma"}, marks=pytest.mark.slow),
+        pytest.param("12.2", "sm_75", set(), marks=pytest.mark.slow),
     ],
 )
 def test_arithmetic_of_half_is_declared_from_12_2_on(release: str, arch: str, refused: set[str], home: Homes) -> None:

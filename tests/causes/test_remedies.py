@@ -10,15 +10,15 @@ import pytest
 
 from harness.causes import explain_log
 
-from .provoke import PROGRAMS, ask_nvrtc, ask_tool, mended, tools
+from .provoke import PROGRAMS, ask_nvrtc, ask_tool, fixed, tools
 
-MENDED = {name: program for name, program in PROGRAMS.items() if "mended" in program}
-# One program of each tool for the first tier: each is compiled twice, with all passes.
-QUICK = ("host_call", "gencode_mismatch", "runtime_function_on_device", "device_runtime_not_linked", "cuda_runtime_gcc")
-# What NVRTC refuses too is mended there, in a tenth of the time.
+FIXED = {name: program for name, program in PROGRAMS.items() if "fixed" in program}
+# One program of nvcc and one of gcc for the first tier: each is compiled twice, with all passes.
+QUICK = ("gencode_mismatch", "cuda_runtime_gcc")
+# What NVRTC refuses too is fixed there, in a tenth of the time.
 BY_TOOL = [
     pytest.param(name, tool, release or "13.0", marks=() if name in QUICK else pytest.mark.slow)
-    for name, program in MENDED.items()
+    for name, program in FIXED.items()
     for tool, release in tools(program)
     if "nvrtc" not in program.get("run", "nvrtc")
 ]
@@ -32,23 +32,23 @@ def home(toolkit: Callable[[str], Any]) -> Callable[[str], Path]:
 @pytest.mark.slow
 @pytest.mark.parametrize("release", ["12.4", "13.0"])
 def test_nvrtc(release: str, home: Callable[[str], Path]) -> None:
-    wanted = {name: program for name, program in MENDED.items() if ("nvrtc", release) in tools(program)}
+    wanted = {name: program for name, program in FIXED.items() if ("nvrtc", release) in tools(program)}
     assert len(wanted) > 20
     for name, (built, said) in ask_nvrtc(home(release), wanted).items():
         assert not built, name
         told = [match.cause.name for match in explain_log(said).matches if not match.of_warning]
         expected = wanted[name].get("told", {}).get(f"nvrtc {release}", wanted[name]["cause"]) or "none"
         assert (told or ["none"])[0] == expected, said
-    after = ask_nvrtc(home(release), {name: mended(program) for name, program in wanted.items()})
+    after = ask_nvrtc(home(release), {name: fixed(program) for name, program in wanted.items()})
     assert {name: said for name, (built, said) in after.items() if not built} == {}
 
 
 @pytest.mark.parametrize(("name", "tool", "release"), BY_TOOL)
 def test_other_tools(name: str, tool: str, release: str, home: Callable[[str], Path]) -> None:
-    program = MENDED[name]
+    program = FIXED[name]
     built, said = ask_tool(tool, home(release), program)
     assert not built
     told = [match.cause.name for match in explain_log(said).matches if not match.of_warning]
     assert told[0] == program["cause"], said
-    built, said = ask_tool(tool, home(release), mended(program))
+    built, said = ask_tool(tool, home(release), fixed(program))
     assert built, said

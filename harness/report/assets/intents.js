@@ -20,9 +20,9 @@
  */
 /**
  * A known cause: patterns of a missing header's name, of the message, of what it must not say, of the rest of the log;
- * then title, where it applies, sentences, links, and the tools that say it.
+ * then title, where it applies, sentences, links, the tools that say it, and the pattern of what the log must not say.
  *
- * @typedef {[string, string, string, string, string, string, string[], string[], string[]]} CauseData
+ * @typedef {[string, string, string, string, string, string, string[], string[], string[], string]} CauseData
  */
 /** @typedef {{header: string, causes: CauseData[]}} CausesData */
 
@@ -145,11 +145,12 @@ const intents = (() => {
       const message = line.replace(/^.{0,300}?\berror ?(?:#[-\w]+)?: /, "");
       const has = (/** @type {string} */ pattern) => regexp(pattern).test(message) || regexp(pattern).test(line);
       const fits = causes.filter(
-        ([name, pattern, unless, near]) =>
+        ([name, pattern, unless, near, , , , , , against]) =>
           (!name || (missing && regexp(name).test(missing))) &&
           (!pattern || has(pattern)) &&
           !(unless && has(unless)) &&
-          !(near && !regexp(near).test(text)),
+          !(near && !regexp(near).test(text)) &&
+          !(against && regexp(against).test(text)),
       );
       const found = fits.find(([, , , , , where]) => !where) ?? fits[0];
       if (!found) continue;
