@@ -116,6 +116,7 @@ def rows() -> Iterator[str]:
         ("after those 263", [issue["before"] for issue in ISSUES if issue.get("round") == 3]),
         ("after those 298", [issue["before"] for issue in ISSUES if issue.get("round") == 4]),
         ("after those 359", [issue["before"] for issue in ISSUES if issue.get("round") == 5]),
+        ("after those 412", [issue["before"] for issue in ISSUES if issue.get("round") == 6]),
     ):
         count = Counter(answers)
         yield f"| {name} | {len(answers)} | {count['right']} | {count['wrong']} | {count['none']} |"
