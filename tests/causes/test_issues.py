@@ -21,6 +21,7 @@ MARGINS = {
     "older docker": "57.62 ",
     "GitHub": "2026-01-31T12:00:00.0000000Z ",
     "Azure": "##[error]",
+    "Visual Studio Code": "[cmake] ",
     "pip": "      ",
     "pytest": "E   ",
     "a quotation": "> ",
@@ -117,6 +118,7 @@ def rows() -> Iterator[str]:
         ("after those 298", [issue["before"] for issue in ISSUES if issue.get("round") == 4]),
         ("after those 359", [issue["before"] for issue in ISSUES if issue.get("round") == 5]),
         ("after those 412", [issue["before"] for issue in ISSUES if issue.get("round") == 6]),
+        ("after those 441", [issue["before"] for issue in ISSUES if issue.get("round") == 7]),
     ):
         count = Counter(answers)
         yield f"| {name} | {len(answers)} | {count['right']} | {count['wrong']} | {count['none']} |"
