@@ -128,7 +128,7 @@ class Site:
 
     @property
     def exported(self) -> bool:
-        """Whether the report exports records: a published matrix alone is its own export."""
+        """Return whether records are exported; a published matrix alone is its own export."""
         return self.publication is None or self.own is not None
 
     @cached_property
