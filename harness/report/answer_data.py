@@ -250,8 +250,8 @@ def topic_title(name: str) -> str:
 
 
 def _shown(field: Field, name: str) -> dict[str, str]:
-    """Results of one tool, with one header library or none."""
-    return {"kind": field.verdict.kind, "text": field.verdict.text, "name": name, "note": _note(field), "own": field.own.text if field.own else ""}  # fmt: skip
+    """Results of one tool, with one header library or none. Notes come with the script's data and with the feature's page."""
+    return {"kind": field.verdict.kind, "text": field.verdict.text, "name": name, "own": field.own.text if field.own else ""}  # fmt: skip
 
 
 def _backend(key: str) -> str:

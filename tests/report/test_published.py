@@ -110,3 +110,16 @@ def test_a_folder_of_results_does_not_take_a_published_matrix_for_ones_own(tmp_p
     assert build_report([folder], tmp_path / "a").cells == 1
     assert build_report([folder / "matrix"], tmp_path / "b").cells == 4
     assert build_report([], tmp_path / "c", published=folder / "matrix").cells == 4
+
+
+@pytest.mark.slow
+def test_the_page_of_the_published_matrix_is_small(tmp_path: Path) -> None:
+    report.main(["reports/matrix", "--out", str(tmp_path / "page")], standalone_mode=False)
+    files = {
+        str(path.relative_to(tmp_path / "page")): path for path in (tmp_path / "page").rglob("*") if path.is_file()
+    }
+    sizes = {name: path.stat().st_size for name, path in files.items()}
+    assert sum(sizes.values()) < 15_000_000
+    assert len(sizes) < 2_000
+    first = re.findall(r'(?:src|href)="((?:assets|data)/[^"]+)"', files["index.html"].read_text())
+    assert sum(sizes[name] for name in ("index.html", *first)) < 250_000
