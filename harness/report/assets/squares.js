@@ -141,7 +141,9 @@ class Squares {
       letters = mark.letter;
       square.className = `c ${mark.style}`;
     } else square.className = line.open ? "c open" : "c empty";
-    square.setAttribute("aria-label", this.label(line, sum));
+    // Speech control finds a square by the letters that it shows.
+    const label = this.label(line, sum);
+    square.setAttribute("aria-label", count > 1 ? `${label}; shown as ${letters}` : label);
     if (chosen) square.setAttribute("aria-selected", "true");
     else square.removeAttribute("aria-selected");
     // One text in one element: at thousands of squares each further box can be felt.
