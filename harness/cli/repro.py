@@ -20,6 +20,7 @@ from harness.errors import UsageError
 from harness.model import Case
 from harness.project.current import here
 from harness.project.programs import configured
+from harness.published import RECORDS, published_folder
 from harness.records import Record
 from harness.records.merge import DIGITS, case_of, is_of
 from harness.repro import check_folder, make_folder, reduce_folder
@@ -31,7 +32,7 @@ from harness.repro.subject import check_shown, subject_of
 @click.argument("cell", metavar="CELL")
 @click.option(
     "--results", multiple=True, type=click.Path(path_type=Path, exists=True), metavar="FILE",
-    help="Records to look for CELL in: .jsonl files, results.parquet or folders; those of its neighbours tell when it happens. Default: reports.",
+    help="Records to look for CELL in: .jsonl files, results.parquet or folders; those of its neighbours tell when it happens. Default: reports, then the published matrix.",
 )  # fmt: skip
 @click.option("--out", required=True, type=click.Path(path_type=Path), metavar="DIR", help="The folder to make.")
 @click.option(
@@ -78,10 +79,8 @@ def repro(
     cumatrix repro 'numba-9432[cache=true]*sm_80' --results reports --out numba-9432 --check
     cumatrix repro kernel.cu --results try.jsonl --out smaller --reduce
     """
-    if not results and not RESULTS.is_dir():
-        raise UsageError(f"there is no folder {RESULTS} to look for a cell in: name the records with --results")
-    records = cells_in(results)
-    record = records[one_cell(cell, list(records))]
+    records, name = _found(cell, results)
+    record = records[name]
     check_shown(record)
     if reduced:
         check_reducible(record)
@@ -104,6 +103,26 @@ def repro(
         say(told)
         return 0 if same else 1
     return 0
+
+
+def _found(cell: str, results: tuple[Path, ...]) -> tuple[dict[str, Record], str]:
+    """The records that have a cell, and its id: those of `results`, or the user's own, or the published ones."""
+    matrix = None if results else published_folder()
+    try:
+        if not results and not RESULTS.is_dir():
+            raise UsageError(f"there is no folder {RESULTS} to look for a cell in: name the records with --results")
+        records = cells_in(results)
+        return records, one_cell(cell, list(records))
+    except UsageError as error:
+        if matrix is None:
+            raise
+        try:
+            records = cells_in([matrix / RECORDS])
+            name = one_cell(cell, list(records))
+        except (UsageError, ImportError):
+            raise error from None
+    say(f"{name} is a cell of the published matrix", err=True)
+    return records, name
 
 
 def _case(record: Record, root: Path | None) -> Case:

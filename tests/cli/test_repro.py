@@ -71,6 +71,14 @@ def test_without_records(cumatrix: Command) -> None:
     sentence(done, 2, "there is no folder reports to look for a cell in")
 
 
+@pytest.mark.slow
+def test_a_cell_of_the_published_matrix(cumatrix: Command) -> None:
+    name = "wmma/cupy-8146 nvrtc cuda12.4 sm_80"
+    done = cumatrix("repro", name, "--out", "out")
+    assert (done.returncode, done.stderr) == (0, f"{name} is a cell of the published matrix\n")
+    assert json.loads((cumatrix.folder / "out" / "record.json").read_text())["cell"] == name
+
+
 def test_without_a_tool_that_reduces(cumatrix: Command, results: Path) -> None:
     done = cumatrix(
         "repro", "throw*12.9*80", "--results", results, "--out", "out", "--reduce", env={"PATH": "/nowhere"}

@@ -200,7 +200,6 @@ const next = (() => {
   const steps = (value, record, about) => {
     const answered = failed(record) || record.status === "built";
     const name = commands.caseOf(value, record);
-    const results = record.environment === "published" ? " --results results.parquet" : "";
     const words = ["-b", value("backend"), ...release(value), "-a", value("target"), ...commands.host(value)]
       .map(text.shell)
       .join(" ");
@@ -210,7 +209,7 @@ const next = (() => {
       answered && {
         title: "Show it without cumatrix",
         about: "A folder with the program, a short script and exact versions, for a bug report.",
-        code: `cumatrix repro ${text.shell(record.cell)}${results} --out repro`,
+        code: `cumatrix repro ${text.shell(record.cell)} --out repro`,
       },
       !record.program && {
         title: "Try your own program",
