@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from harness.answers.answer import finding_of, tool_label
+from harness.answers.answer import finding_of, sentence_of, tool_label
 from harness.answers.cells import Entry, Known, Row
 from harness.answers.labels import variant_label
 from harness.answers.query import Query
@@ -223,6 +223,11 @@ class FeaturePage:
         options = {name: f" --library {name}=all" for name in LIBRARIES}
         options |= {"CUDA": " -t all", **dict.fromkeys(("gcc", "clang"), " --host-compiler all"), "glibc": ""}
         return "".join(dict.fromkeys(options.get(name, f" --with {name}=all") for name in names))
+
+    @property
+    def sentence(self) -> str:
+        """The answer in one sentence, about every architecture."""
+        return sentence_of([item.finding for item in self.variants], ()) if self.variants else "Not tried."
 
     @property
     def short(self) -> str:

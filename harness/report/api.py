@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, cast
 
-from harness.answers.answer import said_json, sentence_of, tool_label
+from harness.answers.answer import said_json, tool_label
 from harness.answers.cells import Entry, Feature, Known
 from harness.answers.feature import FeaturePage
 from harness.answers.verdict import EMPTY, NOTHING, REFUSED, SILENT, UNAVAILABLE, WORKS
@@ -59,7 +59,7 @@ def feature_document(
         "topic": feature.topic,
         "page": f"cases/{file}",
         "links": list(feature.links),
-        "sentence": sentence_of([item.finding for item in page.variants], ()) if page.variants else "Not tried.",
+        "sentence": page.sentence,
         "summary": {item.key: item.text for item in summaries_of(page)},
         "statements": [
             {"variants": item.finding.label, "tool": said.tool, **said_json(said)}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import signal
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,6 +16,7 @@ from typing import Any, cast
 
 from harness.analysis.history import History
 from harness.answers.feature import VersionRow
+from harness.backends import library_of
 from harness.causes import catalogue, causes_of
 from harness.matrix.axes import (
     PROGRAM,
@@ -32,7 +34,7 @@ from harness.matrix.marks import KINDS, Mark, kind_of
 from harness.model import Case, Target
 from harness.published import ENVIRONMENT
 from harness.records import Merged, Record
-from harness.records.failures import main_message_of
+from harness.records.failures import again_command, main_message_of
 from harness.report.text import clean, one_line
 
 Place = tuple[tuple[str, ...], tuple[str, ...]]
@@ -264,6 +266,9 @@ def _events(history: History) -> dict[str, list[dict[str, Any]]]:
 HELPS = 3
 """Known causes that the page of a case shows first."""
 
+LONGEST = 300
+"""Letters of an answer that the page of a case shows in full."""
+
 PLACES = 6
 """Variants and toolchains that the page of a case lists of one outcome."""
 
@@ -279,6 +284,27 @@ def helps_of(groups: Sequence[CellGroup]) -> list[Mapping[str, Any]]:
         for item in remedies(cast("Record", group.first)):
             found.setdefault(item["title"], item)
     return list(found.values())
+
+
+def again_of(groups: Sequence[CellGroup]) -> str:
+    """Commands that compile one cell again, one a line: the last one of those that do not build, else of those that do; empty where none is known."""
+    tried = [group for group in groups if group.kind.group in ("surprise", "fault", "not", "works")]
+    tried.sort(key=lambda group: group.kind.group == "works")
+    for group in tried:
+        record = group.cells[-1]
+        # A published record does not name its environment, which is that of the release.
+        release = f"{library_of(record['backend'])}-{record['library']}"
+        where = release if record["environment"] == ENVIRONMENT else record["environment"]
+        if command := again_command({**record, "environment": where}):
+            toolkit = record["toolkit"]
+            # A toolkit of the machine is there already.
+            install = (
+                []
+                if "@" in toolkit
+                else [shlex.join(["cumatrix", "toolkits", "install", toolkit.replace("+headers", ",")])]
+            )
+            return "\n".join((*install, command))
+    return ""
 
 
 def snippet_of(sources: Mapping[str, str]) -> str:

@@ -12,10 +12,7 @@ import jinja2
 import pandas as pd
 
 from harness import __version__
-from harness.answers.answer import sentence_of
 from harness.answers.feature import FeaturePage
-from harness.answers.verdict import WORKS
-from harness.backends import library_of
 from harness.matrix.axes import cell_link, matrix_link
 from harness.matrix.marks import ANSWER_KINDS, GROUPS, KINDS
 from harness.model.condition_names import RESULTS
@@ -24,8 +21,10 @@ from harness.records import Merged, spell_other
 from harness.records.merge import virtual_against_real
 from harness.report.case import (
     HELPS,
+    LONGEST,
     PLACES,
     CellGroup,
+    again_of,
     anchor_of,
     excerpt,
     helps_of,
@@ -39,7 +38,6 @@ from harness.report.embed import Embedded
 from harness.report.overview import RUNS, Sum, make_overview, runs_of, spell, totals, unavailable_of
 from harness.report.publish import is_own, own_part
 from harness.report.text import clean, one_line, safe_link
-from harness.toolkits.header_libraries import LIBRARIES
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -199,24 +197,6 @@ def matrix_page(
     )
 
 
-def command_of(case: str, feature: FeaturePage) -> str:
-    """The command that compiles a cell of the page's evidence, if possible one that builds; empty without evidence."""
-    rows = [row for item in feature.variants for said in item.finding.said for row in said.proof]
-    if not rows:
-        return ""
-    row = next((row for row in rows if row.letter == WORKS), rows[0])
-    backend, _, release = row.tool.partition(" ")
-    options = ""
-    if row.axis in LIBRARIES:
-        options = f" --library {row.axis}={row.version}"
-    elif row.axis in ("gcc", "clang"):
-        options = f" --host-compiler {row.axis}-{row.version}"
-    if library := library_of(backend):
-        options += f" --with {library}={release or row.version}"
-    toolkit = row.toolkit.partition("+")[0]
-    return f"cumatrix run {case.rpartition('@')[0] or case} -b {backend}{options} -t {toolkit} -a {row.target}"
-
-
 def case_page(
     case: str,
     table: pd.DataFrame,
@@ -268,11 +248,12 @@ def case_page(
         features=about["features"] if about else [],
         links=about["links"] if about else [],
         feature=feature,
-        sentence=sentence_of([item.finding for item in feature.variants], ()) if feature.variants else "",
-        command=command_of(case, feature),
         faults=faults,
         helps=helps_of(groups),
         proof=proof_link,
+        longest=LONGEST,
+        again=again_of(groups),
+        own_file=f"kernel.{'cu' if any(name.endswith('.cu') for name in sources) or not sources else 'py'}",
         snippet=snippet_of(sources),
         sum=Sum(totals(table)),
         own_sum=Sum(totals(own)) if beside and not beside["alone"] and len(theirs) < len(table) else None,

@@ -18,6 +18,7 @@ from harness.answers.feature import VersionRow
 from harness.matrix.axes import natural_key
 from harness.model import Expectation, Outcome, Stage, Status
 from harness.model.condition import Condition
+from harness.published import ENVIRONMENT
 from harness.records import Record, merge
 from harness.records.plan import Plan
 from harness.report.case import excerpt, newest_first, page_names, version_columns
@@ -131,6 +132,31 @@ def test_policy_lets_in_the_pages_own_files_and_nothing_else() -> None:
         assert rules["require-trusted-types-for"] == "'script'"
         assert "unsafe" not in policy
         assert "<style" not in text
+
+
+def test_the_page_of_a_feature_answers_then_shows_versions_evidence_and_commands() -> None:
+    refused = record(cell(toolkit="12.2"), rejected())
+    text = pages(record(), changed(refused, environment=ENVIRONMENT))["cases/wmma-fragments.html"]
+    (sentence,) = re.findall(r'<p class="sentence">(.*?)</p>', text)
+    assert sentence == "Yes. CuPy: builds since CUDA 12.4 (13.6.0)."
+    places = [
+        text.index(part) for part in ("sentence", "versions-table", "By architecture", 'id="try"', 'id="happened"')
+    ]
+    assert places == sorted(places)
+    (commands,) = re.findall(r'aria-label="Commands[^>]*>(.*?)</pre>', text, re.DOTALL)
+    # A published record has no environment to name its release by.
+    assert commands.split("\n") == [
+        "cumatrix toolkits install 12.2",
+        "cumatrix run wmma/fragments -b cupy-nvrtc -t 12.2 -a sm_80 --with cupy=13.6.0",
+    ]
+
+
+def test_a_long_answer_is_left_to_its_variants() -> None:
+    records = [
+        record(cell(variant={"shape": f"{shape}-{'x' * 150}"}), built() if shape else rejected()) for shape in range(3)
+    ]
+    text = pages(*records)["cases/wmma-fragments.html"]
+    assert re.findall(r'<p class="sentence">(.*?)</p>', text) == ["In part; it depends on the variant."]
 
 
 def test_nothing_is_fetched_from_elsewhere() -> None:
