@@ -128,6 +128,16 @@ def test_paper_gets_the_whole_table(visit: Visit) -> None:
     assert page.locator(".query").is_hidden()
 
 
+def test_paper_gets_what_the_filter_selects_and_no_more(visit: Visit) -> None:
+    page = visit()
+    page.emulate_media(media="print")
+    assert page.locator("#cases").is_visible()
+    page = visit("matrix.html#q=backend+==+%22numba%22")
+    page.emulate_media(media="print")
+    assert page.locator("#explorer tbody td.c").first.is_visible()
+    assert not any(section.is_visible() for section in page.locator("main > section:not(#explorer)").all())
+
+
 @pytest.fixture(scope="module")
 def large(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A report of 20,000 cells that nobody measured."""
