@@ -37,6 +37,7 @@ from harness.model.host_compiler import NAME as HOST_COMPILER
 from harness.model.outcome import main_message
 from harness.records.merge import case_of, failed_at, identity
 from harness.records.record import Kernel, Record
+from harness.toolkits.header_libraries import LIBRARIES as HEADERS
 
 Records = Sequence[Mapping[str, Any]]
 
@@ -176,6 +177,9 @@ def again_command(record: Mapping[str, Any]) -> str:
             return ""
         axes += ["--host-compiler", host]
     if not record.get("program"):
+        # A case lists some releases of its header libraries; the record may have another one.
+        parts = [part.partition("=") for part in record["variant"].split(",")]
+        axes += [f"--library={name}={value}" for name, _, value in parts if name in HEADERS and "+" not in value]
         variant = ["--where", f'variant == "{record["variant"]}"'] if record["variant"] else []
         return shlex.join(["cumatrix", "run", case_of(record), *axes, *variant])
     try:

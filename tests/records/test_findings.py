@@ -93,6 +93,8 @@ def test_a_cell_is_compiled_again_by_a_command() -> None:
     )
     assert "--host-compiler gcc-13 --where" in again_command(changed(of, host_compiler="gcc-13"))
     assert again_command(changed(of, host_compiler="glibc-2.43")) == ""  # where it lies is not told
+    built = changed(of, variant="cutlass=3.6.0,form=reported")
+    assert "--library=cutlass=3.6.0 --where" in again_command(built)
 
 
 @pytest.mark.parametrize(
