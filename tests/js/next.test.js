@@ -78,9 +78,9 @@ describe("a cell says what to do next", () => {
     ]);
   });
 
-  it("a published cell is looked for in the published file, a toolkit of a machine is not named", () => {
+  it("a published cell needs no file, a toolkit of a machine is not named", () => {
     const steps = stepsOf({ toolkit: "12.4@local" }, { environment: "published" });
-    assert.match(steps["Show it without cumatrix"].code, / --results results\.parquet --out repro$/);
+    assert.match(steps["Show it without cumatrix"].code, /sm_80' --out repro$/);
     assert.equal(steps["Try your own program"].code, "cumatrix try kernel.cu -b cupy-nvrtc -a sm_80");
   });
 
