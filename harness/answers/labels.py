@@ -44,6 +44,5 @@ def group_label(case: str, variants: Sequence[str], every: Sequence[str]) -> str
 def _values(case: str, key: str, values: Sequence[str], *, plain: bool) -> str:
     known = parameter_labels()
     labels = [known.get((case, key, value), "") for value in values]
-    if any(labels):
-        return " or ".join(label or value for label, value in zip(labels, values, strict=True))
-    return f"{'' if plain else f'{key}='}{' or '.join(values)}"
+    prefix = "" if plain or any(labels) else f"{key}="
+    return prefix + " or ".join(label or value for label, value in zip(labels, values, strict=True))

@@ -451,6 +451,10 @@ def cells_in(results: Sequence[Path], where: str | None = None) -> dict[str, Rec
     return {record["cell"]: record for record in merged.records}
 
 
+class NoSuchCell(UsageError):
+    """No cell is meant."""
+
+
 def one_cell(what: str, ids: Sequence[str], *, who: str = "no cell") -> str:
     """Find an id by `what`: the id, a part of it, a pattern (``*`` matches anything), or all of its words.
 
@@ -465,8 +469,10 @@ def one_cell(what: str, ids: Sequence[str], *, who: str = "no cell") -> str:
 
     Raises
     ------
+    NoSuchCell
+        When none is meant.
     UsageError
-        When none or several are meant.
+        When several are meant.
     """
     words = what.split()
     # A run calls its cells without the name of the project, which ids have where several runs are read.
@@ -481,7 +487,7 @@ def one_cell(what: str, ids: Sequence[str], *, who: str = "no cell") -> str:
         return found[0]
     if not found:
         like = f"; ids look like {ids[0]}" if ids else ""
-        raise UsageError(f"{who} of {len(ids)} has {what!r} in its id{like}")
+        raise NoSuchCell(f"{who} of {len(ids)} has {what!r} in its id{like}")
     several = f"{len(found)} cells have {what!r} in their ids" if what else f"there are {len(found)} such cells"
     more = "; …" if len(found) > _SHOWN else ""
     raise UsageError(f"{several}, say more, as with --where: {'; '.join(found[:_SHOWN])}{more}")

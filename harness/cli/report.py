@@ -89,11 +89,9 @@ def report(
     cumatrix report
     cumatrix report reports --where 'topic == "wmma" and cc >= "9.0"' --out wmma
     """
-    alone = next(iter(results), None) if len(results) == 1 and not matrix and published is None else None
-    if alone and is_published(alone):
-        results, matrix = (), alone
-    else:
-        alone = None
+    alone = len(results) == 1 and matrix is None and published is None and is_published(results[0])
+    if alone:
+        matrix, results = results[0], ()
     beside = matrix or (published_folder() if published or (published is None and not results) else None)
     if matrix and published is False:
         raise UsageError("--matrix and --no-published exclude each other")

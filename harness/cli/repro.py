@@ -11,7 +11,7 @@ from harness.cases.bundled import packaged_cases
 from harness.cases.discovery import load_cases
 from harness.cli.command import Command
 from harness.cli.files import digest_of, place_of, programs_of
-from harness.cli.options import RESULTS, cells_in, one_cell, rules_of, trust_option
+from harness.cli.options import RESULTS, NoSuchCell, cells_in, one_cell, rules_of, trust_option
 from harness.cli.run import try_
 from harness.cli.selection import of_build
 from harness.cli.terminal import say
@@ -107,20 +107,24 @@ def repro(
 
 def _found(cell: str, results: tuple[Path, ...]) -> tuple[dict[str, Record], str]:
     """The records that have a cell, and its id: those of `results`, or the user's own, or the published ones."""
-    matrix = None if results else published_folder()
-    try:
-        if not results and not RESULTS.is_dir():
-            raise UsageError(f"there is no folder {RESULTS} to look for a cell in: name the records with --results")
-        records = cells_in(results)
-        return records, one_cell(cell, list(records))
-    except UsageError as error:
-        if matrix is None:
-            raise
+    missing = NoSuchCell(f"there is no folder {RESULTS} to look for a cell in: name the records with --results")
+    if results or RESULTS.is_dir():
+        own = cells_in(results)
         try:
-            records = cells_in([matrix / RECORDS])
-            name = one_cell(cell, list(records))
-        except (UsageError, ImportError):
-            raise error from None
+            return own, one_cell(cell, list(own))
+        except NoSuchCell as error:
+            missing = error
+    matrix = None if results else published_folder()
+    if matrix is None:
+        raise missing
+    try:
+        records = cells_in([matrix / RECORDS])
+    except ImportError:  # without pyarrow, the user's own records are all there is
+        raise missing from None
+    try:
+        name = one_cell(cell, list(records))
+    except UsageError:
+        raise missing from None
     say(f"{name} is a cell of the published matrix", err=True)
     return records, name
 

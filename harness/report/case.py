@@ -298,12 +298,7 @@ def again_of(groups: Sequence[CellGroup]) -> str:
         if command := again_command({**record, "environment": where}):
             toolkit = record["toolkit"]
             # A toolkit of the machine is there already.
-            install = (
-                []
-                if "@" in toolkit
-                else [shlex.join(["cumatrix", "toolkits", "install", toolkit.replace("+headers", ",")])]
-            )
-            return "\n".join((*install, command))
+            return command if "@" in toolkit else f"cumatrix toolkits install {shlex.quote(toolkit)}\n{command}"
     return ""
 
 

@@ -71,6 +71,15 @@ def test_without_records(cumatrix: Command) -> None:
     sentence(done, 2, "there is no folder reports to look for a cell in")
 
 
+def test_damaged_records_are_no_reason_to_take_the_published_cell(cumatrix: Command) -> None:
+    (cumatrix.folder / "reports").mkdir()
+    (cumatrix.folder / "reports" / "mine.jsonl").write_text('{"schema": 1}\n')
+    done = cumatrix("repro", "wmma/cupy-8146 nvrtc cuda12.4 sm_80", "--out", "out")
+    assert done.returncode == 2
+    assert "mine.jsonl" in done.stderr
+    assert not (cumatrix.folder / "out").exists()
+
+
 @pytest.mark.slow
 def test_a_cell_of_the_published_matrix(cumatrix: Command) -> None:
     name = "wmma/cupy-8146 nvrtc cuda12.4 sm_80"
