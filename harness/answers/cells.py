@@ -17,7 +17,7 @@ from harness.matrix.axes import backend_key, natural_key, target_key, version_ke
 from harness.matrix.marks import letter_of
 from harness.model.host_compiler import VERSIONS, HostCompiler, told_version
 from harness.model.outcome import main_message
-from harness.records.code_notes import NO_TENSOR_CORES, TENSOR_CORES
+from harness.records.make import NO_TENSOR_CORES, TENSOR_CORES
 from harness.toolkits.header_libraries import LIBRARIES as HEADERS
 
 

@@ -8,9 +8,9 @@ from functools import cache
 
 from harness.answers import vocabulary
 from harness.answers.cells import UNLINKED, Entry, Feature, Known, Row, hosted, words_of_feature
-from harness.answers.labels import group_label
 from harness.answers.question import Vocabulary, words_of
 from harness.answers.verdict import WORKS, Support, VersionGrid, verdict_of
+from harness.answers.vocabulary import group_label
 from harness.backends import BACKENDS, library_of
 from harness.libraries import companions_of
 from harness.libraries import label_of as library_label

@@ -5,10 +5,13 @@ from __future__ import annotations
 import hashlib
 import json
 import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
 import harness
+from harness.tables import read_table
 
 _SAID = frozenset(("title", "description", "features", "links", "heavy", "kernels", "expect", "verify"))
 """Keys of ``case.toml`` that no compiler's outcome depends on."""
@@ -71,3 +74,24 @@ def _files(folder: Path) -> dict[str, bytes]:
         if not any(part.startswith((".", "__pycache__")) for part in name.parts):
             found[str(name)] = path.read_bytes()
     return found
+
+
+@dataclass(frozen=True, kw_only=True)
+class Topic:
+    """A topic: its folder's name, its title, and one line about it."""
+
+    name: str
+    title: str
+    about: str
+
+
+@cache
+def library_topics() -> Mapping[str, Topic]:
+    """Topics of the library by name."""
+    return {table["name"]: Topic(**table) for table in read_table("cases/topics.toml")["topic"]}
+
+
+def topic_rank(name: str) -> int:
+    """Place of a topic in lists; other topics come after those of the library."""
+    known = list(library_topics())
+    return known.index(name) if name in library_topics() else len(known)

@@ -29,7 +29,7 @@ from harness.matrix.marks import ANSWER_KINDS, GROUPS
 from harness.model import Target
 from harness.protocol.text import counted
 from harness.published import ANSWERS, published_folder, read_manifest, stale_cases
-from harness.records.code_notes import NO_TENSOR_CORES, TENSOR_CORES
+from harness.records.make import NO_TENSOR_CORES, TENSOR_CORES
 
 OWN = Path("reports")
 """The folder of the user's own records."""

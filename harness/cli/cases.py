@@ -64,7 +64,7 @@ def list_(selection: tuple[str, ...], root: tuple[Path, ...], as_json: bool) -> 
 
 
 def _topics(found: Sequence[CaseSummary], topics: Mapping[str, int]) -> list[tuple[str, ...]]:
-    from harness.cases.topics import library_topics, topic_rank
+    from harness.cases.bundled import library_topics, topic_rank
 
     known = library_topics()
     rows: list[tuple[str, ...]] = [("topic", "cases", "about", "names")]

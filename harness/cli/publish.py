@@ -80,9 +80,9 @@ def _write(results: Sequence[Path], out: Path, cases: Path) -> int:
         from harness.report.publish import publish as write
     except ImportError as error:
         raise PartUnavailable(f"a matrix to publish needs {error.name}: pip install 'cumatrix[report]'") from None
+    from harness.matrix_plan.coverage import coverage_table
     from harness.matrix_plan.parts import PLAN
-    from harness.matrix_plan.tables import coverage_table
-    from harness.matrix_plan.whole import compare
+    from harness.matrix_plan.proposals import compare
 
     plan = out / PLAN
     table = (lambda records: coverage_table(compare(plan, cases, records).coverages)) if plan.is_file() else None
@@ -113,9 +113,9 @@ def _compare(
         from harness.report.publish import current_records
     except ImportError as error:
         raise PartUnavailable(f"--plan and --next need {error.name}: pip install 'cumatrix[report]'") from None
+    from harness.matrix_plan.coverage import coverage_table, pairs_of
     from harness.matrix_plan.parts import PLAN
-    from harness.matrix_plan.tables import coverage_table, pairs_of
-    from harness.matrix_plan.whole import compare
+    from harness.matrix_plan.proposals import compare
 
     new = _new_releases() if watch else {}
     whole = compare(out / PLAN, cases, current_records(results, cases), new)
@@ -145,7 +145,7 @@ def _compare(
 def _new_releases() -> dict[str, list[str]]:
     """New releases by library, each with a line on stderr."""
     from harness.environments.index import Index
-    from harness.matrix_plan.watch import new_releases
+    from harness.matrix_plan.proposals import new_releases
     from harness.toolkits.store import data_folder
 
     found: dict[str, list[str]] = {}

@@ -9,15 +9,15 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
+from harness.cases.kernel_texts import NOTE
 from harness.cli.terminal import printable
 from harness.diagnostics import one_line
-from harness.engine.no_kernels import NOTE
 from harness.engine.proof import without_answer
 from harness.matrix.axes import PROGRAM, TOOLCHAIN, place_of, rows_of, short_target, target_key, targets_of
 from harness.matrix.marks import KINDS, Mark, kind_of
 from harness.records import again_command, at_stage
-from harness.records.code_notes import SPILLS
 from harness.records.failures import REMARK, Records, failures, places_of, said_of, words_of
+from harness.records.make import SPILLS
 
 _LEAST_NAME = 12
 

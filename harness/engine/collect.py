@@ -20,8 +20,8 @@ from pathlib import Path
 
 from harness.artifacts import Contents, is_relocatable, read_cubin, read_ptx
 from harness.backends import BACKENDS
+from harness.cases.kernel_texts import note_of
 from harness.diagnostics import clean, one_line, parse_log, read_line
-from harness.engine.no_kernels import note_of
 from harness.model import Artifact, Cell, Diagnostic, Outcome, Stage, Status, Target
 from harness.protocol.codec import Message, WireError
 from harness.protocol.messages import REPLY, Exit, Order, Product, Reply

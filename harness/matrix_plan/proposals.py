@@ -3,16 +3,26 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+from packaging.utils import InvalidWheelFilename, parse_wheel_filename
+from packaging.version import Version
+
+from harness.answers.table import known_releases
 from harness.backends import BACKENDS, library_of
+from harness.cases.discovery import load_cases
+from harness.environments.index import Index
+from harness.environments.releases import published
+from harness.libraries import LIBRARIES, with_releases
 from harness.matrix.axes import target_key
-from harness.matrix_plan.coverage import Count, Coverage, Place, seconds_for
-from harness.matrix_plan.parts import More
+from harness.matrix_plan.coverage import Count, Coverage, Place, cover, seconds_for, seconds_of, statuses_of
+from harness.matrix_plan.parts import More, cells_of_part, read_plan
 from harness.model import Case
+from harness.records import Record
 
 _TIMEOUT = "300"  # as of the published runs
 _START = 10.0  # seconds of a command before its first cell, roughly: without them, commands of three cells come first
@@ -157,3 +167,113 @@ def _named(chosen: Collection[str], cases: Sequence[Case]) -> list[str]:
     names = [topic for topic, all_of in topics.items() if all_of <= set(chosen)]
     within = {name for topic in names for name in topics[topic]}
     return sorted([*names, *(name for name in chosen if name not in within)])
+
+
+@dataclass(frozen=True, kw_only=True)
+class Compared:
+    """A plan against records.
+
+    Parameters
+    ----------
+    coverages : sequence of Coverage
+        Its parts, in their order.
+    cases : sequence of Case
+        All cases.
+    seconds : Mapping
+        Mean seconds of a cell by case and backend.
+    new : Mapping
+        New releases by library: their commands come first.
+    """
+
+    coverages: Sequence[Coverage]
+    cases: Sequence[Case]
+    seconds: Mapping[tuple[str, str], float]
+    new: More
+
+    def next(self, most: int, budget: float | None = None) -> list[Proposal]:
+        """The next commands (`harness.matrix_plan.proposals.propose`)."""
+        return propose(self.coverages, self.cases, self.seconds, most=most, budget=budget, new=self.new)
+
+
+def compare(plan: Path, cases: Path, records: Iterable[Record], new: More = MappingProxyType({})) -> Compared:
+    """Read a plan and compare its cells with records; `new` are further releases by library.
+
+    Raises
+    ------
+    CaseError
+        When the plan or a case cannot be used.
+    """
+    records = list(records)
+    statuses = statuses_of(records)
+    coverages = [
+        cover(part, cells_of_part(part, load_cases(cases, part.cases), new), statuses) for part in read_plan(plan)
+    ]
+    return Compared(coverages=coverages, cases=load_cases(cases), seconds=seconds_of(records), new=new)
+
+
+_WHEELS = {"cuda": "nvidia-cuda-nvrtc", "cutlass": "nvidia-cutlass"}
+"""Wheels by release of CUDA and of header libraries, which are pinned by hash before they can be compiled with."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class New:
+    """A release.
+
+    Parameters
+    ----------
+    name : str
+        Of the library, or ``cuda``.
+    version : str
+        Its version.
+    day : str
+        Day of its upload; empty where the index does not have it.
+    """
+
+    name: str
+    version: str
+    day: str = ""
+
+    @property
+    def pinned(self) -> bool:
+        """Return whether it compiles only after its wheels are pinned; libraries under test need no pin."""
+        return self.name in _WHEELS
+
+    def __str__(self) -> str:
+        day = f" of {self.day}" if self.day else ""
+        label = LIBRARIES[self.name].label or self.name if self.name in LIBRARIES else self.name.upper()
+        how = "; .ci/pin_wheels.py pins its wheels" if self.pinned else ""
+        return f"new on the index: {label} {self.version}{day}{how}"
+
+
+def new_releases(index: Index) -> list[New]:
+    """Final releases newer than the newest known one, by library, then oldest first.
+
+    Raises
+    ------
+    PartUnavailable
+        When the index cannot be asked.
+    """
+    known = {name: max(map(Version, releases)) for name, releases in known_releases().items() if releases}
+    found = []
+    for name in with_releases():
+        for release in published(name, index):
+            version = release.version
+            final = not (version.is_prerelease or version.local or release.yanked)
+            if final and name in known and version > known[name]:
+                found.append(New(name=name, version=str(version), day=release.day))
+    for name, wheel in _WHEELS.items():
+        newer = {version for version in _versions(wheel, index) if version > known[name]}
+        found += [New(name=name, version=str(version)) for version in sorted(newer)]
+    return found
+
+
+def _versions(distribution: str, index: Index) -> Iterator[Version]:
+    """Versions of a wheel as releases spell them: of CUDA ``13.5``, of a header library ``4.2.1``."""
+    numbers = 2 if distribution == _WHEELS["cuda"] else 3
+    for file in index.files(distribution):
+        try:
+            version = parse_wheel_filename(file.name)[1]
+        except InvalidWheelFilename:
+            continue
+        if not version.is_prerelease and not file.yanked:
+            yield Version(".".join(map(str, version.release[:numbers])))

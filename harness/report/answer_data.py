@@ -27,7 +27,7 @@ from harness.answers.replies import Replies
 from harness.answers.store import Store, vocabulary_of
 from harness.answers.table import FeatureRow, Field, lines_of
 from harness.answers.vocabulary import ARCHITECTURES
-from harness.cases.topics import library_topics, topic_rank
+from harness.cases.bundled import library_topics, topic_rank
 from harness.causes.catalogue import HEADER, catalogue
 from harness.matrix.marks import ANSWER_KINDS, GROUPS
 from harness.model.host_compiler import HostCompiler

@@ -13,10 +13,10 @@ from harness.answers.verdict import EMPTY, NOTHING, REFUSED, SILENT, UNAVAILABLE
 from harness.backends import library_of
 from harness.causes import catalogue, causes_of
 from harness.matrix.marks import ANSWER_KINDS
+from harness.model.target import TARGET_PATTERN
 from harness.records import Record
 from harness.report.case import CellGroup
 from harness.report.embed import summaries_of
-from harness.report.json_schema import COUNT, DIALECT, TARGET, TEXT, list_of, map_of, object_of
 from harness.report.text import clean
 
 SCHEMA = 1
@@ -210,3 +210,28 @@ def _keys() -> dict[str, Any]:
         "faults": list_of(object_of({"reason": TEXT, "link": TEXT})),
         "causes": list_of(object_of(cause)),
     }
+
+
+TEXT = {"type": "string"}
+COUNT = {"type": "integer", "minimum": 0}
+TARGET = {"type": "string", "pattern": f"^{TARGET_PATTERN}$"}
+DIALECT = "https://json-schema.org/draft/2020-12/schema"
+
+
+def object_of(properties: Mapping[str, Any], optional: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """An object with these keys, all of them required except the optional ones."""
+    return {
+        "type": "object",
+        "required": list(properties),
+        "properties": {**properties, **(optional or {})},
+    }
+
+
+def list_of(items: Mapping[str, Any]) -> dict[str, Any]:
+    """A list of these."""
+    return {"type": "array", "items": items}
+
+
+def map_of(values: Mapping[str, Any]) -> dict[str, Any]:
+    """An object with any keys."""
+    return {"type": "object", "additionalProperties": values}

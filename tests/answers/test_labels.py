@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from harness.answers.labels import group_label, parameter_labels, variant_label
+from harness.answers.vocabulary import group_label, parameter_labels, variant_label
 from harness.cases.bundled import packaged_cases
 from harness.cases.discovery import find_cases
 from harness.cases.load import load_case

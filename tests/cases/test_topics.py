@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from harness.cases.bundled import packaged_cases
+from harness.cases.bundled import library_topics, packaged_cases, topic_rank
 from harness.cases.discovery import find_cases
-from harness.cases.topics import library_topics, topic_rank
 
 
 def test_every_topic_has_a_title_and_a_line_about_it() -> None:

@@ -11,8 +11,7 @@ from toolkits.local_index import LocalIndex
 from harness.answers.table import known_releases
 from harness.environments.index import Index
 from harness.matrix_plan.parts import PLAN
-from harness.matrix_plan.watch import New, new_releases
-from harness.matrix_plan.whole import compare
+from harness.matrix_plan.proposals import New, compare, new_releases
 
 __all__ = ["index", "no_settings"]
 

@@ -8,8 +8,8 @@ import pytest
 from record_builders import built, cell, record, rejected
 
 from harness.model import Case, Cell, KernelResources, Outcome
-from harness.records.code_notes import code_notes
 from harness.records.failures import remarks
+from harness.records.make import code_notes
 from harness.records.record_names import chooser
 
 
