@@ -116,6 +116,13 @@ def test_a_question_without_an_architecture_finds_one_that_was_tried(visit: Visi
     page.fill("#ask", "wgmma sm_80")
     settled(page)
     assert page.inner_text("#told").startswith("Not tried on sm_80: cumatrix try kernel.cu")
+    # Other features of tensor cores have answers on sm_80, and one word less of the question.
+    page.fill("#ask", "wgmma tensor cores")
+    settled(page)
+    assert page.inner_text("#told").startswith("Not tried on sm_80; this is sm_90.")
+    page.fill("#ask", "tensor cores")
+    settled(page)
+    assert "Not tried on sm_80" not in page.inner_text("#told")
 
 
 def test_an_architecture_alone_is_answered_by_what_is_compiled_for_it(visit: Visit, answers: Path) -> None:

@@ -187,6 +187,9 @@ const answering = (() => {
     return read.reduce((best, each) => (each.least < best.least ? each : best));
   };
 
+  /** @param {Asked} of words that are searched for in every feature */
+  const searched = (of) => of.words.filter((word) => !of.headers.has(word) && !of.hosts.has(word));
+
   /**
    * Words of a question that even the best feature lacks, on whatever architecture it was tried.
    *
@@ -195,7 +198,7 @@ const answering = (() => {
    */
   const lacking = (data, of) => {
     const { vocabulary } = data;
-    const words = of.words.filter((word) => !of.headers.has(word) && !of.hosts.has(word));
+    const words = searched(of);
     const missing = data.features.map((_, place) => {
       const { words: its, own, said } = spell(data, place);
       const score = question.score(words, [...its, own], vocabulary, said);
@@ -209,6 +212,28 @@ const answering = (() => {
     );
     const parts = new Set(vocabulary.parts);
     return best.missing ? best.without().filter((word) => !parts.has(word) || words.length === 1) : [];
+  };
+
+  /**
+   * Whether the features that match a question best were answered on other architectures alone.
+   *
+   * @param {AnswersData} data
+   * @param {OnTarget} part
+   * @param {Asked} of
+   */
+  const isElsewhere = (data, part, of) => {
+    const words = searched(of);
+    if (!words.length || words.length < of.words.length) return false;
+    const scores = data.features.map((_, place) => {
+      const { words: its, own } = spell(data, place);
+      return question.score(words, [...its, own], data.vocabulary, []);
+    });
+    const least = Math.min(...scores.map(({ missing }) => missing));
+    const most = Math.max(...scores.map(({ missing, total }) => (missing === least ? total : 0)));
+    const isBest = (/** @type {number} */ place) => scores[place].missing === least && scores[place].total === most;
+    const isAnswered = (/** @type {Fields} */ fields) =>
+      fields.some(([, verdict]) => !isSilent(data, { kind: part.verdicts[verdict][0] }));
+    return !part.lines.some(([place, , , fields]) => isBest(place) && isAnswered(fields));
   };
 
   /**
@@ -412,5 +437,5 @@ const answering = (() => {
     return found.filter(refused).sort((a, b) => Number(fault(b)) - Number(fault(a)));
   };
 
-  return { find, isSilent, sentence, tells, lacking, failing };
+  return { find, isElsewhere, isSilent, sentence, tells, lacking, failing };
 })();

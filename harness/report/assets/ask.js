@@ -144,8 +144,8 @@ class AnswerPage {
   }
 
   /**
-   * What is known on an architecture, where this has an answer; else on the first one that has, of a question that
-   * names none; else with other tools and CUDA releases than those that it names.
+   * What is known on an architecture, if the best feature has an answer there; else, for a question that names none, on
+   * the first one where it has; else with other tools and CUDA releases than those that it names.
    *
    * @param {Chip[]} chips
    * @param {Asked} of
@@ -156,7 +156,9 @@ class AnswerPage {
     /** @type {OnTarget} */
     const part = await cumatrix.load(`answers-${target}`);
     const here = await this.best({ part, target, put: of });
-    if (!chips.length || answering.tells(this.data, part, of)) return here;
+    const tells = (/** @type {OnTarget} */ its, put = of) =>
+      answering.tells(this.data, its, put) && (put.targets.length || !answering.isElsewhere(this.data, its, put));
+    if (!chips.length || tells(part)) return here;
     const known = this.data.targets.map(([each]) => each);
     const found = answering.find(this.data, part, of).length > 0;
     for (const other of found ? [] : of.targets.filter((each) => each !== target && known.includes(each))) {
@@ -173,7 +175,7 @@ class AnswerPage {
       for (const [other] of others) {
         /** @type {OnTarget} */
         const its = await cumatrix.load(`answers-${other}`);
-        if (answering.tells(this.data, its, put)) return { part: its, target: other, put };
+        if (tells(its, put)) return { part: its, target: other, put };
       }
     }
     return here;
