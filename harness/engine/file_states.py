@@ -408,8 +408,12 @@ class Roots:
 
     def is_own(self, path: str) -> bool:
         """Return whether a file is the user's: its folder has a name, and belongs to no interpreter, toolkit or cumatrix itself."""
+        return not self.name(plain(path)).startswith("/") and not self.is_installed(path)
+
+    def is_installed(self, path: str) -> bool:
+        """Return whether a file belongs to an interpreter, a toolkit or cumatrix itself."""
         root, _, rest = self.name(plain(path)).partition("/")
-        return bool(root) and root.rstrip("~") not in _INSTALLED and not _LIBRARY.search(rest)
+        return root.rstrip("~") in _INSTALLED or bool(_LIBRARY.search(rest))
 
     def path(self, name: str) -> str | None:
         """The path of a name; None where there is no such folder here."""

@@ -146,7 +146,9 @@ class Answers:
         """The first keys that have not been looked up yet."""
         return (first for first in firsts if first not in self._known)
 
-    def key_of(self, first: str, reads: Reads, program: tuple[str, ...] = ()) -> AnswerKey:
+    def key_of(
+        self, first: str, reads: Reads, program: tuple[str, ...] = (), libraries: tuple[str, ...] = ()
+    ) -> AnswerKey:
         """The second key of an answer that has just come about; the set of files is remembered.
 
         Nothing that was read may have changed since: each file must still have the signature that it was read with.
@@ -160,6 +162,8 @@ class Answers:
         program : tuple of str
             Folders of the program, each with a ``/`` at its end: with them there is no key if a file that was read uses the time of compilation, or one below
             them metadata (`harness.engine.reads`). Empty for a worker.
+        libraries : tuple of str
+            Folders of development builds, likewise, which may be below those of the program.
         """
         if reads.unknown:
             return AnswerKey("", reads.unknown)
@@ -173,7 +177,7 @@ class Answers:
             if program and (marks := marks_in(state)):
                 if TIME in marks:
                     return AnswerKey("", f"{path} uses __TIME__, __DATE__ or __TIMESTAMP__")
-                if METADATA in marks and path.startswith(program):
+                if METADATA in marks and self._is_of(path, program, libraries):
                     return AnswerKey(
                         "",
                         f"{path} may ask for what is not followed: times and modes of files, the machine, other processes",
@@ -181,6 +185,12 @@ class Answers:
             states.append(state)
         self._remember(first, name, paths)
         return AnswerKey(self._second(first, name, self.files.hash_of([*states, *self._places(paths, states)])))
+
+    def _is_of(self, path: str, program: tuple[str, ...], libraries: tuple[str, ...]) -> bool:
+        """Return whether a file is the program's: below its folder, and not in an environment or a library under test that is below it too."""
+        apart = tuple(folder for folder in libraries if not program[0].startswith(folder))
+        is_installed = self.roots.is_installed(path) and not self.roots.is_installed(program[0])
+        return path.startswith(program) and not is_installed and not path.startswith(apart)
 
     def _places(self, paths: Set, states: Iterable[str]) -> list[str]:
         """Paths of the user's own files, if one of them can observe its path; other files have the same path in every key."""

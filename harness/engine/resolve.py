@@ -106,7 +106,9 @@ class Finisher:
         if TIME in marks_of(definitions, ""):
             return AnswerKey("", "a macro or an option uses __TIME__, __DATE__ or __TIMESTAMP__")
         folder = str(prepared.job.source.parent)
-        return self.answers.key_of(first, reads, (f"{folder}/", f"{os.path.realpath(folder)}/"))
+        builds = prepared.toolchain.environment.builds.values()
+        libraries = tuple(f"{os.path.join(each.folder, each.module)}/" for each in builds)
+        return self.answers.key_of(first, reads, (f"{folder}/", f"{os.path.realpath(folder)}/"), libraries)
 
 
 class ForkServers:

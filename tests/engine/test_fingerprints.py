@@ -340,6 +340,15 @@ def test_what_a_program_may_ask_for(tmp_path: Path, name: str, text: str, own: b
     assert Answers(None).key_of(FIRST, read([path])).key, "of a worker"
 
 
+def test_an_environment_in_the_folder_of_a_program_is_none_of_its_files(tmp_path: Path) -> None:
+    library = tmp_path / ".venv" / "lib" / "python3.11" / "site-packages" / "library.py"
+    library.parent.mkdir(parents=True)
+    library.write_text("import os; os.getcwd()")
+    roots = Roots({"$PYTHON": str(tmp_path / ".venv")})
+    assert Answers(None, roots).key_of(FIRST, read([library]), (f"{tmp_path}/",)).key
+    assert not Answers(None, roots).key_of(FIRST, read([library]), (f"{library.parent}/",)).key, "the program itself"
+
+
 def test_sets_that_were_read_long_ago_are_forgotten(cache: ResultCache, source: Path) -> None:
     keys = []
     for number in range(14):
