@@ -24,6 +24,7 @@ _COMPANIONS = {
     "numba-cuda==0.4.0": ["numba==0.61.0", "numpy==2.1.3"],
     "numba-cuda==0.15.0": ["numba==0.61.2", "numpy==2.2.6"],
     "numba-cuda==0.20.0": ["numba==0.62.1", "numpy==2.3.5", "cuda-bindings==13.0.3"],
+    "numba-cuda[cu12]==0.20.0": ["numba==0.62.1", "numpy==2.3.5", "cuda-bindings==12.9.10"],
     "numba-cuda==0.24.0": ["numba==0.63.1", "numpy==2.3.5", "cuda-core==0.7.0", "cuda-bindings==13.5.0"],
     "numba-cuda==0.30.4": ["numba==0.68.1", "numpy==2.4.6", "cuda-core==1.2.2", "cuda-bindings==13.5.0"],
     "cuda-core==1.2.2": ["cuda-bindings==12.9.10", "numpy==2.4.6"],

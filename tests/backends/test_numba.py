@@ -256,3 +256,17 @@ def test_numba_cuda_that_is_not_in_numbas_place(toolkit: Callable[[str], Install
         fork_server.close()
     assert ready["status"] == "unavailable"
     assert "numba-cuda 0.15.0 is installed, but `import numba.cuda` gives" in ready["reason"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("requirements", "release", "wheel"), [
+    ("numba-cuda[cu12]==0.20.0", "12.4", "nvidia-cuda-nvcc-cu12 12.9"),
+    ("numba-cuda[cu13]==0.30.4", "13.0", "nvidia-nvvm 13."),
+])  # fmt: skip
+def test_the_toolkit_counts_and_not_the_cuda_wheels_of_the_environment(
+    requirements: str, release: str, wheel: str, run_cell: RunCell
+) -> None:
+    """As the documentation of numba-cuda has it installed: https://nvidia.github.io/numba-cuda/user/installation.html."""
+    found = run_cell(requirements, "numba-cuda", release, PLAIN, "sm_80", SIGNATURE, {})
+    assert found["status"] == "built", (found["reason"], found["log"])
+    assert any(note.startswith(f"compiled with CUDA {release} of cumatrix, not with {wheel}") for note in found["notes"])

@@ -45,6 +45,7 @@ class NumbaCudaBackend(NumbaBackend):
             preload_for_bindings(setup)
             self.driver = None if setup.device else virtual_driver(setup)
         with no_other_driver() if self.driver else nullcontext():
+            pass_over_wheels()
             super().load(setup)
         check_redirected()
         if not bindings_only():
@@ -54,6 +55,10 @@ class NumbaCudaBackend(NumbaBackend):
         super().compile(setup, job)
         if note := binding_note():
             job.notes.append(note)
+        if wheels := cuda_wheels():
+            job.notes.append(
+                f"compiled with CUDA {setup.release} of cumatrix, not with {' and '.join(wheels)} of this environment"
+            )
 
     def name_nvrtc(self, setup: Setup) -> None:
         """Tell numba-cuda where NVRTC is: some releases look in ``$CUDA_HOME/nvrtc``, then anywhere on the machine."""
@@ -178,6 +183,21 @@ def check_redirected() -> None:
             "the .pth file that puts numba-cuda in its place was not read, as with PYTHONPATH or pip --target; "
             "install both in one environment"
         )
+
+
+def pass_over_wheels() -> None:
+    """Have numba-cuda take the toolkit of ``CUDA_HOME``: it tries CUDA wheels of the environment first, as ``numba-cuda[cu12]`` installs them."""
+    from numba.cuda import cuda_paths
+
+    for name, function in vars(cuda_paths).copy().items():
+        if "wheel" in name and callable(function):
+            setattr(cuda_paths, name, lambda *_: None)
+
+
+def cuda_wheels() -> list[str]:
+    """Wheels of the environment that numba-cuda would take its NVVM from."""
+    names = ("nvidia-cuda-nvcc-cu12", "nvidia-nvvm", "nvidia-cuda-nvcc-cu11")
+    return [f"{name} {version}" for name in names if (version := package_version(name))]
 
 
 def preload_for_bindings(setup: Setup) -> None:
