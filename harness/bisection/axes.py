@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 from packaging.version import Version
 
@@ -13,6 +14,7 @@ from harness.engine.context import RunContext, RunRequest, prepare
 from harness.engine.environments import majors_of
 from harness.engine.install import Missing, missing
 from harness.engine.plan import cells_of
+from harness.environments.dev_builds import Development, split_with
 from harness.environments.index import Index
 from harness.environments.releases import choose, parse_pythons, parse_with, published
 from harness.environments.requirements import recipes
@@ -21,6 +23,7 @@ from harness.libraries import DEFAULT_TOOLKIT, LIBRARIES
 from harness.model import Case, Cell, HeaderLibrary
 from harness.toolkits import RELEASES, parse_toolkits
 from harness.toolkits.header_libraries import known_versions
+from harness.toolkits.header_sources import Repository, read_source
 from harness.toolkits.store import data_folder
 
 
@@ -99,6 +102,104 @@ class LibraryReleases:
             if resolved:  # else a backend that none of the releases has a part in
                 cells.setdefault(resolved.recipe.version, []).append(cell)
         return Planned(context, cells)
+
+
+@dataclass(frozen=True)
+class LibraryCommits:
+    """Commits of a library under test, in the order of history, each built in an environment of its own.
+
+    Parameters
+    ----------
+    library : str
+        Its name.
+    request : RunRequest
+        The request; `plan` adds the builds.
+    case : Case
+        The program.
+    builds : Mapping[str, Development]
+        By short name of the commit, oldest first.
+    subjects : Mapping[str, str]
+        Name and subject of each commit, by its short name.
+    """
+
+    library: str
+    request: RunRequest
+    case: Case
+    builds: Mapping[str, Development]
+    subjects: Mapping[str, str]
+    hopeless: Mapping[str, str] = field(default_factory=dict)
+    place: str = "library"
+
+    @classmethod
+    def of(cls, library: str, request: RunRequest, case: Case) -> LibraryCommits:
+        """The commits that ``--with "NAME @ REPOSITORY@FIRST..LAST"`` names.
+
+        Raises
+        ------
+        UsageError
+            On anything else in ``--with``.
+        PartUnavailable
+            When the repository cannot be reached.
+        """
+        releases, builds = split_with(request.libraries, Path.cwd(), offline=request.offline)
+        if releases or len(builds) < 2 or not all(each.commit and each.library == library for each in builds):
+            raise UsageError(
+                f'--over {library} searches releases of {library}: name them with --releases, and not with --with, which takes commits: --with "{library} @ ./checkout@FIRST..LAST"'
+            )
+        if request.toolkits is None and not LIBRARIES[library].brings_cuda:
+            request = replace(request, toolkits=DEFAULT_TOOLKIT)
+        repository = Repository(read_source(builds[0].requirement.partition(" @ ")[2], Path.cwd()).url, offline=True)
+        named = repository.subjects([each.commit for each in builds])
+        return cls(
+            library, request, case, {short(each.commit): each for each in builds},
+            {short(commit): subject for commit, subject in named.items()},
+        )  # fmt: skip
+
+    @property
+    def versions(self) -> Sequence[str]:
+        """Short names of the commits, oldest first."""
+        return list(self.builds)
+
+    def named(self, text: str | None) -> str | None:
+        """The commit that ``--good`` or ``--bad`` names.
+
+        Raises
+        ------
+        UsageError
+            When it is none, or several, of those that are searched.
+        """
+        found = [name for name, build in self.builds.items() if text and build.commit.startswith(text.lower())]
+        if text and len(found) != 1:
+            raise UsageError(f"{text!r} names {len(found) or 'none'} of the commits of --with: give the first digits of one")  # fmt: skip
+        return found[0] if found else None
+
+    def called(self, version: str) -> str:
+        """``numba-cuda 3f2a9c14 (Fix the cast)``."""
+        return f"{self.library} {self.subjects.get(version, version)}".strip()
+
+    def plan(self, versions: Sequence[str]) -> Planned:
+        """The cells of some commits, which are built at once."""
+        context = prepare(replace(self.request, libraries=tuple(self.builds[name].requirement for name in versions)))
+        cells: dict[str, list[Cell]] = {}
+        try:
+            planned = cells_of(context, [self.case])
+        except NothingToRun as error:
+            return Planned(context, {}, dict.fromkeys(versions, str(error)))
+        names = LIBRARIES[self.library].distributions
+        version_of = {self.builds[name].commit: name for name in versions}
+        for cell in planned:
+            environment = context.environment_of(cell.toolchain)
+            commit = next((environment.origins[name].commit for name in names if name in environment.origins), "")
+            if commit in version_of:
+                cells.setdefault(version_of[commit], []).append(cell)
+        broken = [why for each in context.others for why in each.broken.values()]
+        reasons = {name: why for name in versions for why in broken if self.builds[name].commit in why}
+        return Planned(context, cells, reasons)
+
+
+def short(commit: str) -> str:
+    """The first digits of a commit's name, which separate it from others."""
+    return commit[:12]
 
 
 @dataclass(frozen=True)

@@ -206,7 +206,7 @@ class CommitLog:
             return None  # of another version of cumatrix
         if records is None:
             return None
-        found = {Lane.of(record, ""): seen_of(record) for record in records}
+        found = {Lane.of_commit(record): seen_of(record) for record in records}
         return {lane: seen for lane, seen in found.items() if seen}
 
     def reason(self, commit: str) -> str:

@@ -9,14 +9,16 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby, pairwise
 from typing import Any, Generic, TypeVar
 
 from packaging.version import InvalidVersion, Version
 
+from harness.backends import library_of
 from harness.diagnostics import one_line, tells_most
 from harness.errors import PartUnavailable, UsageError, did_you_mean
+from harness.libraries import LIBRARIES
 from harness.matrix.marks import KINDS, kind_of, stopped_at_ptx
 from harness.matrix.ranges import ranges
 from harness.model import Status, Verdict
@@ -172,6 +174,8 @@ def _closer(history: History) -> Iterable[int]:
 
 
 _LONGEST = 160
+# Header libraries of a checkout (`harness.git.build_of`).
+_BUILD = re.compile(r"=[\w.]+\+(?:git|local|build)\.[\w.]+")
 
 
 @dataclass(frozen=True, order=True)
@@ -206,6 +210,15 @@ class Lane:
             text = re.sub(rf" ?--library={re.escape(axis)}=\S+", "", found["variant"])
             found["variant"] = ",".join(label for label in text.split(",") if not label.startswith(f"{axis}="))
         return cls(**found)
+
+    @classmethod
+    def of_commit(cls, record: Mapping[str, Any]) -> Lane:
+        """The lane of a cell of one commit: without the versions of development builds, which each commit changes."""
+        lane = cls.of(record, "")
+        library = library_of(lane.backend)
+        distributions = LIBRARIES[library].distributions if library in LIBRARIES else ()
+        is_build = any(name in distributions for name in record["toolchain"]["observed"].get("builds", ()))
+        return replace(lane, library="" if is_build else lane.library, variant=_BUILD.sub("=", lane.variant))
 
 
 @dataclass(frozen=True, kw_only=True)

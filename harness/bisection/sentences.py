@@ -169,6 +169,11 @@ class Findings:
     interrupted: bool = False
 
     @property
+    def of_commits(self) -> bool:
+        """Return whether commits were searched, and not releases."""
+        return list(self.names) != list(self.versions)
+
+    @property
     def sides(self) -> list[str]:
         """Releases on either side of a border, oldest first."""
         places = {place for each in self.borders for place in (each.border.before, each.border.after)}

@@ -8,6 +8,7 @@ import shlex
 import sys
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
@@ -23,6 +24,7 @@ from harness.backends import BACKENDS
 from harness.bisection.axes import (
     CudaReleases,
     HeaderReleases,
+    LibraryCommits,
     LibraryReleases,
     not_there,
     releases_of,
@@ -48,7 +50,7 @@ from harness.engine.machine import usable_cores
 from harness.engine.plan import cells_of
 from harness.engine.program_axes import parse_chosen
 from harness.environments.releases import NAMES
-from harness.errors import CumatrixError, PartUnavailable, UsageError, did_you_mean
+from harness.errors import CumatrixError, NothingToRun, PartUnavailable, UsageError, did_you_mean
 from harness.model import Case
 from harness.model.case import spell
 from harness.records import Record
@@ -333,10 +335,6 @@ def axis_of(over: str, case: Case, context: RunContext, releases: str | None, co
         context, case = as_meant(context, case, console)
         return HeaderReleases(LIBRARIES[over], context, case, versions)
     if over in NAMES:
-        if request.libraries:
-            raise UsageError(
-                f"--over {over} searches releases of {over}: name them with --releases, and not with --with"
-            )
         fitting = [info.name for info in BACKENDS.values() if info.library == over and info.language(case)]
         asked = fitting if request.backends in (None, "all") else (request.backends or "").split(",")
         if not fitting:
@@ -346,7 +344,11 @@ def axis_of(over: str, case: Case, context: RunContext, releases: str | None, co
             raise UsageError(
                 f"--over {over}: -b {request.backends} is no backend of {over}; it has {', '.join(fitting)}"
             )
-        return LibraryReleases.of(over, request, case, releases)
+        if not request.libraries:
+            return LibraryReleases.of(over, request, case, releases)
+        if releases:
+            raise UsageError("the commits of --with are what is searched: --releases names releases of the index")
+        return LibraryCommits.of(over, request, case)
     raise UsageError(f"--over {over!r}: no such axis{did_you_mean(over, OVER)}")
 
 
@@ -425,7 +427,7 @@ def bisect(what: str, over: str, good: str | None, bad: str | None, as_json: boo
 
     \b
     Exit codes: 0 the search ended; 1 an outcome contradicts --good or --bad;
-    2 bad usage; 3 no compiler answered; 4 a release could not be tried; 130 interrupted.
+    2 bad usage; 3 no compiler answered, or no commit changes anything; 4 a release could not be tried; 130 interrupted.
 
     cumatrix installs and tries releases for real. It first tries both ends and the first release of each series. Then it tries what lies between two releases with different
     outcomes, until they are neighbours. Releases between two equal outcomes are not tried without --every. Status, stage and the compiler's
@@ -452,8 +454,24 @@ def bisect(what: str, over: str, good: str | None, bad: str | None, as_json: boo
             raise UsageError("--releases, --every and --out are not for --over git:PATH, whose commits git chooses")
         return _over_git(over, case, prepare(request), good, bad, errors, as_json=as_json)
     findings = over_releases(case, request, over, good, bad, options, errors)
-    command = again(sys.argv[1:], over, findings.sides)
-    return show(findings, command, as_json=as_json)
+    # Commits of --with answer from the cache.
+    command = again(sys.argv[1:], over, [] if findings.of_commits else findings.sides)
+    return _end(findings, command, as_json=as_json)
+
+
+def _end(findings: Findings, command: str, *, as_json: bool) -> int:
+    """Show the result and return the exit code; of commits, no border is no answer.
+
+    Raises
+    ------
+    NothingToRun
+        When no commit changes anything.
+    """
+    code = show(findings, command, as_json=as_json)
+    if findings.of_commits and not findings.borders and not findings.interrupted:
+        first, last = findings.names[0], findings.names[-1]
+        raise NothingToRun(f"no commit from {first} to {last} changes an outcome that both ends have")
+    return code
 
 
 def over_releases(
@@ -466,6 +484,8 @@ def over_releases(
     python = replace(request, libraries=(over,)).interpreter
     context = replace(prepare(replace(request, libraries=(), python=python)), request=request)
     axis = axis_of(over, case, context, options["releases"], errors)
+    if isinstance(axis, LibraryCommits):
+        good, bad = axis.named(good), axis.named(bad)
     ends = Ends.of(axis.versions, good, bad, axis.called("").strip())
     hopeless = dict(axis.hopeless)
     if request.offline:
@@ -493,12 +513,16 @@ def over_releases(
     reasons = {place: why for place in places if (why := hopeless.get(ends.versions[place]))} | found.reasons
     good_of = partial(ends.good_of, found.seen)
     groups = groups_of(found.seen, good_of)
-    borders = tell(ends.versions, groups, found.search.borders, axis.called, good_of)
+    names: Sequence[str] = ends.versions
+    called: Callable[[str], str] = axis.called
+    if isinstance(axis, LibraryCommits):
+        names, called = tuple(map(axis.called, ends.versions)), str
+    borders = tell(names, groups, found.search.borders, called, good_of)
     return Findings(
         over=over,
         versions=ends.versions,
-        names=ends.versions,
-        called=axis.called,
+        names=names,
+        called=called,
         tried=sorted(found.search.tried),
         reasons=reasons,
         lacking=found.lacking,
@@ -521,7 +545,7 @@ def _over_git(
         asked = GitBisection.of(checkout, good, bad, CommitLog(folder))
         asked.log.forget_untestable()
         found = findings_of(asked, over, *search(asked, argv, errors))
-        return show(found, again(sys.argv[1:], over, found.sides), as_json=as_json)
+        return _end(found, again(sys.argv[1:], over, found.sides), as_json=as_json)
 
 
 def _records(what: str, options: Mapping[str, Any], errors: Console) -> list[Record]:
@@ -529,4 +553,8 @@ def _records(what: str, options: Mapping[str, Any], errors: Console) -> list[Rec
     context, case = as_meant(prepare(program_request(options)), program_of(what, options), errors)
     cells = cells_of(context, [case])
     with Run(install_for(cells, context), context.request.jobs or usable_cores()) as run:
-        return [result.record("bisect") for result in run.results(cells)]
+        records = [result.record("bisect") for result in run.results(cells)]
+    counts = Counter(map(Lane.of_commit, records))
+    if several := [lane for lane, count in counts.items() if count > 1]:
+        raise UsageError(f"--with names several builds for {several[0].backend}, whose cells differ in nothing but the commit: name one")  # fmt: skip
+    return records

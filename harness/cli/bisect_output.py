@@ -125,7 +125,7 @@ def check_answered(found: Findings) -> None:
 def _show_table(console: Console, found: Findings) -> None:
     """Every tried release with the outcome of each group of cells; messages follow, once each."""
     table = Table(box=None, padding=(0, 1), header_style="bold")
-    table.add_column("commit" if found.over.startswith("git:") else "release", no_wrap=True)
+    table.add_column("commit" if found.of_commits else "release", no_wrap=True)
     shown = found.groups[:_MOST_COLUMNS]
     for group in shown:
         table.add_column(Text(one_line(group.name, 60) or "outcome"))

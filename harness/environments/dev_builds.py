@@ -9,10 +9,11 @@ import os
 import re
 import stat
 import tomllib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from importlib.metadata import Distribution, distributions
 from pathlib import Path
+from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
 from packaging.utils import InvalidWheelFilename, canonicalize_name, parse_wheel_filename
@@ -28,8 +29,14 @@ from harness.toolkits.download import run_uv
 from harness.toolkits.header_sources import Repository, read_source
 from harness.web.address import AddressError, redact, refuse_credentials
 
-_EDITABLE = re.compile(r"(?:-e|--editable)(?:\s+|=)(?P<path>.+)", re.DOTALL)
-_AT = re.compile(r"(?P<name>[A-Za-z0-9._-]+)(?:\s+@\s*|\s*@\s+|@(?=git\+|https?:|[./~]))(?P<target>.+)", re.DOTALL)
+if TYPE_CHECKING:
+    from packaging.requirements import Requirement
+
+_EXTRAS = r"(?:\[(?P<extras>[A-Za-z0-9._,\s-]+)\])?"
+_AT = re.compile(
+    rf"(?P<name>[A-Za-z0-9._-]+){_EXTRAS}(?:\s+@\s*|\s*@\s+|@(?=git\+|https?:|[./~]))(?P<target>.+)", re.DOTALL
+)
+_EDITABLE = re.compile(rf"(?:-e|--editable)(?:\s+|=)(?P<path>.+?){_EXTRAS}", re.DOTALL)
 _PROJECT = ("pyproject.toml", "setup.py", "setup.cfg")
 # What builds, Python and version control leave in a source tree.
 _LEFT = re.compile(r"\.git|build|dist|__pycache__|\.venv|.*\.egg-info|\.(?:mypy|pytest|ruff)_cache|\.tox")
@@ -55,6 +62,10 @@ class Development:
         An interpreter that has it already; nothing is installed then.
     identity : str
         What decides on the environment: a commit, the hash of a wheel, the state of a folder.
+    commit : str
+        Full name of the commit that a repository's address stands for; empty for anything else.
+    extras : tuple of str
+        Extras of the distribution whose requirements are installed as well.
     """
 
     text: str
@@ -64,6 +75,8 @@ class Development:
     editable: bool = False
     python: str = ""
     identity: str = ""
+    commit: str = ""
+    extras: tuple[str, ...] = ()
 
     @property
     def cuda(self) -> int:
@@ -89,9 +102,11 @@ def split_with(texts: Sequence[str], base: Path, *, offline: bool = False) -> tu
         stripped = text.strip()
         try:
             if found := _EDITABLE.fullmatch(stripped):
-                builds.append(_editable(stripped, _path(found["path"].strip(), base)))
+                made = [_editable(stripped, _path(found["path"].strip(), base))]
+                builds += _with_extras(made, found["extras"])
             elif found := _AT.fullmatch(stripped):
-                builds += _at(stripped, found["name"], found["target"].strip(), base, offline=offline)
+                made = _at(stripped, found["name"], found["target"].strip(), base, offline=offline)
+                builds += _with_extras(made, found["extras"])
             else:
                 kept, there = _environments(stripped, base)
                 releases += [kept] if kept else []
@@ -99,6 +114,13 @@ def split_with(texts: Sequence[str], base: Path, *, offline: bool = False) -> tu
         except UsageError as error:
             raise UsageError(f"--with {redact(text)!r}: {error}") from None
     return releases, builds
+
+
+def _with_extras(builds: Sequence[Development], text: str | None) -> list[Development]:
+    extras = tuple(sorted({canonicalize_name(word.strip()) for word in (text or "").split(",") if word.strip()}))
+    if not extras:
+        return list(builds)
+    return [replace(build, extras=extras, identity=f"{build.identity} [{','.join(extras)}]") for build in builds]
 
 
 def _path(text: str, base: Path) -> Path:
@@ -172,6 +194,7 @@ def _at(text: str, name: str, target: str, base: Path, *, offline: bool) -> list
             build,
             requirement=f"{build.distribution} @ git+{source.url}@{commit}{below}",
             identity=f"{source.url} {commit}{below}",
+            commit=commit,
         )
         for commit in Repository(source.url, offline=offline).commits(source.revision, source.last)
     ]
@@ -310,8 +333,9 @@ def _install(wanted: Development, home: Path, folder: Path) -> dict[str, str]:
     # Keep existing packages, which are the requested ones.
     kept = folder / "constraints.txt"
     kept.write_text(f"{wanted.distribution}=={found.version}\n", "utf-8")
+    own = [*(found.requires or []), *_of_extras(map(Requirement, found.requires or []), wanted)]
     for asked in (beside, [Requirement(text).name for text in beside]):
-        requirements.write_text("".join(f"{text}\n" for text in [*(found.requires or []), *asked]), "utf-8")
+        requirements.write_text("".join(f"{text}\n" for text in [*own, *asked]), "utf-8")
         try:
             pip("-c", str(kept), "-r", str(requirements))
             break
@@ -320,6 +344,14 @@ def _install(wanted: Development, home: Path, folder: Path) -> dict[str, str]:
             if asked != beside:
                 raise
     return {canonicalize_name(each.name): each.version for each in _there(home)}
+
+
+def _of_extras(requirements: Iterable[Requirement], wanted: Development) -> Iterator[str]:
+    """The requirements of the extras of a build, without their markers."""
+    for each in requirements:
+        if each.marker and any(each.marker.evaluate({"extra": extra}) for extra in wanted.extras):
+            each.marker = None
+            yield str(each)
 
 
 def _beside(library: str, version: str) -> list[str]:

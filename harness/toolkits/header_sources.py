@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from harness.diagnostics import one_line
 from harness.errors import PartUnavailable, UsageError
 from harness.git import GitError, build_of, checkout_of, git
 from harness.model import HeaderLibrary, Headers
@@ -168,6 +169,12 @@ class Repository:
                 f"{revision}..{last} has {len(line) + 1} commits, and a range may have {MOST_COMMITS}: name some of them"
             )
         return list(dict.fromkeys([first, *line]))
+
+    def subjects(self, commits: Sequence[str]) -> dict[str, str]:
+        """Short name and subject of commits that `commits` has returned: ``3f2a9c14 (Fix the cast)``."""
+        told = self._git("log", "--no-walk=unsorted", "--format=%H%x09%s", *commits)
+        rows = [line.partition("\t") for line in told.splitlines()]
+        return {commit: f"{commit[:8]} ({one_line(subject, 72)})" for commit, _, subject in rows}
 
     def has(self, commit: str, folder: str) -> bool:
         """Return whether a commit has a folder."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 import record_builders as make
@@ -119,6 +120,23 @@ def seen(*outcomes: Outcome) -> dict[Lane, Seen]:
 )
 def test_one_cell_that_differs_is_enough(now: tuple[Outcome, ...], code: int) -> None:
     assert compare(seen(YES, NO), seen(*now)) == code
+
+
+def test_commits_are_trials_of_one_cell_whatever_their_versions_are() -> None:
+    def lane(library: str, variant: str, builds: dict[str, Any]) -> Lane:
+        record = make.record(make.cell(target="sm_80", backend="numba-cuda", library=library))
+        observed = {**record["toolchain"]["observed"], "builds": builds}
+        return Lane.of_commit(
+            {**record, "variant": variant, "toolchain": {**record["toolchain"], "observed": observed}}
+        )
+
+    build = {"numba-cuda": {"version": "0.20.1"}}
+    headers = "--library=cutlass=4.2.0+git.3f2a9c1,n=2"
+    assert lane("0.20.1+git.3f2a9c1", headers, build) == lane(
+        "0.20.7+git.683300b", headers.replace("4.2.0+git.3f2a9c1", "4.3.0+git.1234567"), build
+    )
+    assert lane("0.20.1", "n=2", {}) != lane("0.20.2", "n=2", {}), "releases"
+    assert lane("0.20.1+git.3f2a9c1", "n=2", build) != lane("0.20.1+git.3f2a9c1", "n=3", build)
 
 
 def test_a_log_keeps_what_was_seen(tmp_path: Path) -> None:

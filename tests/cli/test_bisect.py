@@ -227,7 +227,7 @@ def test_commits_of_a_checkout(cumatrix: Command, library: Path, toolkit: Callab
             ["case/one", "--over", "cupy", "-b", "nvrtc"],
             "-b nvrtc is no backend of cupy; it has cupy-nvrtc, cupy-jitify",
         ),
-        (["case/one", "--over", "numba", "--with", "cupy=13"], "name them with --releases, and not with --with"),
+        (["case/one", "--over", "cupy", "--with", "cupy=13"], "and not with --with, which takes commits"),
     ],
 )
 def test_what_cannot_be_asked(words: list[str], sentence: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

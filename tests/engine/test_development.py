@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
@@ -215,3 +216,37 @@ def linked(source: str, target: str) -> None:
         os.link(source, target)
     except OSError:
         shutil.copy2(source, target)
+
+
+@pytest.mark.slow
+def test_bisect_finds_the_commit_of_a_library_in_both_forms(
+    cumatrix: Command, tmp_path: Path, home: dict[str, str], numba_cuda: Repository
+) -> None:
+    """Each commit reports another version, and builds of one version differ in their hash alone."""
+    (tmp_path / "kernel.py").write_text(KERNEL)
+    commits = []
+    for number in range(1, 8):
+        text = PROJECT.replace("0.15.0", f"0.15.{number // 2}")
+        # More shared memory than CUDA has: ptxas refuses it.
+        files = build(numba_cuda, 64 if number < 4 else 1 << 20)
+        commits.append(numba_cuda.commit({**files, "pyproject.toml": text}))
+    common = ("bisect", "kernel.py", "-t", "12.4", "-a", "sm_80", "--json")
+    forms: tuple[tuple[str, ...], ...] = (
+        ("--over", "git:numba-cuda", "--good", commits[0], "--with", "-e ./numba-cuda"),
+        ("--over", "numba-cuda", "--with", f"numba-cuda @ ./numba-cuda@{commits[0]}..main"),
+    )
+    for form in forms:
+        done = cumatrix(*common, *form, env=home)
+        assert done.returncode == 0, done.stderr
+        (border,) = json.loads(done.stdout)["borders"]
+        ends = (border["before"], border["after"])
+        assert [wanted.startswith(found) for wanted, found in zip(commits[2:4], ends, strict=True)] == [True, True]
+        assert border["kind"] == "broke"
+    without = (
+        (*forms[0], "--bad", commits[2]),
+        (*forms[1][:-1], f"numba-cuda @ ./numba-cuda@{commits[0]}..{commits[2]}"),
+    )
+    for form in without:
+        done = cumatrix(*common, *form, env=home)
+        assert (done.returncode, json.loads(done.stdout)["borders"]) == (3, [])
+        assert "changes an outcome that both ends have" in done.stderr

@@ -7,9 +7,10 @@ import sys
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
 from repositories import Repository
 
-from harness.environments.dev_builds import Development, split_with
+from harness.environments.dev_builds import Development, _of_extras, split_with
 from harness.errors import PartUnavailable, UsageError
 
 PROJECT = '[project]\nname = "Numba_CUDA"\nversion = "0.15.0"\n'
@@ -50,6 +51,22 @@ def test_an_editable_install(tmp_path: Path, sources: Repository, text: str) -> 
     assert only("-e ./sources", tmp_path).identity == build.identity
     sources.write({"pyproject.toml": PROJECT + 'dependencies = ["numba"]\n'})
     assert only("-e ./sources", tmp_path).identity != build.identity
+
+
+@pytest.mark.parametrize(
+    "text", ["-e ./sources[cu12, test]", "numba-cuda[test,cu12] @ ./sources", "numba_cuda[cu12,test]@./sources@v1.0"]
+)
+def test_extras(tmp_path: Path, sources: Repository, text: str) -> None:
+    build = only(text, tmp_path)
+    assert build.extras == ("cu12", "test")
+    plain = only(text.partition("[")[0] + text.partition("]")[2], tmp_path)
+    assert (plain.requirement, plain.extras) == (build.requirement, ())
+    assert plain.identity != build.identity
+
+
+def test_the_requirements_of_extras(tmp_path: Path, sources: Repository) -> None:
+    named = [Requirement(text) for text in ("numba>=0.60", 'nvcc==12.*; extra == "cu12"', 'pytest; extra == "test"')]
+    assert list(_of_extras(named, only("-e ./sources[cu12]", tmp_path))) == ["nvcc==12.*"]
 
 
 def test_a_folder_is_built_again_when_a_file_has_changed(tmp_path: Path, sources: Repository) -> None:
