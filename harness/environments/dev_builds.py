@@ -63,7 +63,7 @@ class Development:
     identity : str
         What decides on the environment: a commit, the hash of a wheel, the state of a folder.
     commit : str
-        Full name of the commit that a repository's address stands for; empty for anything else.
+        Full name of the commit of a repository; empty for anything else.
     extras : tuple of str
         Extras of the distribution whose requirements are installed as well.
     """
