@@ -37,6 +37,7 @@ from harness.bisection.sentences import Findings, groups_of, tell
 from harness.bisection.trials import Bisection, SearchAxis, kept_for, place_for
 from harness.cases.discovery import load_cases
 from harness.cli.bisect_output import Progressing, show
+from harness.cli.command import split_program
 from harness.cli.files import SUFFIXES
 from harness.cli.options import Seconds, TryCommand, axes, cases_option, habits, program_options
 from harness.cli.progress import install_for
@@ -261,12 +262,17 @@ def program_of(what: str, options: Mapping[str, Any]) -> Case:
     UsageError
         When it is none, or several.
     """
-    path = Path(what)
-    if path.suffix in SUFFIXES:
-        if not path.is_file():
+    file, _ = split_program(Path(what))
+    if file.suffix in SUFFIXES:
+        if not file.is_file():
             raise UsageError(f"there is no file {what}")
-        (case,) = programs_asked([path], options)
-        return case
+        programs = programs_asked([Path(what)], options)
+        if len(programs) > 1:
+            names = ", ".join(case.name for case in programs[:4])
+            raise UsageError(
+                f"bisect takes one program, and {what} has {len(programs)}: {names}{', …' if len(programs) > 4 else ''}"
+            )
+        return programs[0]
     given = [
         name
         for name in ("include", "define", "std", "extra", "device_only", "toolkit_first", "signature")
@@ -427,7 +433,8 @@ def bisect(what: str, over: str, good: str | None, bad: str | None, as_json: boo
 
     \b
     Exit codes: 0 the search ended; 1 an outcome contradicts --good or --bad;
-    2 bad usage; 3 no compiler answered, or no commit changes anything; 4 a release could not be tried; 130 interrupted.
+    2 bad usage; 3 no compiler answered, or no commit changes anything;
+    4 a release could not be tried; 130 interrupted.
 
     cumatrix installs and tries releases for real. It first tries both ends and the first release of each series. Then it tries what lies between two releases with different
     outcomes, until they are neighbours. Releases between two equal outcomes are not tried without --every. Status, stage and the compiler's

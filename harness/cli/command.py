@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import inspect
+import os
 import re
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -22,6 +24,28 @@ _OPTION_GROUPS = {
 """Names of parameters; options in none of them are listed by name."""
 
 _WIDTH = 32
+_TEXT = re.compile(r"(?P<file>.+\.py):(?P<text>.+)", re.DOTALL)
+
+
+class ProgramFile(click.Path):
+    """A file or folder, or one program among the strings of a Python file: ``ops.py:scale``."""
+
+    def __init__(self) -> None:
+        super().__init__(path_type=Path, exists=True)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Check that the file exists."""
+        file, text = split_program(Path(value))
+        path = super().convert(str(file), param, ctx)
+        return Path(f"{os.fspath(file)}:{text}") if text else path
+
+
+def split_program(path: Path) -> tuple[Path, str]:
+    """The file, and the name of a program in it; empty for the whole file."""
+    found = _TEXT.fullmatch(str(path))
+    if not found or path.exists():
+        return path, ""
+    return Path(found["file"]), found["text"]
 
 
 def format_briefly(command: click.Command, ctx: click.Context, formatter: click.HelpFormatter) -> None:

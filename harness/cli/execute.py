@@ -183,7 +183,7 @@ def perform(
         if writer:
             writer.remarks = neighbours.found
             writer.inputs = run.inputs(keys)
-    show_summary(console, records, planned=len(cells), table=table)
+    show_summary(console, records, planned=len(cells), table=table, again=selection.again)
     silence = "" if interrupted else without_answer(records)
     for sentence in [silence] if silence or interrupted else unanswered(selection.asked, records):
         if sentence:

@@ -7,13 +7,14 @@ import hashlib
 import os
 import re
 import shlex
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from harness.backends import BACKENDS, host_backends
 from harness.cases.rules import rules_in
+from harness.cli.command import split_program
 from harness.cli.options import spell
 from harness.diagnostics import hint, one_line
 from harness.errors import UsageError, did_you_mean
@@ -157,7 +158,7 @@ def programs_of(
     Parameters
     ----------
     files : sequence of Path
-        CUDA C++ or Python.
+        CUDA C++ or Python, or one program of a Python file (``ops.py:scale``).
     include : sequence of Path
         Further include directories, as they are written.
     define : sequence of str
@@ -170,9 +171,12 @@ def programs_of(
     Raises
     ------
     UsageError
-        On a file that cannot be read, and on options that none of the files takes.
+        On a file that cannot be read, on a program that a file does not have, and on options that none of the files takes.
     """
-    places = {place_of(file): file for file in files}
+    split = [split_program(file) for file in files]
+    whole = {file for file, text in split if not text}
+    named = {(place_of(file), text) for file, text in split if file not in whole}
+    places = {place_of(file): file for file, _ in split}
     languages = {place: languages_of(file) for place, file in places.items()}
     texts = {place: _texts(file, place) for place, file in places.items() if "cuda" not in languages[place]}
     if ("cuda",) not in languages.values() and not any(texts.values()):
@@ -217,7 +221,29 @@ def programs_of(
                 expectations=spoken,
             )
         )
-    return cases
+    return _named(cases, named) if named else cases
+
+
+def _named(cases: Sequence[Case], named: Collection[tuple[Path, str]]) -> list[Case]:
+    """The cases of whole files, and of other files the programs that are named."""
+    names = {f"{_name(place)}:{text}" for place, text in named}
+    files = {_name(place) for place, _ in named}
+    known = [case.name for case in cases if case.name.partition(":")[0] in files]
+    for name in sorted(names.difference(known)):
+        raise UsageError(
+            f"{name.partition(':')[0]} has no program {name.partition(':')[2]!r}{did_you_mean(name, known)}"
+        )
+    return [case for case in cases if case.name not in known or case.name in names]
+
+
+def names_of(files: Iterable[Path], include: Iterable[Path]) -> dict[str, str]:
+    """Paths of programs, and options with include directories, by their names in records."""
+    found: dict[str, str] = {}
+    for file in files:
+        place = place_of(split_program(file)[0])
+        found[_name(place)] = str(split_program(file)[0])
+        found |= {f"-I{_shown(folder, place)}": f"-I{folder}" for folder in include}
+    return found
 
 
 def files_in(paths: Sequence[Path]) -> list[Path]:

@@ -420,6 +420,7 @@ def _says(flag: str) -> bool:
 
 
 _SHOWN = 4
+_PROGRAM_MARK = re.compile(r"@[0-9a-f]{6}(?=[\[ :]|$)")  # of a program outside of the folder
 _OF_PROJECT = re.compile(r"^([^\s\[@]+)@[^\s\[]+")
 
 
@@ -474,14 +475,14 @@ def one_cell(what: str, ids: Sequence[str], *, who: str = "no cell") -> str:
     UsageError
         When several are meant.
     """
-    words = what.split()
     # A run calls its cells without the name of the project, which ids have where several runs are read.
     plain = {each: _OF_PROJECT.sub(r"\1", each) for each in ids}
     found = (
         [each for each in ids if what in (each, plain[each])]
         or [each for each in ids if what in each or what in plain[each]]
         or [each for each in ids if "*" in what and any(map(_like(what).search, (each, plain[each])))]
-        or [each for each in ids if all(word in each for word in words)]
+        or [each for each in ids if all(word in each for word in what.split())]
+        or [each for each in ids if _PROGRAM_MARK.sub("", what, count=1) in plain[each]]
     )
     if len(found) == 1:
         return found[0]
@@ -489,8 +490,8 @@ def one_cell(what: str, ids: Sequence[str], *, who: str = "no cell") -> str:
         like = f"; ids look like {ids[0]}" if ids else ""
         raise NoSuchCell(f"{who} of {len(ids)} has {what!r} in its id{like}")
     several = f"{len(found)} cells have {what!r} in their ids" if what else f"there are {len(found)} such cells"
-    more = "; …" if len(found) > _SHOWN else ""
-    raise UsageError(f"{several}, say more, as with --where: {'; '.join(found[:_SHOWN])}{more}")
+    shown = "; ".join([*found[:_SHOWN], *(["…"] if len(found) > _SHOWN else [])])
+    raise UsageError(f"{several}, say more, as with --where: {shown}")
 
 
 def _like(pattern: str) -> re.Pattern[str]:

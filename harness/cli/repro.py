@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import shlex
+from collections.abc import Sequence
 from pathlib import Path
 
 import click
@@ -10,7 +12,7 @@ import click
 from harness.cases.bundled import packaged_cases
 from harness.cases.discovery import load_cases
 from harness.cli.command import Command
-from harness.cli.files import digest_of, place_of, programs_of
+from harness.cli.files import names_of, programs_of
 from harness.cli.options import RESULTS, NoSuchCell, cells_in, one_cell, rules_of, trust_option
 from harness.cli.run import try_
 from harness.cli.selection import of_build
@@ -43,7 +45,11 @@ from harness.repro.subject import check_shown, subject_of
 )
 @click.option(
     "--program", type=click.Path(path_type=Path, exists=True, dir_okay=False), metavar="FILE",
-    help="The program of a cell of cumatrix try, where it does not lie where CELL says.",
+    help="The program of a cell of cumatrix try, if it is not where CELL says.",
+)  # fmt: skip
+@click.option(
+    "-I", "include", multiple=True, type=click.Path(path_type=Path, exists=True, file_okay=False), metavar="DIR",
+    help="An include directory of a cell of cumatrix try, if it is outside of the current folder.",
 )  # fmt: skip
 @click.option(
     "--check", is_flag=True, help="Run the folder in a clean environment, and hold what it shows against the record."
@@ -61,6 +67,7 @@ def repro(
     out: Path,
     cases: Path | None,
     program: Path | None,
+    include: tuple[Path, ...],
     check: bool,
     reduced: bool,
     trust: bool,  # noqa: ARG001 - check_trust reads it
@@ -86,10 +93,10 @@ def repro(
         check_reducible(record)
         reducer()
     if record.get("program"):
-        case, include = _program(record, program)
+        case, folders = _program(record, program, include)
     else:
-        case, include = _case(record, cases), ()
-    subject = subject_of(record, case, include)
+        case, folders = _case(record, cases), ()
+    subject = subject_of(record, case, folders)
     make_folder(subject, records.values(), out)
     say(f"{out}: what it shows, and how, is in {out / 'README.md'}")
 
@@ -145,15 +152,17 @@ def _case(record: Record, root: Path | None) -> Case:
     return case
 
 
-def _program(record: Record, named: Path | None) -> tuple[Case, tuple[Path, ...]]:
+def _program(record: Record, named: Path | None, folders: Sequence[Path]) -> tuple[Case, tuple[Path, ...]]:
     """A program without a case, with the options that its variant is called by."""
-    path = named or Path(record["case"].removesuffix(f"@{record['program'][:DIGITS]}"))
-    if not named and (not path.is_file() or digest_of(place_of(path)) != record["program"]):
-        raise UsageError(
-            f"{record['case']} does not lie where it was compiled, as seen from here: name it with --program FILE"
-        )
+    name, colon, text = record["case"].partition(":")
+    file = named or Path(re.sub(rf"@[0-9a-f]{{{DIGITS}}}$", "", name))
+    path = Path(f"{file}{colon}{text}")
+    moved = UsageError(f"{record['case']} is not where it was compiled, as seen from here: name it with --program FILE")
+    if not file.is_file():
+        raise moved
     try:
-        words = shlex.split(record["variant"])
+        shown = names_of([path], folders)
+        words = [shown.get(word, word) for word in shlex.split(record["variant"])]
         context = try_.make_context("cumatrix try", [str(path), *words])
         given = dict(context.params)
         rules = rules_of(given, given["extra"])
@@ -165,12 +174,14 @@ def _program(record: Record, named: Path | None) -> tuple[Case, tuple[Path, ...]
         told = error.format_message() if isinstance(error, click.ClickException) else str(error)
         raise UsageError(
             f"the options of {record['cell']} cannot be told from its record ({told}): run this from the folder "
-            "that cumatrix try was run in"
+            "that cumatrix try was run in, and name include directories outside of it with -I"
         ) from None
+    if not named and case.program != record["program"]:
+        raise moved
     (case,) = with_libraries(of_build([case], given["compile_commands"]), chosen, Finder(offline=True))
     if case.variants[0].name != record["variant"]:
         raise UsageError(
-            f"the options of {record['cell']} are too long to be told from its record, or its include directories lie elsewhere: "
-            "run this from the folder that cumatrix try was run in"
+            f"the options of {record['cell']} are too long to be told from its record, or its include directories are elsewhere: "
+            "run this from the folder that cumatrix try was run in, and name those outside of it with -I"
         )
     return case, tuple(folder.resolve() for folder in given["include"])

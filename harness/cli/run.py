@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from harness.cli import complete
-from harness.cli.command import Command
+from harness.cli.command import Command, ProgramFile
 from harness.cli.options import (
     ORDERS,
     RESULTS,
@@ -122,7 +122,7 @@ def _cluster(place: str | None, jobs: int | None, stack: ExitStack) -> Cluster |
     "files",
     nargs=-1,
     required=True,
-    type=click.Path(path_type=Path, exists=True),
+    type=ProgramFile(),
     metavar="FILE…",
 )
 @axes
@@ -142,7 +142,7 @@ def try_(
     """Find out where a file compiles.
 
     FILE is CUDA C++ (.cu, .cuh), Python with Numba kernels, with CuPy's API (ReductionKernel, cupyx.jit) or with CUDA C++ in strings
-    (RawKernel, load_inline), or a folder. Each refusal by a compiler counts: the exit code is 1.
+    (RawKernel, load_inline), or a folder. ops.py:scale is one program of a file. Each refusal by a compiler counts: the exit code is 1.
 
     \b
     cumatrix try kernel.cu -t 11.8,12.4,13 -a sm_70..sm_120

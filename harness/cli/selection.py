@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -27,7 +27,7 @@ from harness.errors import NothingToRun, UsageError
 from harness.model import Case, Cell, UnsupportedRule
 from harness.model.condition import Condition
 from harness.project.current import programs_here
-from harness.records import read_records
+from harness.records import again_command, read_records
 
 if TYPE_CHECKING:
     from harness.cluster.client import Cluster
@@ -47,12 +47,23 @@ class Selection:
         The names in the request that a compiler has to answer for.
     shard : Mapping or None
         The part of a run that the cells are, as plans have it.
+    places : Mapping
+        Paths of programs and include directories, as they were written, by their names in records.
     """
 
     cells: list[Cell]
     context: RunContext
     asked: list[RequestedName]
     shard: Mapping[str, Any] | None = None
+    places: Mapping[str, str] = field(default_factory=dict)
+
+    def again(self, record: Mapping[str, Any]) -> str:
+        """The command that compiles a cell once more, with the options of this run; empty if the record does not have it all."""
+        request = self.context.request
+        options = ["--python", request.python] if request.python and not request.libraries else []
+        if not record.get("program") and request.cases != RunRequest.cases:
+            options += [word for folder in request.cases for word in ("--cases", str(folder))]
+        return again_command(record, options, self.places)
 
 
 def select_cases(options: Mapping[str, Any], cluster: Cluster | None = None) -> Selection:
@@ -77,16 +88,22 @@ def select_cases(options: Mapping[str, Any], cluster: Cluster | None = None) -> 
 
 def select_files(options: Mapping[str, Any], files: Sequence[Path], cluster: Cluster | None = None) -> Selection:
     """The cells of ``try``, out of its options."""
-    from harness.cli.files import files_in  # with the readers of projects, which cases do not need
+    from harness.cli.files import files_in, names_of  # with the readers of projects, which cases do not need
 
-    cases = programs_asked(files_in(files), options)
+    programs = files_in(files)
+    cases = programs_asked(programs, options)
     context = _prepared(program_request(options), cluster)
     whole, cells = _cells(context, cases)
     named = [
         RequestedName(kind="case", called="file", word=case.name, values=frozenset((case.name,))) for case in cases
     ]
     asked = [*named, *requested_names(context)]
-    return Selection(cells=cells, context=context, asked=without_left_out(asked, whole, cells))
+    return Selection(
+        cells=cells,
+        context=context,
+        asked=without_left_out(asked, whole, cells),
+        places=names_of(programs, options["include"]),
+    )
 
 
 def _prepared(request: RunRequest, cluster: Cluster | None) -> RunContext:

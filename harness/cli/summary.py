@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from rich.console import Console
@@ -18,6 +18,9 @@ from harness.matrix.marks import KINDS, Mark, kind_of
 from harness.records import again_command, at_stage
 from harness.records.failures import REMARK, Records, failures, places_of, said_of, words_of
 from harness.records.make import SPILLS
+
+Again = Callable[[Mapping[str, Any]], str]
+"""Returns the command that compiles the cell of a record once more."""
 
 _LEAST_NAME = 12
 
@@ -80,7 +83,12 @@ _MOST_GROUPS = 20
 _MOST_PLACES = 4
 
 
-def show_failures(console: Console, records: Iterable[Mapping[str, Any]], among: Iterable[str]) -> None:
+def show_failures(
+    console: Console,
+    records: Iterable[Mapping[str, Any]],
+    among: Iterable[str],
+    again: Again = again_command,
+) -> None:
     """Print every failure once, with the cells that have it, the line that tells most, its place, known cause and remedy.
 
     Parameters
@@ -91,17 +99,19 @@ def show_failures(console: Console, records: Iterable[Mapping[str, Any]], among:
         Those that are not as expected; others are passed over.
     among : iterable of str
         The targets of all records.
+    again : callable
+        The command that compiles a cell of a record once more.
     """
     ordered = failures(records)
     targets = sorted(among, key=target_key)
     for group in ordered[:_MOST_GROUPS]:
-        _show(console, group, targets)
+        _show(console, group, targets, again)
     if len(ordered) > _MOST_GROUPS:
         cells = sum(map(len, ordered[_MOST_GROUPS:]))
         console.print(f"… and {len(ordered) - _MOST_GROUPS} more failures, of {cells} cells", markup=False)
 
 
-def _show(console: Console, group: Records, axis: Sequence[str]) -> None:
+def _show(console: Console, group: Records, axis: Sequence[str], again: Again) -> None:
     from harness.causes import causes_of  # a catalogue, which a run loads where something failed
 
     first = group[0]
@@ -110,8 +120,8 @@ def _show(console: Console, group: Records, axis: Sequence[str]) -> None:
     console.print(Text(f"    {_against(first)}{words_of(group)}"), soft_wrap=True)
     if place := said_of(first)[1]:
         console.print(Text(f"    at {place}", "dim"), soft_wrap=True)
-    if again := again_command(first):
-        console.print(Text(f"    again: {one_line(again, 400)}", "dim"), soft_wrap=True)
+    if command := again(first):
+        console.print(Text(f"    again: {one_line(command, 2000)}", "dim"), soft_wrap=True)
     if cause := next((match.cause for match in causes_of(first) if not match.of_warning), None):
         console.print(Text.assemble("    ", ("cause: ", "bold"), cause.title), soft_wrap=True)
         console.print(Text.assemble("    ", ("remedy: ", "bold green"), cause.remedy), soft_wrap=True)
@@ -193,7 +203,9 @@ TELLING = (REMARK, "not linked", NOTE, "cannot launch", "set for this cell", SPI
 """Beginnings of notes that are shown with the matrix."""
 
 
-def show_summary(console: Console, records: Sequence[Mapping[str, Any]], *, planned: int, table: bool) -> None:
+def show_summary(
+    console: Console, records: Sequence[Mapping[str, Any]], *, planned: int, table: bool, again: Again = again_command
+) -> None:
     """Counts, everything that is not as expected, and the matrix where it is small or asked for."""
     rows: set[tuple[str, ...]] = set()
     counts: Counter[str] = Counter()
@@ -212,7 +224,7 @@ def show_summary(console: Console, records: Sequence[Mapping[str, Any]], *, plan
             telling.append(record)
     if records and (table or len(rows) <= 40):
         show_matrix(console, records)
-    show_failures(console, strange, targets)
+    show_failures(console, strange, targets, again)
     _show_notes(console, telling)
     if table:
         show_remarks(console, records)

@@ -15,6 +15,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path, PurePosixPath
+from types import MappingProxyType
 from typing import Any
 from urllib.parse import unquote
 
@@ -161,12 +162,27 @@ def repro_command(record: Record, results: Iterable[str] = ()) -> str:
     return shlex.join(["cumatrix", "repro", record["cell"], *files, "--out", f"repro-{name}"])
 
 
-def again_command(record: Mapping[str, Any]) -> str:
+def again_command(
+    record: Mapping[str, Any], options: Sequence[str] = (), places: Mapping[str, str] = MappingProxyType({})
+) -> str:
     """``cumatrix run CASE -b nvrtc -t 12.9 -a sm_75``: what compiles this cell once more.
 
-    Empty where a program, or an include directory, lies outside of the folder that it was tried from, and where the record does not tell how a library was named.
+    Parameters
+    ----------
+    record : Mapping
+        The record of the cell.
+    options : sequence of str
+        Further options of the run that the record does not have: ``--python PATH``.
+    places : Mapping
+        Paths of programs, and options with include directories, by their names in records: ``../kernel.cu`` for ``kernel.cu@3fa9c1``.
+
+    Returns
+    -------
+    str
+        The command. Empty if a program or an include directory outside of the current folder has none of `places`, and if the record
+        does not tell how a library was named.
     """
-    axes = ["-b", record["backend"], "-t", record["toolkit"], "-a", record["target"]]
+    axes = ["-b", record["backend"], "-t", record["toolkit"], "-a", record["target"], *options]
     named = _library_of(record)
     if named is None:
         return ""
@@ -188,10 +204,12 @@ def again_command(record: Mapping[str, Any]) -> str:
         return ""
     # A program or an include directory outside of the folder has a digest in the place of its own; so has a line that was too long. Of
     # For headers without a release, the number is printed instead of their location.
+    words = [places.get(word, word) for word in words]
     away = any(re.match(r"-I.*@[0-9a-f]+$|--library=.*\+(?:git|local)\.", word) for word in words)
-    if "@" in record["case"] or "#" in record["variant"] or away:
+    file, colon, text = record["case"].partition(":")
+    if (file not in places and "@" in file) or "#" in record["variant"] or away:
         return ""
-    return shlex.join(["cumatrix", "try", record["case"], *words, *axes])
+    return shlex.join(["cumatrix", "try", f"{places.get(file, file)}{colon}{text}", *words, *axes])
 
 
 def _library_of(record: Mapping[str, Any]) -> list[str] | None:

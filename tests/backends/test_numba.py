@@ -269,4 +269,6 @@ def test_the_toolkit_counts_and_not_the_cuda_wheels_of_the_environment(
     """As the documentation of numba-cuda has it installed: https://nvidia.github.io/numba-cuda/user/installation.html."""
     found = run_cell(requirements, "numba-cuda", release, PLAIN, "sm_80", SIGNATURE, {})
     assert found["status"] == "built", (found["reason"], found["log"])
-    assert any(note.startswith(f"compiled with CUDA {release} of cumatrix, not with {wheel}") for note in found["notes"])
+    assert any(
+        note.startswith(f"compiled with CUDA {release} of cumatrix, not with {wheel}") for note in found["notes"]
+    )
