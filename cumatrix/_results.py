@@ -16,7 +16,7 @@ from rich.console import Console
 from harness.causes import Match, causes_of, explain_log
 from harness.cli.summary import show_matrix
 from harness.diagnostics import clean, one_line
-from harness.errors import NothingToRun, PartUnavailable, UsageError
+from harness.errors import NothingToRun, UsageError, needs
 from harness.matrix.axes import rows_of, short_target, targets_of
 from harness.matrix.marks import KINDS, Mark, as_expected, kind_of
 from harness.model import Status
@@ -435,7 +435,7 @@ class Results(Sequence[Cell]):
         try:
             from harness.analysis.frame import make_frame
         except ImportError as error:
-            raise _without(error, "a frame") from None
+            raise needs("a frame", "report", error) from None
         return make_frame(map(_record, self.records), self.missing)
 
     def write(self, path: str | PathLike[str]) -> Path:
@@ -475,7 +475,7 @@ class Results(Sequence[Cell]):
         try:
             from harness.report.build import build_report
         except ImportError as error:
-            raise _without(error, "the report") from None
+            raise needs("the report", "report", error) from None
         folder = Path(cases)
         with TemporaryDirectory(prefix="cumatrix-") as place:
             path = self.write(Path(place) / "results.jsonl")
@@ -510,7 +510,3 @@ def read(*paths: str | PathLike[str]) -> Results:
 
 def _record(record: Mapping[str, Any]) -> Record:
     return cast("Record", record)
-
-
-def _without(error: ImportError, what: str) -> PartUnavailable:
-    return PartUnavailable(f"{what} needs {error.name}: pip install 'cumatrix[report]'")

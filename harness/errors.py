@@ -39,6 +39,22 @@ class PartUnavailable(CumatrixError):
     exit_code = 4
 
 
+def needs(what: str, extra: str, error: ImportError) -> PartUnavailable:
+    """The error of a part that needs distributions of an extra of cumatrix, with the command that installs them."""
+    return PartUnavailable(f"{what} needs {error.name}: {install_command(extra)}")
+
+
+def install_command(extra: str) -> str:
+    """``python -m pip install 'pandas>=2.2' …``: what an extra of this cumatrix requires, wherever cumatrix itself was installed from."""
+    import shlex  # which --help need not wait for
+    import sys
+    from importlib.metadata import requires
+
+    marked = [text.partition(";") for text in requires("cumatrix") or ()]
+    wanted = [name.strip() for name, _, marker in marked if f"extra == '{extra}'" in marker.replace('"', "'")]
+    return shlex.join([sys.executable, "-m", "pip", "install", *wanted])
+
+
 def did_you_mean(word: str, known: Iterable[str]) -> str:
     """`` (did you mean "status"?)``, or the list of what is known where nothing is close; of a long one, where it begins and ends."""
     known = list(known)

@@ -35,7 +35,7 @@ from harness.answers.result import QueryResult
 from harness.answers.table import make_vocabulary
 from harness.answers.verdict import REFUSED, SILENT, UNAVAILABLE, UNTRIED
 from harness.backends import library_of
-from harness.errors import PartUnavailable
+from harness.errors import needs
 from harness.matrix.axes import FURTHER, target_key
 from harness.records import Record, merge, read_records
 from harness.records.record import RecordError
@@ -227,8 +227,8 @@ def _parquet(path: Path) -> _Part:
     try:
         import pyarrow as pa
         import pyarrow.parquet as pq
-    except ImportError:
-        raise PartUnavailable(f"{path}: reading Parquet needs pyarrow: pip install 'cumatrix[report]'") from None
+    except ImportError as error:
+        raise needs(f"{path}: reading Parquet", "report", error) from None
     wanted = list(dict.fromkeys((*COLUMNS, "reason", "notes_json", *_FACTS, "toolchain_json")))
     try:
         # Not read_table, which loads pandas where it is installed: that takes longer than the answer.

@@ -60,6 +60,8 @@ class BackendInfo:
         Its name on pages and in answers; empty where that is `name`.
     aliases : tuple of str
         Further names of it in questions (``cumatrix ask``), in lower case.
+    asked : bool
+        Whether questions name it; not a tool whose name begins messages of other tools.
     tracker : str
         Address of the form for a new issue; empty where it has no public tracker.
     module : str
@@ -119,6 +121,7 @@ class BackendInfo:
     specific_from: str = ""
     asks_device: bool = False
     text_only: bool = False
+    asked: bool = True
     repro: str = ""
     repro_seconds: float = 300.0
 
@@ -274,6 +277,15 @@ _OWN: Final[Mapping[str, BackendInfo]] = {
             seconds=1.5,
             compiler="nvcc",
             repro="harness.repro.script:nvcc",
+        ),
+        BackendInfo(
+            name="ptxas",
+            title="ptxas called directly, for programs in PTX",
+            label="ptxas",
+            module="ptxas",
+            languages=("ptx",),
+            asked=False,
+            repro="harness.repro.script:ptxas",
         ),
         BackendInfo(
             name="torch-nvcc",

@@ -23,6 +23,7 @@ from harness.nvidia.nvrtc import Nvrtc
 from harness.nvidia.virtual_driver import LINKER, virtual_driver
 from harness.protocol.backend import Job, Rejected, Setup, Unavailable, Unsupported
 from harness.protocol.messages import Ready
+from harness.protocol.text import decoded
 
 _FLAGS = {
     "-G": "debug", "--device-debug": "debug", "-lineinfo": "lineinfo", "--generate-line-info": "lineinfo",
@@ -170,7 +171,7 @@ class CudaCoreBackend:
         job.command.append(f"cuda.core.Program(code, 'c++', ProgramOptions({shown})).compile({kind!r})")
         job.enter("compile")
         with _refusals(job, implicit="arch" not in options):
-            program = self.core.Program(source.read_text("utf-8"), "c++", self.core.ProgramOptions(**options))
+            program = self.core.Program(decoded(source.read_bytes()), "c++", self.core.ProgramOptions(**options))
             code = program.compile(kind, logs=_Log(job))
         if kind == "cubin":
             job.enter("assemble")

@@ -23,6 +23,7 @@ from harness.nvidia.tools import Step, ask, run
 from harness.protocol.backend import Ended, Job, Rejected, Setup, Unavailable, Unsupported
 from harness.protocol.codec import zipped
 from harness.protocol.messages import LaunchSpec, Ready
+from harness.protocol.text import decoded
 
 
 def call_extension(job: Job, library: Path) -> None:
@@ -171,7 +172,7 @@ class TorchBackend:
         try:
             if depth == "extension":
                 # Diagnostics name the case's own file and lines, not those of the text that load_inline makes of it.
-                text = f'#line 1 "{job.source.name}"\n{job.source.read_text("utf-8")}'
+                text = f'#line 1 "{job.source.name}"\n{decoded(job.source.read_bytes())}'
                 options["functions"] = list(job.options.get("functions", []))
                 job.command.append(f"load_inline('kernel', cuda_sources=[{job.source.name}], {_shown(options)})")
                 declarations = [job.options.get("declarations", "")]

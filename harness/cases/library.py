@@ -239,6 +239,46 @@ def copy_cases(folder: Path) -> int:
     return count
 
 
+def copy_some(names: Collection[str], folder: Path) -> list[str]:
+    """Copy cases of the library into a folder of cases, with the files of the library that they share.
+
+    Parameters
+    ----------
+    names : collection of str
+        Cases and topics.
+    folder : Path
+        A folder of cases, made if it is missing.
+
+    Returns
+    -------
+    list of str
+        The copied cases.
+
+    Raises
+    ------
+    UsageError
+        On a case that the folder has already, which is left as it is, or if nothing can be written.
+    """
+    root = packaged_cases()
+    places = {path.parent.relative_to(root).as_posix(): path.parent for path in find_cases(root)}
+    chosen = sorted(place for place in places if place in names or place.partition("/")[0] in names)
+    if there := [place for place in chosen if os.path.lexists(folder / place)]:
+        raise UsageError(f"{folder / there[0]} is there already: remove it, or name another folder with --to")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for shared in root.glob("*.*"):
+            if not (folder / shared.name).exists():
+                shutil.copyfile(shared, folder / shared.name)
+        for place in chosen:
+            with HeldFolder(folder, ".cumatrix-") as scratch:
+                _copy(places[place], Path(scratch, "case"))
+                (folder / place).parent.mkdir(exist_ok=True)
+                Path(scratch, "case").rename(folder / place)
+    except OSError as error:
+        raise UsageError(f"cannot copy cases to {folder}: {error.strerror or error}") from None
+    return chosen
+
+
 def _copy(origin: Path, target: Path) -> None:
     """Copy files, without those of Python and editors, and without their write permissions for others."""
     for path in origin.rglob("*"):

@@ -51,6 +51,7 @@ SOURCE: Mapping[str, Key] = {
     ),
     "torch": Key(kind="files", help="CUDA C++ with PyTorch's headers: as cuda"),
     "python": Key(kind="line", help="Python for Numba, a file in the case's folder"),
+    "ptx": Key(kind="files", help="PTX for ptxas: as cuda"),
     "cupy": Key(kind="python", help="Python that has CuPy compile something, a file in the case's folder (.py)"),
 }
 
@@ -255,6 +256,7 @@ _ENTRY = {
     "properties": {
         "cuda": _KERNELS,
         "torch": _KERNELS,
+        "ptx": _KERNELS,
         "cupy": _KERNELS,
         "python": {
             "type": "object",

@@ -432,9 +432,8 @@ def bisect(what: str, over: str, good: str | None, bad: str | None, as_json: boo
     cumatrix bisect kernel.cu -I ../lib/include --over git:../lib --good v1.2 --build make
 
     \b
-    Exit codes: 0 the search ended; 1 an outcome contradicts --good or --bad;
-    2 bad usage; 3 no compiler answered, or no commit changes anything;
-    4 a release could not be tried; 130 interrupted.
+    Exit codes: 0 the search ended; 1 an outcome contradicts --good or --bad; 2 bad usage;
+    3 no answer, or no commit changes it; 4 a release could not be tried; 130 interrupted.
 
     cumatrix installs and tries releases for real. It first tries both ends and the first release of each series. Then it tries what lies between two releases with different
     outcomes, until they are neighbours. Releases between two equal outcomes are not tried without --every. Status, stage and the compiler's

@@ -15,6 +15,7 @@ from harness.cli import complete
 from harness.cli.command import CommandGroup
 from harness.cli.options import all_cases_option, cases_option
 from harness.cli.terminal import say, say_json, say_rows
+from harness.errors import UsageError, did_you_mean
 from harness.project.current import programs_here
 from harness.protocol.text import counted
 
@@ -132,15 +133,37 @@ def new(name: str, origin: Path | None, root: Path) -> int:
 
 
 @cases.command("copy")
-@click.argument("folder", type=click.Path(path_type=Path), default=Path("cases"), metavar="[FOLDER]")
-def copy(folder: Path) -> int:
-    """Copy the library of cases that comes with cumatrix to FOLDER (default: cases).
+@click.argument("names", nargs=-1, metavar="[CASE|TOPIC]…", shell_complete=complete.cases)
+@click.option(
+    "--to", "folder", type=click.Path(path_type=Path), default=Path("cases"), show_default=True, metavar="FOLDER",
+    help="The folder of cases to copy to.",
+)  # fmt: skip
+def copy(names: tuple[str, ...], folder: Path) -> int:
+    """Copy cases that come with cumatrix to a folder: those that are named, or all.
 
-    Nothing is overwritten: FOLDER must not be there yet, or be empty.
+    Nothing is overwritten. Without names, the folder must be empty or missing. One name that is neither a case nor a topic is the
+    folder: `cumatrix cases copy my-cases` copies the library to my-cases.
+
+    \b
+    cumatrix cases copy shared-memory/static
+    cumatrix cases copy wmma atomics/bfloat16 --to tests/cases
     """
-    from harness.cases.library import copy_cases
+    from harness.cases.bundled import packaged_cases
+    from harness.cases.discovery import find_cases
+    from harness.cases.library import copy_cases, copy_some
 
-    count = copy_cases(folder)
+    root = packaged_cases()
+    places = {path.parent.relative_to(root).as_posix() for path in find_cases(root)}
+    known = places | {place.partition("/")[0] for place in places}
+    asked = [name.strip("/") for name in names]
+    if len(asked) == 1 and asked[0] not in known:
+        folder, asked = Path(names[0]), []
+    if unknown := [name for name in asked if name not in known]:
+        raise UsageError(f"no case or topic of the library is called {unknown[0]!r}{did_you_mean(unknown[0], known)}")
+    count = len(copy_some(asked, folder)) if asked else copy_cases(folder)
     option = "" if folder == Path("cases") else f" --cases {shlex.quote(str(folder))}"
-    say(f"{counted(count, 'case')} copied to {folder}: `cumatrix run{option}` runs them", err=True)
+    say(
+        f"{counted(count, 'case')} copied to {folder}: `cumatrix run{''.join(f' {name}' for name in asked)}{option}` runs {'it' if count == 1 else 'them'}",
+        err=True,
+    )
     return 0

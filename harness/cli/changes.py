@@ -18,7 +18,7 @@ from harness.cli.complete import where_option
 from harness.cli.options import cases_option, one_cell
 from harness.cli.terminal import console_for, say, say_json
 from harness.diagnostics import one_line
-from harness.errors import NothingToRun, PartUnavailable
+from harness.errors import NothingToRun, needs
 from harness.matrix.axes import TOOLCHAIN
 from harness.project.current import here
 from harness.project.programs import configured
@@ -86,7 +86,7 @@ def diff(
         from harness.analysis.cell_sets import choose_in_sets, load_set
         from harness.analysis.diff import CHANGE_KINDS, changes, unexpected
     except ImportError as error:
-        raise PartUnavailable(f"diff needs {error.name}: pip install 'cumatrix[report]'") from None
+        raise needs("diff", "report", error) from None
     from harness.analysis.cell_sets import rejudger
 
     for kind in kinds:
@@ -327,4 +327,4 @@ def _needs_pandas() -> None:
         import pandas  # noqa: F401
         import pyarrow  # noqa: F401
     except ImportError as error:
-        raise PartUnavailable(f"a history needs {error.name}: pip install 'cumatrix[report]'") from None
+        raise needs("a history", "report", error) from None

@@ -28,7 +28,7 @@ from harness.engine.machine import find_devices
 from harness.engine.plan import library_of, newest_for
 from harness.engine.toolchain import PreparedToolchain
 from harness.environments.store import EnvironmentStore
-from harness.errors import NothingToRun, PartUnavailable
+from harness.errors import NothingToRun, PartUnavailable, install_command
 from harness.model import Toolchain
 from harness.plugins import GROUPS, plugged
 from harness.plugins import problems as plugin_problems
@@ -185,7 +185,7 @@ def _machine() -> Iterator[str]:
     compiler = next(filter(None, map(shutil.which, ("cc", "gcc", "clang", "g++", "c++"))), None)
     yield f"C compiler  {compiler or 'none: cupy-jitify, CuPy up to 12 and numba-cuda need one'}"
     missing = [name for name in ("pandas", "pyarrow", "jinja2") if not find_spec(name)]
-    yield f"report      {'can be built' if not missing else 'needs ' + ', '.join(missing) + ': pip install cumatrix[report]'}"
+    yield f"report      {'can be built' if not missing else 'needs ' + ', '.join(missing) + ': ' + install_command('report')}"
     kept, open_ = kept_from()
     yield f"isolation   cells are kept from {', '.join(kept) or 'nothing but their own limits'}"
     if open_:

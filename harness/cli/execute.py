@@ -196,6 +196,8 @@ def perform(
     if interrupted:
         console.print("interrupted: what finished is kept", markup=False)
         return 130
+    if selection.left_out:
+        statuses.add(Status.UNAVAILABLE)
     return exit_code(statuses, unexpected=unexpected, answered=not silence)
 
 

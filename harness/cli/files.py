@@ -7,6 +7,7 @@ import hashlib
 import os
 import re
 import shlex
+import sys
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -26,9 +27,13 @@ from harness.project.programs import configured, program_for, text_cases
 from harness.records.merge import DIGITS
 
 _CUDA = (".cu", ".cuh", ".cpp")
+_PTX = ".ptx"
+_COMPILED = (".cubin", ".fatbin", ".o", ".so")
 # What CuPy makes kernels for itself; RawKernel and RawModule are given them.
 _WRITTEN = re.compile(r"\b(?:ElementwiseKernel|ReductionKernel|rawkernel|fuse|name_expressions)\b")
-SUFFIXES = (*_CUDA, ".py")
+# One of these words is in any Python file with a kernel.
+_KERNELS = re.compile(r"\bjit\b|RawKernel|RawModule|load_inline|ElementwiseKernel|ReductionKernel|rawkernel|\bfuse\b")
+SUFFIXES = (*_CUDA, _PTX, ".py")
 
 
 def languages_of(file: Path) -> tuple[str, ...]:
@@ -37,21 +42,44 @@ def languages_of(file: Path) -> tuple[str, ...]:
     Raises
     ------
     UsageError
-        When it is neither CUDA C++ nor Python, or cannot be read.
+        When it is of no language of a backend, cannot be read, or is Python without kernels.
     """
-    if file.suffix not in SUFFIXES:
-        raise UsageError(f"{file} is neither CUDA C++ (.cu) nor Python (.py)")
+    suffix = file.suffix.lower()
+    if suffix in _COMPILED:
+        raise UsageError(f"{file} is compiled code: name its source (.cu, .py) or its PTX (.ptx), which other versions can compile")  # fmt: skip
+    if suffix not in SUFFIXES:
+        raise UsageError(f"{file} is neither CUDA C++ (.cu) nor Python (.py) nor PTX (.ptx)")
     try:
-        text = file.read_text("utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"cannot read {file}: {error}") from None
-    if file.suffix in _CUDA:
+        data = file.read_bytes()
+    except OSError as error:
+        raise UsageError(f"cannot read {file}: {error.strerror}") from None
+    if suffix in _CUDA:
         return ("cuda",)
+    if suffix == _PTX:
+        return ("ptx",)
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise UsageError(f"cannot read {file}: it is not UTF-8, as Python expects ({error})") from None
     imported = _imported(text)
     by_import = {package: info.languages[0] for info in BACKENDS.values() for package in info.imports}
-    # A file that imports none of them may do so through another file in its folder.
     found = [language for package, language in by_import.items() if package in imported]
+    # A file that imports none of them may do so through another file in its folder.
+    if not found and not _KERNELS.search(text) and _is_alone(text):
+        raise UsageError(
+            f"{file} has no kernels: no function under @cuda.jit, no kernel of CuPy, and no CUDA C++ in a string"
+        )
     return tuple(dict.fromkeys(found or by_import.values()))
+
+
+def _is_alone(text: str) -> bool:
+    """Return whether a program imports nothing but Python's own modules; not one that Python does not read."""
+    try:
+        tree = ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError):
+        return False
+    is_relative = any(isinstance(node, ast.ImportFrom) and node.level for node in ast.walk(tree))
+    return not is_relative and _imported(text) <= sys.stdlib_module_names
 
 
 def beside_texts(file: Path, languages: tuple[str, ...]) -> tuple[str, ...]:
@@ -59,7 +87,7 @@ def beside_texts(file: Path, languages: tuple[str, ...]) -> tuple[str, ...]:
 
     Numba's where it has kernels of its own, CuPy's where CuPy writes a kernel for it.
     """
-    kinds = {"python": has_kernels(file), "cupy": bool(_WRITTEN.search(file.read_text("utf-8")))}
+    kinds = {"python": has_kernels(file), "cupy": bool(_WRITTEN.search(file.read_text("utf-8", "replace")))}
     return tuple(language for language in languages if kinds[language])
 
 
@@ -121,6 +149,12 @@ def entries_of(files: Sequence[Path], signatures: Iterable[str]) -> dict[Path, d
     return found
 
 
+def _of_assembler(values: Mapping[str, Any]) -> dict[str, Any]:
+    """The options of compilers that ptxas takes too."""
+    flags = [flag for flag in values["flags"] if flag.startswith("--ptxas-options=")]
+    return {"flags": flags, **({"rdc": True} if values.get("rdc") else {})}
+
+
 def _may_have(file: Path, name: str) -> bool:
     """Return whether a program's text contains a name; running it shows its use."""
     functions, names = _names(file)
@@ -179,11 +213,13 @@ def programs_of(
     places = {place_of(file): file for file, _ in split}
     languages = {place: languages_of(file) for place, file in places.items()}
     texts = {place: _texts(file, place) for place, file in places.items() if "cuda" not in languages[place]}
+    of_ptx = {backends: _of_assembler(values) for backends, values in rules.items()}
     if ("cuda",) not in languages.values() and not any(texts.values()):
-        lost = [*spell(rules), *(f"-I{folder}" for folder in include)]
+        taken = spell(of_ptx) if ("ptx",) in languages.values() else []
+        lost = [word for word in [*spell(rules), *(f"-I{folder}" for folder in include)] if word not in taken]
         if lost:
             raise UsageError(
-                f"{lost[0]} is an option of compilers of CUDA C++, and there is only Python: Numba's options stand in @cuda.jit(…), CuPy's in options=(…)"
+                f"{lost[0]} is an option of compilers of CUDA C++, and there is none: Numba's options stand in @cuda.jit(…), CuPy's in options=(…), and ptxas takes -Xptxas alone"
             )
     definitions = dict(_definition(text) for text in define)
     signed = entries_of([file for place, file in places.items() if "python" in languages[place]], signatures)
@@ -191,12 +227,12 @@ def programs_of(
     for place, file in places.items():
         spoken_in, entries = languages[place], signed.get(file, {})
         options = [OptionRule(when=_only(backends), values=values) for backends, values in rules.items()]
-        if file.suffix in (".cuh", ".cpp"):  # nvcc goes by the name
+        if "cuda" in spoken_in and file.suffix != ".cu":  # nvcc goes by the name
             options.insert(0, OptionRule(when=_only(host_backends()), values={"flags": ["-x", "cu"]}))
         defined = [f"-D{name}={value}" for name, value in sorted(definitions.items())]
         of_cuda = [*spell(rules), *defined, *(f"-I{_shown(folder, place)}" for folder in include)]
         of_python = [*defined, *(f"--signature={name}={value}" for name, value in sorted(entries.items()))]
-        words = of_cuda if "cuda" in spoken_in else of_python
+        words = of_cuda if "cuda" in spoken_in else spell(of_ptx) if "ptx" in spoken_in else of_python
         cases += [_of_text(each, of_cuda, definitions, options) for each in texts.get(place, ())]
         if texts.get(place):
             spoken_in = beside_texts(file, spoken_in)
@@ -216,7 +252,7 @@ def programs_of(
                 sources=dict.fromkeys(spoken_in, file),
                 entries={"python": entries} if entries else {},
                 variants=(Variant(labels={}, definitions=definitions, options=_line(words)),),
-                options=tuple(options) if "cuda" in spoken_in else (),
+                options=tuple(options) if {"cuda", "ptx"} & set(spoken_in) else (),
                 unsupported=inapplicable,
                 expectations=spoken,
             )
@@ -264,6 +300,15 @@ def files_in(paths: Sequence[Path]) -> list[Path]:
             raise UsageError(f"{path} has no CUDA C++ (.cu), and no Python with kernels")
         found |= dict.fromkeys(path / name for name in names)
     return list(found)
+
+
+def unreadable(file: Path) -> str:
+    """The reason why a program of a folder cannot be read; empty if it can."""
+    try:
+        with open(file, "rb"):
+            return ""
+    except OSError as error:
+        return f"{file} cannot be read and is left out: {error.strerror}"
 
 
 def _texts(file: Path, place: Path) -> list[Case]:

@@ -11,7 +11,7 @@ import click
 from harness.cli.command import Command
 from harness.cli.options import cases_option, out_folder, results_argument
 from harness.cli.terminal import say, say_json
-from harness.errors import NothingToRun, PartUnavailable, UsageError
+from harness.errors import NothingToRun, UsageError, needs
 from harness.protocol.text import counted
 
 _SHOWN = 20
@@ -79,7 +79,7 @@ def _write(results: Sequence[Path], out: Path, cases: Path) -> int:
     try:
         from harness.report.publish import publish as write
     except ImportError as error:
-        raise PartUnavailable(f"a matrix to publish needs {error.name}: pip install 'cumatrix[report]'") from None
+        raise needs("a matrix to publish", "report", error) from None
     from harness.matrix_plan.coverage import coverage_table
     from harness.matrix_plan.parts import PLAN
     from harness.matrix_plan.proposals import compare
@@ -112,7 +112,7 @@ def _compare(
     try:
         from harness.report.publish import current_records
     except ImportError as error:
-        raise PartUnavailable(f"--plan and --next need {error.name}: pip install 'cumatrix[report]'") from None
+        raise needs("publish", "report", error) from None
     from harness.matrix_plan.coverage import coverage_table, pairs_of
     from harness.matrix_plan.parts import PLAN
     from harness.matrix_plan.proposals import compare

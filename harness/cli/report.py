@@ -12,7 +12,7 @@ from harness.cli.command import Command
 from harness.cli.complete import where_option
 from harness.cli.options import all_cases_option, out_folder, results_argument
 from harness.cli.terminal import say, say_commands, say_json
-from harness.errors import NothingToRun, PartUnavailable, UsageError
+from harness.errors import NothingToRun, UsageError, needs
 from harness.matrix.marks import counted_group, grouped, surprises_among
 from harness.project.current import here
 from harness.project.programs import configured
@@ -133,7 +133,7 @@ def write_page(
         from harness.analysis.cell_sets import rejudger
         from harness.report.build import build_report
     except ImportError as error:
-        raise PartUnavailable(f"the report needs {error.name}: pip install 'cumatrix[report]'") from None
+        raise needs("the report", "report", error) from None
     programs = configured(here())
     summary = build_report(
         results,

@@ -27,6 +27,7 @@ from harness.errors import NothingToRun, UsageError
 from harness.model import Case, Cell, UnsupportedRule
 from harness.model.condition import Condition
 from harness.project.current import programs_here
+from harness.protocol.text import decoded
 from harness.records import again_command, read_records
 
 if TYPE_CHECKING:
@@ -49,6 +50,8 @@ class Selection:
         The part of a run that the cells are, as plans have it.
     places : Mapping
         Paths of programs and include directories, as they were written, by their names in records.
+    left_out : tuple of str
+        Programs of a folder that cannot be read: they count as unavailable.
     """
 
     cells: list[Cell]
@@ -56,6 +59,7 @@ class Selection:
     asked: list[RequestedName]
     shard: Mapping[str, Any] | None = None
     places: Mapping[str, str] = field(default_factory=dict)
+    left_out: tuple[str, ...] = ()
 
     def again(self, record: Mapping[str, Any]) -> str:
         """The command that compiles a cell once more, with the options of this run; empty if the record does not have it all."""
@@ -88,9 +92,18 @@ def select_cases(options: Mapping[str, Any], cluster: Cluster | None = None) -> 
 
 def select_files(options: Mapping[str, Any], files: Sequence[Path], cluster: Cluster | None = None) -> Selection:
     """The cells of ``try``, out of its options."""
-    from harness.cli.files import files_in, names_of  # with the readers of projects, which cases do not need
+    from harness.cli.files import (  # with the readers of projects, which cases do not need
+        files_in,
+        names_of,
+        unreadable,
+    )
 
     programs = files_in(files)
+    # Of many files one must not end the run; a file that is named must be readable.
+    left_out = {file: why for file in programs if file not in files and (why := unreadable(file))}
+    for sentence in left_out.values():
+        hint(sentence)
+    programs = [file for file in programs if file not in left_out]
     cases = programs_asked(programs, options)
     context = _prepared(program_request(options), cluster)
     whole, cells = _cells(context, cases)
@@ -103,6 +116,7 @@ def select_files(options: Mapping[str, Any], files: Sequence[Path], cluster: Clu
         context=context,
         asked=without_left_out(asked, whole, cells),
         places=names_of(programs, options["include"]),
+        left_out=tuple(map(str, left_out)),
     )
 
 
@@ -250,7 +264,7 @@ def _signs(case: Case, include: Iterable[Path]) -> list[str]:
     if "cuda" not in case.sources or any(flag.startswith(_ALL_FOR_THE_DEVICE) for flag in flags):
         return []
     macros = {name: str(value) for name, value in case.variants[0].definitions.items()}
-    found = host_signs(case.sources["cuda"].read_text("utf-8"), macros)
+    found = host_signs(decoded(case.sources["cuda"].read_bytes()), macros)
     # -I may have headers of these names for NVRTC.
     return [
         str(sign) for sign in found

@@ -25,7 +25,7 @@ from harness.engine.install import with_made
 from harness.engine.machine import Devices, Need, available, usable_cores
 from harness.engine.plan import cost_of
 from harness.engine.prepared import Result
-from harness.errors import PartUnavailable, UsageError
+from harness.errors import PartUnavailable, UsageError, needs
 from harness.model import Cell, Diagnostic, Outcome, Stage, Status, Toolchain
 from harness.records.plan import Inputs
 
@@ -188,7 +188,7 @@ class Cluster:
         try:
             import distributed
         except ImportError as error:
-            raise PartUnavailable(f"--dask needs {error.name}: pip install 'cumatrix[cluster]'") from None
+            raise needs("--dask", "cluster", error) from None
         import dask
 
         dask.config.set({"distributed.scheduler.allowed-failures": _LOST - 1})
@@ -228,7 +228,7 @@ class Cluster:
             found = self.client.run(about, device)
         except Exception as error:  # noqa: BLE001 (whatever a worker raises comes here as it was)
             raise PartUnavailable(
-                f"--dask: a worker cannot run cumatrix ({str(error).splitlines()[0] if str(error) else type(error).__name__}): install the same version there, with cumatrix[cluster]"
+                f"--dask: a worker cannot run cumatrix ({str(error).splitlines()[0] if str(error) else type(error).__name__}): install the same version there, and distributed"
             ) from None
         _same_version({worker: digest for worker, (digest, _) in found.items()})
         self._devices = {worker: {item.name for item in devices.items} for worker, (_, devices) in found.items()}

@@ -18,7 +18,7 @@ from urllib.parse import urlsplit, urlunsplit
 from harness.engine.cache import ResultStore, lasting
 from harness.engine.file_states import Files, Roots
 from harness.engine.reads import is_system, plain
-from harness.errors import PartUnavailable, UsageError
+from harness.errors import PartUnavailable, UsageError, needs
 from harness.model import Outcome
 from harness.records import Record, RecordError, read_records
 from harness.records.failures import of_neighbours
@@ -149,7 +149,7 @@ def _read(path: Path) -> tuple[tuple[Record, ...], Inputs]:
     try:
         from harness.records.parquet import read_inputs_of, read_parquet
     except ImportError as error:
-        raise PartUnavailable(f"--from {path} needs {error.name}: pip install 'cumatrix[report]'") from None
+        raise needs(f"--from {path}", "report", error) from None
     return tuple(read_parquet(path)[0]), read_inputs_of(path)
 
 

@@ -23,6 +23,7 @@ from harness.model import Case, Cell, HeaderLibrary, Headers, Outcome
 from harness.model.judge import expectation_of, judge
 from harness.nvidia.includes import first_includes
 from harness.protocol.messages import CellJob, Limits, Options, Ready, Tools, header_options, limits_of_cell
+from harness.protocol.text import decoded
 from harness.records import Record, make_record
 from harness.toolkits import Installed, LibraryStore, ToolkitStore
 
@@ -67,8 +68,8 @@ _UNKNOWN = Need(0)
 def _first_includes(source: Path) -> tuple[str, ...]:
     """The headers that a program begins with; none where it cannot be read."""
     try:
-        found = first_includes(source.read_text("utf-8"))
-    except (OSError, UnicodeDecodeError):
+        found = first_includes(decoded(source.read_bytes()))
+    except OSError:
         return ()
     return found.names if found else ()
 

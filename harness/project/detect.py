@@ -248,7 +248,7 @@ def programs_in(root: Path) -> list[str]:
         if re.search(r"\bjit\b|RawKernel|RawModule|load_inline", project.text(name))
     ]
     python = [name for name in kernels if texts_of(root / name)[0] or python_programs(root, [name]) != ([], [])]
-    return sorted([*project.named(".cu"), *python])
+    return sorted([*project.named(".cu", ".CU"), *python])
 
 
 def folders_of_headers(root: Path, file: Path) -> list[str]:

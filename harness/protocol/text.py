@@ -22,6 +22,14 @@ def clean(text: str) -> str:
     return _CONTROLS.sub("\N{REPLACEMENT CHARACTER}", text).encode("utf-8", "replace").decode("utf-8")
 
 
+def decoded(data: bytes) -> str:
+    """The text of a program: UTF-8, or Latin-1, in which every byte is a character and which compilers take as well."""
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError:
+        return data.decode("latin-1")
+
+
 def one_line(text: str, limit: int = 500) -> str:
     """Clean, on one line, cut at `limit` characters."""
     text = " ".join(clean(text).split())

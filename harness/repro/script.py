@@ -191,7 +191,7 @@ def cupy(subject: ReproTarget, *, jitify: bool = False) -> Script:
 
 import cupy  # noqa: E402
 
-with open({text_of(str(job.source))}, encoding="utf-8") as file:
+with open({text_of(str(job.source))}, encoding="{subject.program.encoding}") as file:
     code = file.read()
 options = {lines_of(options)}
 module = cupy.RawModule(code=code, options=tuple(options), backend="nvrtc"{more})
@@ -316,7 +316,7 @@ from {module} import {", ".join(sorted(names))}  # noqa: E402
 options = {pprint.pformat(cuda_core_backend.options_of(setup, job), width=110)}
 codes = []
 """ + of_each(subject, f"""\
-with open(source, encoding="utf-8") as file:
+with open(source, encoding="{subject.program.encoding}") as file:
     program = Program(file.read(), "c++", ProgramOptions({name}**options))
 codes.append(program.compile("{kind}", logs=sys.stdout))
 image = codes[-1].code
@@ -360,6 +360,27 @@ nvrtc.nvrtcGet{kind}(program, image)
 images.append(image.raw{stripped})
 """) + (f'image = link.with_runtime(cuda, images, "{subject.cell.target.real}"{lto})\n' if linked else JOINED) + BUILT  # fmt: skip
     return Script(text, ("cuda_home.py", *(["link.py"] if linked else [])))
+
+
+def ptxas(subject: ReproTarget) -> Script:
+    """ptxas as a process."""
+    job = subject.job
+    flags = [flag.partition("=")[2] for flag in job.options.get("flags", [])]
+    options = [
+        f"-arch=sm_{job.arch}",
+        "-v",
+        *job.options.get("ptxas", []),
+        *flags,
+        *(["-c"] if job.options.get("rdc") else []),
+    ]
+    text = start(subject, "hashlib", "os", "subprocess") + f"""\
+options = {lines_of(options)}
+""" + of_each(subject, """\
+subprocess.run([os.path.join(cuda, "bin", "ptxas"), *options, source, "-o", "kernel.cubin"], check=True)
+with open("kernel.cubin", "rb") as file:
+    images.append(file.read())
+""") + JOINED + BUILT  # fmt: skip
+    return Script(text, ("cuda_home.py",))
 
 
 def nvcc(subject: ReproTarget) -> Script:
@@ -412,7 +433,7 @@ def torch(subject: ReproTarget) -> Script:
     if job.options.get("depth", "device") == "extension":
         functions = list(job.options.get("functions", []))
         call = f"""\
-with open({text_of(source)}, encoding="utf-8") as file:
+with open({text_of(source)}, encoding="{subject.program.encoding}") as file:
     code = {('#line 1 "' + source + '"')!r} + "\\n" + file.read()
 extension = cpp_extension.load_inline(
     "kernel",

@@ -48,6 +48,16 @@ class Program:
     include: list[str] = field(default_factory=list)
     files: dict[str, Path] = field(default_factory=dict)
 
+    @property
+    def encoding(self) -> str:
+        """The encoding of its sources: Latin-1 if one of them is not UTF-8."""
+        texts = [self.files[place].read_bytes() for place in self.sources]
+        try:
+            [text.decode("utf-8") for text in texts]
+        except UnicodeDecodeError:
+            return "latin-1"
+        return "utf-8"
+
     def below(self, folder: str) -> Program:
         """The same in a folder of its own."""
         return Program(

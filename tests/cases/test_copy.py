@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from command import Command
 
-from harness.cases.discovery import find_cases
+from harness.cases.discovery import find_cases, load_cases
 from harness.cases.library import copy_cases
 from harness.errors import UsageError
 
@@ -76,3 +76,26 @@ def test_what_users_see(cumatrix: Command) -> None:
     assert "cases is there already" in done.stderr
     done = cumatrix("cases", "copy", "my cases")
     assert done.stderr.endswith("cases copied to my cases: `cumatrix run --cases 'my cases'` runs them\n")
+
+
+def test_cases_and_topics_by_name(cumatrix: Command) -> None:
+    folder = cumatrix.folder / "cases"
+    assert cumatrix("cases", "copy", "shared-memory/static").returncode == 0
+    assert contents(folder / "shared-memory") == {
+        f"static/{name}": data for name, data in contents(ROOT / "cases" / "shared-memory" / "static").items()
+    }
+    # The faults that all cases of the library share come with it, and so do expectations.
+    (ours,) = load_cases(folder)
+    (original,) = load_cases(ROOT / "cases", ["shared-memory/static"])
+    assert ours.expectations == original.expectations
+    assert cumatrix("cases", "copy", "exceptions", "shared-memory/dynamic").returncode == 0
+    assert {path.parent.parent.name for path in find_cases(folder)} == {"shared-memory", "exceptions"}
+    for words, problem in {
+        ("shared-memory/static",): "static is there already: remove it, or name another folder with --to",
+        (
+            "shared-memory/statik",
+            "wmma",
+        ): "no case or topic of the library is called 'shared-memory/statik' (did you mean",
+    }.items():
+        done = cumatrix("cases", "copy", *words)
+        assert (done.returncode, problem in done.stderr) == (2, True), done.stderr

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 _TOX = "whole environments of tox, some GB and hours: tests/test_tox.py, tests/ci/test_nightly.py and CI's own jobs"
+_CHECKOUT = "a checkout of the reader's: tests/engine/test_development.py makes one"
 _RELEASES = "many releases of a library, GB of downloads: tests/cli/test_with.py and test_bisect.py have a few"
 _GITHUB = "fetches from GitHub: tests/engine/test_development.py and test_header_axis.py use repositories of their own"
 _CUTLASS = "minutes of a core: tests/engine/test_header_libraries.py has two versions"
@@ -44,6 +45,7 @@ NOT_RUN: Mapping[str, Mapping[str, str]] = {
         "cumatrix bisect 'cooperative/grid-sync[rdc=false]' --over cuda --with numba-cuda=0.15.0 -a sm_90,sm_100 -t 12.6..13.1": _RELEASES,
         "cumatrix bisect kernel.cu -I ../lib/include --over git:../lib --good v1.2 --build 'cmake --build build'":
             "a checkout of the reader's: tests/bisection/test_git.py makes one",
+        'cumatrix bisect kernel.py --over git:../numba-cuda --good v0.20.0 --with "-e ../numba-cuda[cu12]"': _CHECKOUT,
     },
     "docs/cluster.md": {"pip install 'cumatrix[cluster]'": "needs a cluster: tests/cli/test_dask.py starts one on this machine"},
     "docs/configuration.md": {

@@ -53,6 +53,7 @@ from harness.nvidia.pch import PLAIN, Precompiled, builtin
 from harness.protocol import process_output
 from harness.protocol.backend import Job, Rejected, Setup, Unavailable, Unsupported
 from harness.protocol.messages import Ready
+from harness.protocol.text import decoded
 
 _WORTH = 2
 """Number of cells from which on it is compiled once: a fork takes half as long as the compilation."""
@@ -291,7 +292,7 @@ class CupyBackend:
             with warnings.catch_warnings(record=True) as warned:
                 warnings.simplefilter("always")
                 self.core.compile_with_cache(
-                    job.source.read_text("utf-8"),
+                    decoded(job.source.read_bytes()),
                     options=options,
                     prepend_cupy_headers=False,
                     backend="nvrtc",
@@ -339,7 +340,7 @@ class CupyBackend:
                 )
             with warnings.catch_warnings(record=True) as warned:
                 warnings.simplefilter("always")
-                module = cupy.RawModule(code=job.source.read_text("utf-8"), **keywords)
+                module = cupy.RawModule(code=decoded(job.source.read_bytes()), **keywords)
                 module.compile()
                 functions = {name: module.get_function(name) for name in job.entries}
             job.notes += dict.fromkeys(f"{warning.category.__name__}: {warning.message}" for warning in warned)
