@@ -12,7 +12,7 @@ import re
 import shlex
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path, PurePosixPath
 from types import MappingProxyType
@@ -105,13 +105,17 @@ def _in_matrix(record: Mapping[str, Any]) -> tuple[Any, ...]:
     return record["case"], record["variant"], toolchain_key(ToolchainColumn.of(record)), target_key(record["target"])
 
 
+_NUMBER = re.compile(r"0x[0-9a-fA-F]+|\d+")
+
+
 def _what(record: Mapping[str, Any]) -> tuple[Any, ...]:
-    """All that makes one failure another; an architecture in a message does not."""
+    """All that makes one failure another; an architecture and numbers in a message do not: variants differ in sizes."""
+    words, place = said_of(record)
     if record["status"] == "unavailable":  # whatever needs it, and whatever was expected of that
-        return ("unavailable", *said_of(record))
+        return ("unavailable", words, place)
     expected = record["expected"]
     return (
-        record["case"], record["status"], record["stage"], record["signal"], *said_of(record),
+        record["case"], record["status"], record["stage"], record["signal"], _NUMBER.sub("N", words), place,
         *(expected[key] for key in ("status", "stage", "diagnostic")), kind_of(record).key,
     )  # fmt: skip
 
@@ -255,6 +259,8 @@ class ProgramFailure:
         Its kind of cell.
     cells : tuple of str
         Ids of the cells.
+    number : int
+        How many failures before it have the same file, title and message.
     """
 
     file: str
@@ -266,11 +272,13 @@ class ProgramFailure:
     again: str
     kind: Mark
     cells: tuple[str, ...]
+    number: int = 0
 
     @property
     def fingerprint(self) -> str:
-        """The same as long as the failure is the same, whatever line it moves to and however many cells have it."""
-        return hashlib.sha256(f"{self.file}\n{self.title}\n{self.always}".encode()).hexdigest()[:32]
+        """The same as long as the failure is the same, whatever line it moves to and however many cells have it; no two of a report are equal."""
+        number = f"\n{self.number}" if self.number else ""
+        return hashlib.sha256(f"{self.file}\n{self.title}\n{self.always}{number}".encode()).hexdigest()[:32]
 
 
 def findings(records: Iterable[Mapping[str, Any]], cases: Sequence[Path] = (Path("cases"),)) -> list[ProgramFailure]:
@@ -291,6 +299,11 @@ def findings(records: Iterable[Mapping[str, Any]], cases: Sequence[Path] = (Path
         for record in group:
             programs.setdefault(record["case"], []).append(record)
         found += [_finding(each, targets, cases) for each in programs.values()]
+    counts: Counter[tuple[str, str, str]] = Counter()
+    for place, each in enumerate(found):
+        same = (each.file, each.title, each.always)
+        found[place] = replace(each, number=counts[same])
+        counts[same] += 1
     return found
 
 

@@ -77,6 +77,26 @@ def test_every_form_has_every_finding() -> None:
     assert len(prints) == MOST + 3
 
 
+def test_variants_whose_messages_differ_in_numbers_are_one_failure() -> None:
+    sizes = [
+        record(cell(variant={"bytes": str(size)}), rejected(f"uses too much shared data ({size:#x} bytes, 0xc000 max)"))
+        for size in (49156, 49160, 65536)
+    ]
+    (found,) = findings(sizes)
+    assert (len(found.cells), len(github([found]))) == (3, 1)
+    assert found.message == "uses too much shared data (0xc004 bytes, 0xc000 max)"
+
+
+def test_no_two_failures_of_a_report_have_one_fingerprint() -> None:
+    """GitLab shows one of several with the same: https://docs.gitlab.com/ci/testing/code_quality/#code-quality-report-format."""
+    bad = record(cell(), rejected())
+    lines = [changed(bad, diagnostics=[{**bad["diagnostics"][0], "line": line}], cell=f"{line}") for line in (3, 12)]
+    found = findings(lines)
+    prints = [entry["fingerprint"] for entry in DOCUMENTS["gitlab"](found)]
+    assert len(set(prints)) == len(prints) == 2
+    assert findings(lines[:1])[0].fingerprint == prints[0]
+
+
 def test_a_cell_is_compiled_again_by_a_command() -> None:
     of = record(cell(variant={"shape": "m16"}, environment="cupy-13.6.0-cuda12"), rejected())
     assert (
