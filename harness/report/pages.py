@@ -99,6 +99,9 @@ SCRIPTS = (
 )
 """The matrix's scripts, in loading order: computation, the table, the panel, the page."""
 
+STYLES = ("style.css", "matrix.css")
+"""The style sheets: that of every page, and that of the matrix."""
+
 LIST_SCRIPTS = ("dom", "timers", "lists")
 """The scripts of pages that are one long list."""
 
@@ -284,12 +287,12 @@ def section_page(section: Section, frame: Frame, files: Mapping[str, str]) -> st
 
 
 def assets() -> dict[str, bytes]:
-    """The page's scripts and style sheet by file name."""
+    """The page's scripts and style sheets by file name."""
     folder = resources.files("harness.report") / "assets"
     scripts = dict.fromkeys((*SCRIPTS, *ANSWER_SCRIPTS, *LIST_SCRIPTS))
-    style = _environment().from_string((folder / "style.css").read_text("utf-8")).render()
+    styles = {name: _environment().from_string((folder / name).read_text("utf-8")).render() for name in STYLES}
     return {
-        "style.css": f"{style}\n".encode(),
+        **{name: f"{style}\n".encode() for name, style in styles.items()},
         "icon.svg": (folder / "icon.svg").read_bytes(),
         **{f"{name}.js": (folder / f"{name}.js").read_bytes() for name in scripts},
     }

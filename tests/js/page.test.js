@@ -132,6 +132,45 @@ describe("a place of several cells", () => {
   });
 });
 
+describe("a place of several architectures", () => {
+  const squares = new Squares(matrix);
+  const turned = pivot.turn(matrix, ["topic", "case", "variant"], ["backend"], everything);
+  squares.arrange(turned, true);
+  const [, , first] = pivot.lines(matrix, turned.rows, () => true);
+  const sum = squares.sum(turned, first, 0);
+  const names = (codes) => codes.map((code) => matrix.names.target[code]);
+  it("shows those of its column, the newest first and what is only PTX last", () => {
+    assert.deepEqual(names(squares.newest), ["sm_100", "sm_90a", "sm_90", "sm_80", "compute_80"]);
+    assert.deepEqual(names(sum.targets), ["sm_90a", "sm_90", "sm_80", "compute_80"]);
+  });
+  it("lists them by what became of them", () => {
+    assert.deepEqual(squares.listing(sum), [
+      "not as expected: sm_90a",
+      "built: sm_90, sm_80",
+      "unsupported: compute_80",
+    ]);
+  });
+  it("draws a line for what is not applicable, and the others above it", () => {
+    const [flat, full] = squares.drawing(sum, 80).split(/, (?=linear-gradient)/);
+    assert.match(flat, /var\(--unsupported-b\) 36px 47px.* 2px no-repeat$/);
+    assert.match(full, /^linear-gradient\(90deg, var\(--fail-b\) 0px 11px, #0000 0 12px, var\(--built-b\) 12px 23px/);
+  });
+  it("halves one that builds in part", () => {
+    const bits = (...keys) =>
+      keys.reduce((mask, key) => mask | (1 << matrix.marks.findIndex((of) => of.key === key)), 0);
+    const shown = (...keys) => Object.values(squares.shapes(bits(...keys))).map((mark) => mark?.key ?? "");
+    assert.deepEqual(shown("built", "rejected", "unsupported"), ["built", "rejected", ""]);
+    assert.deepEqual(shown("built", "fail"), ["fail", "", ""]);
+    assert.deepEqual(shown("unsupported"), ["", "", "unsupported"]);
+  });
+  it("shows letters where an axis has the architectures, or there is no room", () => {
+    squares.arrange(pivot.turn(matrix, ["topic"], ["target"], everything), true);
+    assert.ok(squares.targets.every((found) => found.length === 0));
+    squares.arrange(turned, false);
+    assert.ok(squares.targets.every((found) => found.length === 0));
+  });
+});
+
 it("headings that would stand above one column only go into its label", () => {
   const columns = (entries) => ({ dimensions: ["backend", "library", "toolkit", "target"], entries, place: null });
   const targets = [0, 1, 2].flatMap((toolkit) => [0, 1, 2].map((target) => [0, 0, toolkit, target]));

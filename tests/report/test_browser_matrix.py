@@ -281,6 +281,28 @@ def test_kinds_tell_not_run_not_applicable_missing_and_unexpected_apart(visit: V
     assert "dashed" in shapes["missing"]
 
 
+def test_a_square_shows_its_architectures_unless_they_are_columns(visit: Visit) -> None:
+    page = visit("matrix.html#across=backend,library,toolkit")
+    small = page.locator("tbody td.small")
+    assert small.count() > 3
+    assert page.locator("#small").is_visible()
+    square = page.locator("tbody tr.leaf td.small").first
+    assert square.inner_text() == ""
+    label = str(square.get_attribute("aria-label"))
+    assert re.fullmatch(r"5 cells: \d .*", label)
+    assert "linear-gradient" in square.evaluate("square => getComputedStyle(square).backgroundImage")
+    square.hover()
+    title = str(square.get_attribute("title"))
+    assert label in title
+    assert "built: sm_90a, sm_90, sm_80, sm_75" in title.splitlines()
+    square.click()
+    assert page.locator("#cell li").count() >= 5
+    page = visit("matrix.html#across=target")
+    assert page.locator("tbody td.small").count() == 0
+    assert page.locator("#small").is_hidden()
+    assert page.locator("tbody td.many").first.inner_text()
+
+
 def test_keyboard_goes_everywhere(visit: Visit) -> None:
     page = visit('matrix.html#q=topic == "wmma"')
     focus = "[document.activeElement.dataset.line, document.activeElement.dataset.column ?? '-1'].join()"

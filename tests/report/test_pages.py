@@ -111,7 +111,7 @@ def test_hostile_texts_are_shown_and_do_nothing() -> None:
         page = Page(text)
         assert not {"img", "iframe", "object", "form"} & set(page.tags)
         assert not [name for _, name, _ in page.attributes if name.startswith("on") or name == "style"]
-        ours = r"https?://|#|(\.\./)?(api/v1|api/v1/features|cases|features|badges)/[\w.-]+|(\.\./)?(matrix|results|index|support|disagreements|coverage|pictures|assets/style|assets/icon)\."
+        ours = r"https?://|#|(\.\./)?(api/v1|api/v1/features|cases|features|badges)/[\w.-]+|(\.\./)?(matrix|results|index|support|disagreements|coverage|pictures|assets/style|assets/matrix|assets/icon)\."
         assert all(re.match(ours, link) for link in page.values("href"))
         assert all(re.fullmatch(r"(assets|data)/[\w-]+\.js", address) for address in page.values("src"))
         assert not re.search(r"<script[^>]*>[^<]", text)

@@ -112,6 +112,7 @@ class App {
     const lines = pivot.lines(matrix, turned.rows, isOpen);
     // The table asks for its size: before anything else is written, that is known without a layout.
     this.grid.show(turned, lines, state.cell ? matrix.find(state.cell) : -1);
+    dom.get("small").hidden = !this.grid.squares.targets.some(({ length }) => length);
     this.filters.update(answer);
     this.count(shown, answer.needsMore && !matrix.more);
     dom.get("nothing").hidden = shown > 0;

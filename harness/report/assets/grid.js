@@ -55,6 +55,7 @@ class Grid {
     this.chosen = chosen;
     this.headings = new Headings(this.squares.matrix, turned);
     this.width = this.headings.wide ? GRID.wide : GRID.narrow;
+    this.squares.arrange(turned, this.headings.wide);
     this.table.classList.toggle("wide", this.headings.wide);
     this.cursor.clamp();
     this.table.setAttribute("aria-rowcount", String(lines.length + this.headings.levels.groups.length + 1));
@@ -118,9 +119,10 @@ class Grid {
     const line = square && this.lines[Number(square.dataset.line)];
     if (!square || !line || square.title || line.open) return;
     const column = Number(square.dataset.column);
-    const { count, first } = this.squares.sum(this.pivot, line, column);
-    const said = count === 1 ? this.squares.matrix.message(first) : "";
-    const texts = [line.path.filter(Boolean).join(" "), this.headings.column(column), square.ariaLabel, said];
+    const sum = this.squares.sum(this.pivot, line, column);
+    const said = sum.count === 1 ? [this.squares.matrix.message(sum.first)] : [];
+    const listed = sum.count > 1 && sum.targets.length ? this.squares.listing(sum) : said;
+    const texts = [line.path.filter(Boolean).join(" "), this.headings.column(column), square.ariaLabel, ...listed];
     square.title = texts.filter(Boolean).join("\n");
   }
 

@@ -47,7 +47,7 @@ const rows = (() => {
       if (square.title) square.removeAttribute("title");
       const sum = grid.squares.sum(grid.pivot, line, column);
       const chosen = sum.count === 1 && sum.first === grid.chosen;
-      grid.squares.fill(square, line, sum, { wide: grid.headings.wide, chosen });
+      grid.squares.fill(square, line, sum, { wide: grid.headings.wide, width: grid.width - 4, chosen });
       square = /** @type {Square} */ (square.nextElementSibling);
     }
   };

@@ -9,6 +9,8 @@
  * @property {number} first one of them, or -1
  * @property {number[]} kinds their marks, the gravest first
  * @property {Uint32Array} counts by mark, how many there are; used again for the next square
+ * @property {number[]} targets the architectures of its column, where the square shows them
+ * @property {Uint32Array} masks by architecture, a bit for each mark that it has; used again for the next square
  */
 
 /**
@@ -20,17 +22,52 @@
 // As many as a wide square has room for.
 const MOST_LETTERS = 10;
 
+// Sizes of the small squares, in pixels, with the gap that follows each.
+const SMALL = { height: 22, most: 12, gap: 1 };
+
+// Marks that a small square shows in its lower half, and the one that it shows as a line.
+const LOW = ["rejected", "died", "xfail"];
+const FLAT = "unsupported";
+
 /** Squares of one matrix. */
 class Squares {
   /** @param {Matrix} matrix */
   constructor(matrix) {
     this.matrix = matrix;
     this.counts = new Uint32Array(matrix.marks.length);
+    this.masks = new Uint32Array(matrix.names.target.length);
+    const virtual = (/** @type {number} */ code) => matrix.names.target[code].startsWith("compute_");
+    // The newest first, and what only becomes PTX last.
+    this.newest = matrix.names.target.map((_, code) => code).reverse();
+    this.newest.sort((a, b) => Number(virtual(a)) - Number(virtual(b)));
+    /** @type {number[][]} by column, the architectures that its squares show */
+    this.targets = [];
+    /** @type {Map<string, string>} backgrounds by what they show */
+    this.drawings = new Map();
     // From what eyes should find first to what is not applicable.
     const weights = matrix.marks.map(
       (mark, place) => (mark.good ? 200 - place : 100 + place) + (mark.key === "unsupported" ? 500 : 0),
     );
+    /** Marks, the gravest first. */
     this.gravest = weights.map((_, place) => place).sort((a, b) => weights[a] - weights[b]);
+  }
+
+  /**
+   * Find the architectures of each column, unless an axis has them.
+   *
+   * @param {Pivot} pivot
+   * @param {boolean} wide whether there is room for them
+   */
+  arrange({ rows, columns }, wide) {
+    const { matrix, newest } = this;
+    this.targets = columns.entries.map(() => []);
+    if (!wide || [...rows.dimensions, ...columns.dimensions].includes("target")) return;
+    const found = columns.entries.map(() => new Uint8Array(newest.length));
+    const { target } = matrix.columns;
+    columns.place.forEach((place, cell) => {
+      if (place >= 0) found[place][target[matrix.column[cell]]] = 1;
+    });
+    this.targets = found.map((has) => newest.filter((code) => has[code]));
   }
 
   /**
@@ -42,22 +79,96 @@ class Squares {
    * @returns {Sum}
    */
   sum(pivot, line, column) {
-    const { counts } = this;
+    const { counts, masks } = this;
     const { outcome } = this.matrix;
     const marks = this.matrix.outcomes.mark;
+    const { target } = this.matrix.columns;
     counts.fill(0);
+    masks.fill(0);
     let count = 0;
     let first = -1;
     // Everything of an open group stands below it.
     if (!line.open) {
       pivot.cells(line.from, line.to, column, (cell) => {
-        counts[marks[outcome[cell]]]++;
+        const mark = marks[outcome[cell]];
+        counts[mark]++;
+        masks[target[this.matrix.column[cell]]] |= 1 << mark;
         if (first < 0) first = cell;
         count++;
       });
     }
     const kinds = count === 1 ? [marks[outcome[first]]] : count ? this.gravest.filter((kind) => counts[kind]) : [];
-    return { count, first, kinds, counts };
+    return { count, first, kinds, counts, targets: this.targets[column] ?? [], masks };
+  }
+
+  /**
+   * The marks of an architecture that its small square shows: over its height, in its lower half, and as a line.
+   *
+   * @param {number} mask
+   */
+  shapes(mask) {
+    const { marks } = this.matrix;
+    const kinds = this.gravest.filter((kind) => mask & (1 << kind)).map((kind) => marks[kind]);
+    const low = kinds.find(({ key }) => LOW.includes(key));
+    const full = kinds.find(({ key }) => key !== FLAT && !LOW.includes(key));
+    return { full, low, flat: full || low ? undefined : kinds[0] };
+  }
+
+  /**
+   * The background of a square that shows architectures: a small square for each, line by line.
+   *
+   * @param {Sum} sum
+   * @param {number} width of the square
+   */
+  drawing({ targets, masks }, width) {
+    const shown = targets.map((code) => masks[code]);
+    const key = `${width} ${shown.join()}`;
+    const known = this.drawings.get(key);
+    if (known !== undefined) return known;
+    const side = (/** @type {number} */ lines) =>
+      Math.floor(Math.min(width / Math.ceil(shown.length / lines), SMALL.height / lines, SMALL.most));
+    const lines = [1, 2, 3].reduce((best, each) => (side(each) > side(best) ? each : best));
+    const [size, each] = [side(lines), Math.ceil(shown.length / lines)];
+    const ink = size - SMALL.gap;
+    const top = Math.ceil((SMALL.height - lines * size) / 2) + 1;
+    const shapes = shown.map((mask) => this.shapes(mask));
+    /** @type {string[]} */
+    const layers = [];
+    for (let line = 0; line < lines; line++) {
+      const own = shapes.slice(line * each, (line + 1) * each);
+      const bottom = top + line * size + ink;
+      // Of two layers the first one is in front.
+      for (const [shape, height] of /** @type {const} */ ([
+        ["flat", 2],
+        ["low", Math.ceil(ink / 2)],
+        ["full", ink],
+      ])) {
+        const stops = own.map((of, place) => {
+          const colour = of[shape] ? `var(--${of[shape]?.style}-b)` : "#0000";
+          return `${colour} ${place * size}px ${place * size + ink}px, #0000 0 ${(place + 1) * size}px`;
+        });
+        if (!own.some((of) => of[shape])) continue;
+        layers.push(
+          `linear-gradient(90deg, ${stops.join(", ")}, #0000 0) 0 ${bottom - height}px / 100% ${height}px no-repeat`,
+        );
+      }
+    }
+    const drawing = layers.join(", ");
+    this.drawings.set(key, drawing);
+    return drawing;
+  }
+
+  /**
+   * The architectures of a square by their marks, a line each: "built: sm_90, sm_80".
+   *
+   * @param {Sum} sum
+   */
+  listing({ kinds, targets, masks }) {
+    const { marks, names } = this.matrix;
+    return kinds.map((kind) => {
+      const own = targets.filter((code) => masks[code] & (1 << kind));
+      return `${marks[kind].word}: ${own.map((code) => names.target[code]).join(", ")}`;
+    });
   }
 
   /**
@@ -124,15 +235,21 @@ class Squares {
    * @param {Sum} sum
    * @param {object} how
    * @param {boolean} how.wide whether there is room for numbers
+   * @param {number} how.width of the square in pixels
    * @param {boolean} how.chosen whether the cell is the one that the panel tells of
    */
-  fill(square, line, sum, { wide, chosen }) {
-    const { count, kinds, counts } = sum;
-    const drawn = [line.open, wide, count, chosen, kinds.map((kind) => `${kind}=${counts[kind]}`)].join(" ");
+  fill(square, line, sum, { wide, width, chosen }) {
+    const { count, kinds, counts, targets, masks } = sum;
+    const small = count > 1 && targets.length > 0;
+    const shown = small ? targets.map((code) => masks[code]) : [];
+    const each = kinds.map((kind) => `${kind}=${counts[kind]}`);
+    const drawn = [line.open, wide, width, count, chosen, each, targets.length, shown].join(" ");
     if (square.drawn === drawn) return;
     square.drawn = drawn;
     let letters = "";
-    if (count > 1) {
+    if (small) {
+      square.className = "c small";
+    } else if (count > 1) {
       const several = this.letters(sum, wide);
       letters = several.text;
       square.className = `c many ${several.style}${letters.length > MOST_LETTERS ? " long" : ""}`;
@@ -143,12 +260,16 @@ class Squares {
     } else square.className = line.open ? "c open" : "c empty";
     // Speech control finds a square by the letters that it shows.
     const label = this.label(line, sum);
-    square.setAttribute("aria-label", count > 1 ? `${label}; shown as ${letters}` : label);
+    square.setAttribute("aria-label", letters && count > 1 ? `${label}; shown as ${letters}` : label);
     if (chosen) square.setAttribute("aria-selected", "true");
     else square.removeAttribute("aria-selected");
     // One text in one element: at thousands of squares each further box can be felt.
     /** @type {Text} */ (square.firstChild).data = letters;
-    if (kinds.length > 1) square.style.setProperty("--bar", this.bar(sum));
-    else if (square.hasAttribute("style")) square.removeAttribute("style");
+    square.removeAttribute("style");
+    if (small) {
+      square.style.setProperty("--bar", this.drawing(sum, width));
+      const [gravest] = kinds.map((kind) => this.matrix.marks[kind]);
+      if (!gravest.good) square.style.setProperty("--ring", `var(--${gravest.style}-b)`);
+    } else if (kinds.length > 1) square.style.setProperty("--bar", this.bar(sum));
   }
 }
