@@ -53,6 +53,13 @@ it("an address is for people to read", () => {
   );
 });
 
+it("an address may ask for a list, of rows only", () => {
+  const read = (hash) => address.read(hash, FIRST, KNOWN);
+  assert.deepEqual([read("across=none").across, read("down=none").down], ["none", "topic,case"]);
+  assert.equal(address.write(read("across=none"), FIRST), "#across=none");
+  assert.equal(read("across=none,target").across, "backend");
+});
+
 describe("links to cells", () => {
   it("lead back to each cell", () => {
     for (const cell of CELLS.keys()) assert.equal(matrix.find(matrix.address(cell)), cell);
@@ -75,6 +82,10 @@ describe("groups", () => {
   it("of a small table are open but for those in the address", () => {
     const isOpen = views.openness(rows, ["wmma/wmma%2Ffragments"]);
     assert.deepEqual([isOpen(["wmma"], 0), isOpen(["wmma", "wmma/fragments"], 1)], [true, false]);
+  });
+  it("of a list are closed", () => {
+    const isOpen = views.openness(rows, ["wmma"], true);
+    assert.deepEqual([isOpen(["atomics"], 0), isOpen(["wmma"], 0), isOpen(["wmma", "x"], 1)], [false, true, false]);
   });
   it("of a large one are closed but for topics", () => {
     const large = { ...rows, entries: Array(121).fill([0, 0, 0]) };
@@ -116,6 +127,20 @@ describe("a place of several cells", () => {
   it("shows the gravest letter with its number of all that is supported", () => {
     assert.deepEqual(squares.letters(sum, true), { text: "F 1/3", style: "fail" });
     assert.deepEqual(squares.letters(sum, false), { text: "F", style: "fail" });
+  });
+  it("shows how many build where others do not, and leaves out what was not tried", () => {
+    const counted = (...some) => {
+      const [counts, kinds] = [new Uint32Array(matrix.marks.length), []];
+      for (const [key, count] of some) {
+        const kind = matrix.marks.findIndex((mark) => mark.key === key);
+        counts[kind] = count;
+        kinds.push(kind);
+      }
+      return squares.letters({ kinds, counts }, true);
+    };
+    assert.deepEqual(counted(["rejected", 2], ["built", 3], ["unsupported", 9]), { text: "✓ 3/5", style: "mixed" });
+    assert.deepEqual(counted(["unavailable", 2], ["built", 3]), { text: "✓ 3", style: "built" });
+    assert.deepEqual(counted(["unavailable", 2], ["unsupported", 3]), { text: "U 2/2", style: "unavailable" });
   });
   it("is told in words, the gravest first", () => {
     assert.equal(squares.label(wmma, sum), "4 cells: 1 not as expected, 2 built, 1 unsupported");

@@ -133,3 +133,19 @@ describe("lines", () => {
     assert.deepEqual(second.path, ["atomics"]);
   });
 });
+
+it("a list has one line for each toolchain", () => {
+  const turned = pivot.turn(matrix, ["topic", "case", "backend", "library", "toolkit"], [], everything);
+  assert.deepEqual(turned.columns.entries, [[]]);
+  const lines = pivot.lines(matrix, turned.rows, () => true);
+  const of = (topic) => lines.filter(({ path }) => path[0] === topic).map(({ depth, label }) => `${depth} ${label}`);
+  assert.deepEqual(of("atomics"), [
+    "0 atomics",
+    "1 atomics/add",
+    "2 nvrtc CUDA 12.4@local",
+    "2 cupy-nvrtc 12.3.0 CUDA 13.0",
+  ]);
+  const cells = [];
+  lines.filter(({ leaf }) => leaf).forEach(({ from, to }) => turned.cells(from, to, 0, (cell) => cells.push(cell)));
+  assert.deepEqual(cells.sort(), [...CELLS.keys()]);
+});

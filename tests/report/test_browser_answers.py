@@ -163,6 +163,29 @@ def test_the_first_view_is_short_until_a_reader_wants_more(visit: Visit, answers
     assert page.locator("#answers td .fine").first.is_visible()
 
 
+def test_topics_are_folded_on_a_narrow_screen(visit: Visit, answers: Path) -> None:
+    page = visit("index.html", folder=answers, viewport={"width": 390, "height": 844})
+    buttons = page.locator("#answers .topic button")
+    assert buttons.count() > 1
+    links = page.locator("#answers tbody a")
+    assert not any(link.is_visible() for link in links.all())
+    buttons.first.click()
+    assert buttons.first.get_attribute("aria-expanded") == "true"
+    assert links.first.is_visible() and not links.last.is_visible()
+    # Another architecture leaves it open, and the answers stay above what is new.
+    page.select_option("#on", index=1)
+    settled(page)
+    assert links.first.is_visible() and not links.last.is_visible()
+    before = "document.querySelector('#answers').compareDocumentPosition(document.querySelector('#now'))"
+    assert page.evaluate(before) == 4
+    page.emulate_media(media="print")
+    assert links.last.is_visible()
+    page = visit("index.html", folder=answers)
+    assert page.locator("#answers .topic button").count() == 0
+    assert page.locator("#answers tbody a").last.is_visible()
+    assert page.evaluate(before) == 2
+
+
 def test_links_of_earlier_reports_find_the_matrix(visit: Visit, answers: Path) -> None:
     page = visit("matrix.html", folder=answers)
     page.goto(f"{answers.as_uri()}/index.html#q=backend+==+%22numba%22")

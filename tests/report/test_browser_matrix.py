@@ -303,6 +303,29 @@ def test_a_square_shows_its_architectures_unless_they_are_columns(visit: Visit) 
     assert page.locator("tbody td.many").first.inner_text()
 
 
+def test_a_narrow_screen_has_a_list_of_cases(visit: Visit) -> None:
+    page = visit(viewport={"width": 390, "height": 844})
+    assert page.input_value("#across") == "none"
+    assert page.locator("#viewport tbody th").all_inner_texts() == ["▸atomics", "▸wmma", "▸zz"]
+    assert page.locator("#cases ~ details[open]").count() == 0
+    page.click("#viewport tbody th:has-text('wmma')")
+    settled(page)
+    page.click("#viewport tbody th:has-text('wmma/fragments')")
+    settled(page)
+    leaves = page.locator("#viewport tbody tr.leaf")
+    assert "nvrtc CUDA 12.4" in leaves.locator("th").all_inner_texts()
+    assert leaves.locator("td.small").first.get_attribute("aria-label") != ""
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    # The same cells on a wide screen; there, a link without a view has columns.
+    wide = visit(f"matrix.html#{page.url.partition('#')[2]}")
+    assert wide.input_value("#across") == "none"
+    assert wide.locator("#viewport tbody th").all_inner_texts() == page.locator("#viewport tbody th").all_inner_texts()
+    assert visit().locator("#cases ~ details:not([open])").count() == 0
+    # A link that names a view has it on a narrow screen, too.
+    page = visit("matrix.html#across=target", viewport={"width": 390, "height": 844})
+    assert (page.input_value("#across"), page.input_value("#down")) == ("target", "topic,case,variant")
+
+
 def test_keyboard_goes_everywhere(visit: Visit) -> None:
     page = visit('matrix.html#q=topic == "wmma"')
     focus = "[document.activeElement.dataset.line, document.activeElement.dataset.column ?? '-1'].join()"
@@ -338,7 +361,7 @@ def test_keyboard_goes_everywhere(visit: Visit) -> None:
 
 
 def test_headings_stay_in_view(visit: Visit) -> None:
-    page = visit(viewport={"width": 700, "height": 500})
+    page = visit("matrix.html#across=backend,library,toolkit,target", viewport={"width": 700, "height": 500})
     page.eval_on_selector("#viewport", "box => { box.scrollTop = 200; box.scrollLeft = 300; }")
     settled(page)
     places = """selectors => selectors.map(selector => {

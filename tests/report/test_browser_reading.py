@@ -31,7 +31,7 @@ def test_everything_can_be_read_without_javascript(visit: Visit) -> None:
     assert page.locator("#explorer").is_hidden()
     assert "each case has a page of its own" in page.inner_text("main")
     assert "not as expected" in page.inner_text(".lead")
-    page.click("#cases ~ ul a:has-text('wmma/fragments')")
+    page.click("#cases ~ details a:has-text('wmma/fragments')")
     assert page.inner_text("h1") == "Fragments of every shape"
     assert page.inner_text(".lead") == "wmma/fragments"
     told = page.locator("details.told", has=page.locator("summary", has_text="crashed"))

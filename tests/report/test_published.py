@@ -19,6 +19,8 @@ from harness.records import Merged, Record, RecordWriter, merge
 from harness.report.build import build_report
 from harness.report.publish import of_own, publish, side_by_side
 
+from .browsing import Visit
+
 CASES = Path(__file__).parents[2] / "cases"
 
 
@@ -113,7 +115,7 @@ def test_a_folder_of_results_does_not_take_a_published_matrix_for_ones_own(tmp_p
 
 
 @pytest.mark.slow
-def test_the_page_of_the_published_matrix_is_small(tmp_path: Path) -> None:
+def test_the_page_of_the_published_matrix_is_small(visit: Visit, tmp_path: Path) -> None:
     report.main(["reports/matrix", "--out", str(tmp_path / "page")], standalone_mode=False)
     files = {
         str(path.relative_to(tmp_path / "page")): path for path in (tmp_path / "page").rglob("*") if path.is_file()
@@ -123,3 +125,6 @@ def test_the_page_of_the_published_matrix_is_small(tmp_path: Path) -> None:
     assert len(sizes) < 2_000
     first = re.findall(r'(?:src|href)="((?:assets|data)/[^"]+)"', files["index.html"].read_text())
     assert sum(sizes[name] for name in ("index.html", *first)) < 250_000
+    for name, most in (("matrix.html", 4_000), ("index.html", 6_000)):
+        page = visit(name, folder=tmp_path / "page", viewport={"width": 390, "height": 844})
+        assert page.evaluate("document.documentElement.scrollHeight") <= most, name

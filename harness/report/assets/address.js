@@ -68,7 +68,7 @@ const address = (() => {
     );
     let pair = {
       down: dimensions(found.down, known) || first.down,
-      across: dimensions(found.across, known) || first.across,
+      across: found.across === views.LIST ? views.LIST : dimensions(found.across, known) || first.across,
     };
     const across = pair.across.split(",");
     if (pair.down.split(",").some((key) => across.includes(key))) pair = first;

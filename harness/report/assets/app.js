@@ -7,6 +7,8 @@ class App {
     const { get } = dom;
     this.matrix = matrix;
     this.first = views.first(matrix);
+    // A link names its view, so that it is the same on every screen; one of a wide screen may leave out the usual one.
+    this.written = dom.narrow.matches ? { down: "", across: "" } : this.first;
     this.known = [...matrix.axes, ...matrix.parameters].map(({ key }) => key);
     /** @type {State} */
     this.state = address.read("", this.first, this.known);
@@ -47,6 +49,11 @@ class App {
       this.input.focus();
     });
     addEventListener("hashchange", () => this.read());
+    /** @type {NodeListOf<HTMLDetailsElement>} */
+    const topics = document.querySelectorAll("details.part");
+    const open = (/** @type {boolean} */ all) => topics.forEach((topic) => (topic.open = all));
+    open(!dom.narrow.matches);
+    addEventListener("beforeprint", () => open(true));
     addEventListener("keydown", (event) => {
       const typing = /^(INPUT|SELECT|TEXTAREA)$/.test(document.activeElement?.tagName || "");
       if (event.key !== "/" || event.ctrlKey || event.metaKey || typing) return;
@@ -58,9 +65,11 @@ class App {
   /** Take the state from the address. Anchors of other parts of the page are left alone. */
   read() {
     const hash = location.hash.slice(1);
+    if (hash && !hash.includes("=")) document.getElementById(hash)?.closest("details")?.setAttribute("open", "");
     if (hash && !hash.includes("=") && this.started) return;
     this.started = true;
-    this.state = address.read(hash, this.first, this.known);
+    const isPlain = dom.narrow.matches && !/(^|&)(down|across)=/.test(hash);
+    this.state = address.read(hash, isPlain ? views.list(this.matrix) : this.first, this.known);
     this.input.value = this.state.q;
     this.update();
     if (this.state.cell) this.panel.box.scrollIntoView({ block: "nearest" });
@@ -75,7 +84,7 @@ class App {
   go(change, replace = false) {
     const before = this.state;
     this.state = { ...before, ...change };
-    const to = address.write(this.state, this.first);
+    const to = address.write(this.state, this.written);
     if (replace) history.replaceState(null, "", to);
     else history.pushState(null, "", to);
     if (change.q !== undefined && this.input.value !== change.q) this.input.value = change.q;
@@ -107,8 +116,9 @@ class App {
     const answer = this.ask();
     if (!answer) return;
     const { mask, shown } = answer;
-    const turned = pivot.turn(matrix, state.down.split(","), state.across.split(","), mask);
-    const isOpen = views.openness(turned.rows, state.fold);
+    const isList = state.across === views.LIST;
+    const turned = pivot.turn(matrix, state.down.split(","), isList ? [] : state.across.split(","), mask);
+    const isOpen = views.openness(turned.rows, state.fold, isList);
     const lines = pivot.lines(matrix, turned.rows, isOpen);
     // The table asks for its size: before anything else is written, that is known without a layout.
     this.grid.show(turned, lines, state.cell ? matrix.find(state.cell) : -1);
@@ -123,7 +133,9 @@ class App {
     views.choose(matrix, this.selects.across, state.across, more.across);
     const unfold = dom.get("unfold");
     unfold.textContent = state.fold.includes("*") ? "Fold" : "Unfold all";
-    unfold.hidden = lines.every((line) => line.leaf) || (views.isSmall(turned.rows) && !state.fold.length);
+    const isAllOpen = views.isSmall(turned.rows) && !isList && !state.fold.length;
+    unfold.hidden = lines.every((line) => line.leaf) || isAllOpen;
+    dom.get("swap").hidden = isList;
     this.tell(false);
   }
 
@@ -192,7 +204,7 @@ class App {
     document.body.classList.add("telling");
     this.opened = "";
     const title = line.path.filter(Boolean).join(" · ");
-    this.panel.list(cells, title, (cell) => address.write({ ...this.state, cell: link(cell) }, this.first));
+    this.panel.list(cells, title, (cell) => address.write({ ...this.state, cell: link(cell) }, this.written));
   }
 
   /** Close the panel. */

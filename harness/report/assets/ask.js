@@ -15,10 +15,13 @@ class AnswerPage {
     this.on = /** @type {HTMLSelectElement} */ (dom.get("on"));
     this.told = dom.get("told");
     this.table = /** @type {HTMLTableElement} */ (dom.get("answers"));
+    /** @type {Set<string>} topics that a reader has opened on a narrow screen, where they are closed at first */
+    this.open = new Set();
     const soon = timers.later(120, () => this.update());
     this.input.addEventListener("input", () => soon());
     this.on.addEventListener("change", () => this.choose(this.on.value));
     addEventListener("hashchange", () => this.read());
+    dom.narrow.addEventListener("change", () => this.update());
     dom.get("asking").hidden = false;
     this.read();
   }
@@ -135,7 +138,11 @@ class AnswerPage {
   overview(shown) {
     this.table.classList.toggle("brief", shown);
     const now = document.getElementById("now");
-    if (now) now.hidden = !shown;
+    if (!now) return;
+    now.hidden = !shown;
+    // Narrow screens have the answers first.
+    const place = dom.narrow.matches ? this.table.parentElement : this.told;
+    if (place?.nextElementSibling !== now) place?.after(now);
   }
 
   /** @param {boolean} shown whether the table is about one architecture, as its caption says */
@@ -243,7 +250,9 @@ class AnswerPage {
     this.overview(overview);
     const rank = (/** @type {Found} */ { line }) => this.data.features[line[0]]?.rank ?? -1;
     const shown = overview ? [...found].sort((one, other) => rank(one) - rank(other)) : found;
-    let [before, topic] = [-2, ""];
+    let before = -2;
+    /** @type {Map<string, RowGroup>} */
+    const topics = new Map();
     const rows = shown.flatMap(({ line, fields }) => {
       const [feature, label] = line;
       const { title, page } = this.data.features[feature] || { title: ITSELF, page: "" };
@@ -258,10 +267,16 @@ class AnswerPage {
         columns.map(({ heading, places }) => this.field(fields, feature, places, target, heading)),
       );
       const its = this.data.features[feature]?.topic;
-      if (!overview || !its || its === topic) return [row];
-      topic = its;
-      return [h("tr", { class: "topic" }, h("th", { scope: "rowgroup", colspan: columns.length + 1 }, topic)), row];
+      if (!overview || !its) return [row];
+      const topic = topics.get(its);
+      topic?.rows.push(row);
+      if (topic) return [row];
+      const made = dom.rowGroup(its, columns.length + 1, this.open);
+      topics.set(its, made);
+      made.rows.push(row);
+      return [made.row, row];
     });
+    for (const { fold } of topics.values()) fold();
     this.table.tHead?.replaceChildren(head);
     this.table.tBodies[0].replaceChildren(...rows);
   }

@@ -3,7 +3,16 @@
 
 /** @typedef {string | number | Node | false | null | undefined | Child[]} Child what `dom.h` takes between the tags */
 
+/**
+ * A group of table rows: the row that names it, the rows below that one, and what shows whether it is open.
+ *
+ * @typedef {{row: HTMLTableRowElement, rows: HTMLTableRowElement[], fold: () => void}} RowGroup
+ */
+
 const dom = (() => {
+  /** Whether the screen is narrow, as in style.css. */
+  const narrow = matchMedia("(max-width: 45rem)");
+
   /**
    * Children in one list, without those that are not there.
    *
@@ -76,5 +85,30 @@ const dom = (() => {
    */
   const chip = (mark) => h("span", { class: `m ${mark.style}`, "aria-hidden": "true" }, mark.letter);
 
-  return { real, h, get, around, outside, chip };
+  /**
+   * A group of table rows with its name; on a narrow screen the name is a button that opens and closes the group.
+   *
+   * @param {string} name
+   * @param {number} columns
+   * @param {Set<string>} open names of the groups that are open
+   * @returns {RowGroup}
+   */
+  const rowGroup = (name, columns, open) => {
+    /** @type {HTMLTableRowElement[]} */
+    const rows = [];
+    const toggle = () => {
+      if (!open.delete(name)) open.add(name);
+      fold();
+    };
+    const button = narrow.matches && h("button", { type: "button", click: toggle }, name);
+    const fold = () => {
+      if (!button) return;
+      button.setAttribute("aria-expanded", String(open.has(name)));
+      for (const row of rows) row.classList.toggle("folded", !open.has(name));
+    };
+    const row = h("tr", { class: "topic" }, h("th", { scope: "rowgroup", colspan: columns }, button || name));
+    return { row, rows, fold };
+  };
+
+  return { narrow, rowGroup, real, h, get, around, outside, chip };
 })();

@@ -54,7 +54,6 @@ class Grid {
     this.lines = lines;
     this.chosen = chosen;
     this.headings = new Headings(this.squares.matrix, turned);
-    this.width = this.headings.wide ? GRID.wide : GRID.narrow;
     this.squares.arrange(turned, this.headings.wide);
     this.table.classList.toggle("wide", this.headings.wide);
     this.cursor.clamp();
@@ -70,6 +69,9 @@ class Grid {
    * @param {number} ahead as in `parts.inView`
    */
   draw(again, ahead = 1) {
+    const width = this.columnWidth();
+    if (width !== this.width) again = true;
+    this.width = width;
     const size = { lines: this.lines.length, columns: this.pivot.columns.entries.length, width: this.width };
     const part = parts.inView(this.viewport, size, ahead);
     if (!again && parts.covers(this.drawn, part)) return;
@@ -80,6 +82,13 @@ class Grid {
     this.drawHead(part);
     // The element that has it may stand for another cell by now.
     if (hadFocus) this.cursor.focus();
+  }
+
+  columnWidth() {
+    if (!this.headings.wide) return GRID.narrow;
+    if (this.pivot.columns.dimensions.length) return GRID.wide;
+    const room = this.viewport.clientWidth - parts.headingOf(this.viewport, 1);
+    return Math.max(GRID.wide, Math.min(GRID.list, room));
   }
 
   /** @param {Part} part */

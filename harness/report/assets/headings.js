@@ -88,6 +88,16 @@ class Headings {
   }
 
   /**
+   * The label of a column below its groups.
+   *
+   * @param {number} column
+   */
+  leaf(column) {
+    const { dimensions, entries } = this.pivot.columns;
+    return dimensions.length ? this.label(this.levels.leaf, entries[column]) : "Architectures";
+  }
+
+  /**
    * What entries without a value are called: "no bytes" of a parameter, nothing of an axis.
    *
    * @param {string} key
@@ -142,7 +152,7 @@ class Headings {
     own.append(gap());
     for (let column = left; column < right; column++) {
       const style = `leaf${this.begins[column] ? " begins" : ""}${this.wide ? "" : " upright"}`;
-      own.append(heading(column, this.label(this.levels.leaf, entries[column]), { class: style, scope: "col" }));
+      own.append(heading(column, this.leaf(column), { class: style, scope: "col" }));
     }
     own.append(gap());
     if (!this.wide) own.style.height = `${Math.min(190, this.longest * 6.4 + 14)}px`;

@@ -17,6 +17,9 @@ const GRID = {
   smallScreen: 640,
   heading: 300,
   smallHeading: 150,
+  listHeading: 210,
+  // The one column of a list is no wider than its small squares need.
+  list: 380,
   // What is out of view is drawn a moment later, so that the answer to a filter is seen at once.
   ahead: 10,
   pause: 200,
@@ -26,6 +29,17 @@ const GRID = {
 
 const parts = (() => {
   /**
+   * The width of the headings of rows.
+   *
+   * @param {Box} box
+   * @param {number} columns
+   */
+  const headingOf = (box, columns) => {
+    if (box.clientWidth >= GRID.smallScreen) return GRID.heading;
+    return columns > 1 ? GRID.smallHeading : GRID.listHeading;
+  };
+
+  /**
    * What is in view, and some lines and columns around it.
    *
    * @param {Box} box what the table scrolls in
@@ -34,7 +48,7 @@ const parts = (() => {
    * @returns {Part}
    */
   const inView = (box, { lines, columns, width }, ahead) => {
-    const heading = box.clientWidth < GRID.smallScreen ? GRID.smallHeading : GRID.heading;
+    const heading = headingOf(box, columns);
     const all = ahead > 1 && lines * columns <= GRID.all;
     const margin = all ? Infinity : ahead > 1 ? ahead : 0;
     /** @param {number} at @param {number} count @param {number} end */
@@ -60,5 +74,5 @@ const parts = (() => {
     drawn.left <= part.left &&
     drawn.right >= part.right;
 
-  return { inView, covers };
+  return { headingOf, inView, covers };
 })();

@@ -7,6 +7,7 @@
  * @typedef {object} PivotAxis
  * @property {string[]} dimensions
  * @property {number[][]} entries codes of the dimensions, in order
+ * @property {number[][]} levels places of the dimensions that each level of groups has
  * @property {Int32Array} place for each cell of the matrix its entry, or -1
  */
 
@@ -29,7 +30,7 @@
  * @property {number} to the entry after the last one
  * @property {boolean} leaf whether it is an entry
  * @property {boolean} open whether what is below it has lines of its own
- * @property {string} dimension
+ * @property {string} dimension the first one of its level
  * @property {number} code
  */
 
@@ -104,6 +105,7 @@ const pivot = (() => {
     const columns = sideNumbers(matrix, dimensions, column, matrix.columns.backend.length);
     const sources = dimensions.map((key) => matrix.source(key));
     const place = new Int32Array(size).fill(-1);
+    const levels = dimensions.map((_, at) => [at]);
     // Where an axis has dimensions of one side only, that side's places are few, and cells need not be looked at.
     const [of, ...others] = new Set(sources.map((source) => source.of));
     const side = there.get(of);
@@ -111,11 +113,11 @@ const pivot = (() => {
       const numbers = of === row ? rows : columns;
       const { ranks, firsts } = rank(side, (at) => numbers[at]);
       const entries = firsts.map((first) => sources.map(({ codes }) => codes[first]));
-      return { axis: { dimensions, entries, place }, ranks, of };
+      return { axis: { dimensions, entries, levels, place }, ranks, of };
     }
     const { ranks, firsts } = rank(mask, (cell) => rows[row[cell]] + columns[column[cell]]);
     const entries = firsts.map((first) => sources.map((source) => source.codes[source.of[first]]));
-    return { axis: { dimensions, entries, place }, ranks, of: null };
+    return { axis: { dimensions, entries, levels, place }, ranks, of: null };
   };
 
   /**
@@ -137,11 +139,29 @@ const pivot = (() => {
   };
 
   /**
+   * Levels of a list, which has no columns: each toolchain is one line.
+   *
+   * @param {Matrix} matrix
+   * @param {string[]} down
+   * @returns {number[][]}
+   */
+  const listLevels = (matrix, down) => {
+    const sideOf = (/** @type {number} */ at) => matrix.dimension(down[at])?.side;
+    /** @type {number[][]} */
+    const levels = [];
+    down.forEach((_, at) => {
+      if (at && sideOf(at) === "column" && sideOf(at - 1) === "column") levels[levels.length - 1].push(at);
+      else levels.push([at]);
+    });
+    return levels;
+  };
+
+  /**
    * Turn the matrix round.
    *
    * @param {Matrix} matrix
    * @param {string[]} down dimensions of the rows, from the outermost on
-   * @param {string[]} across dimensions of the columns
+   * @param {string[]} across dimensions of the columns; without any, the table is a list
    * @param {ArrayLike<number>} mask which cells to take
    * @returns {Pivot}
    */
@@ -150,6 +170,7 @@ const pivot = (() => {
     const lower = gather(matrix, down, mask, there);
     const upper = gather(matrix, across, mask, there);
     const [rows, columns] = [lower.axis, upper.axis];
+    if (!across.length) rows.levels = listLevels(matrix, down);
     const width = columns.entries.length;
     const places = rows.entries.length * width;
     const dense = places <= MOST_PLACES ? new Int32Array(places).fill(-1) : null;
@@ -186,23 +207,33 @@ const pivot = (() => {
   const lines = (matrix, rows, isOpen) => {
     /** @type {Line[]} */
     const found = [];
-    const { entries, dimensions } = rows;
-    const last = dimensions.length - 1;
-    const name = (/** @type {number} */ depth, /** @type {number} */ code) => matrix.names[dimensions[depth]][code];
+    const { entries, dimensions, levels } = rows;
+    const last = levels.length - 1;
+    const name = (/** @type {number} */ place, /** @type {number} */ code) => matrix.names[dimensions[place]][code];
+    /** @param {number[]} entry @param {number} depth */
+    const labelOf = (entry, depth) => {
+      const [first, ...rest] = levels[depth];
+      const others = rest.map((place) => matrix.label(dimensions[place], name(place, entry[place])));
+      return [name(first, entry[first]), ...others].filter(Boolean).join(" ");
+    };
+    /** @param {number[]} entry @param {number[]} other @param {number} depth */
+    const same = (entry, other, depth) => levels[depth].every((place) => entry[place] === other[place]);
     /** @param {number} from @param {number} to @param {number} depth @param {string[]} outer */
     const walk = (from, to, depth, outer) => {
       for (let start = from, end; start < to; start = end) {
-        const code = entries[start][depth];
+        const [first, ...rest] = levels[depth];
+        const code = entries[start][first];
         end = start + 1;
-        while (end < to && entries[end][depth] === code) end++;
-        const label = name(depth, code);
+        while (end < to && same(entries[end], entries[start], depth)) end++;
+        const label = labelOf(entries[start], depth);
         const path = [...outer, label];
         // A case without variants is one line, not a group of one.
-        const inner = entries[start].slice(depth + 1);
-        const alone = end - start === 1 && inner.every((each, place) => name(depth + 1 + place, each) === "");
+        const inside = (rest.at(-1) ?? first) + 1;
+        const inner = entries[start].slice(inside);
+        const alone = end - start === 1 && inner.every((each, place) => name(inside + place, each) === "");
         const leaf = depth === last || alone;
         const open = !leaf && isOpen(path, depth);
-        found.push({ label, path, depth, from: start, to: end, leaf, open, dimension: dimensions[depth], code });
+        found.push({ label, path, depth, from: start, to: end, leaf, open, dimension: dimensions[first], code });
         if (open) walk(start, end, depth + 1, path);
       }
     };

@@ -29,6 +29,9 @@ const SMALL = { height: 22, most: 12, gap: 1 };
 const LOW = ["rejected", "died", "xfail"];
 const FLAT = "unsupported";
 
+// The mark that says least: any other one of an architecture is shown instead.
+const ABSENT = "unavailable";
+
 /** Squares of one matrix. */
 class Squares {
   /** @param {Matrix} matrix */
@@ -42,6 +45,8 @@ class Squares {
     this.newest.sort((a, b) => Number(virtual(a)) - Number(virtual(b)));
     /** @type {number[][]} by column, the architectures that its squares show */
     this.targets = [];
+    /** How deep the lines of one case are: above it, architectures would be a mixture. */
+    this.depth = 0;
     /** @type {Map<string, string>} backgrounds by what they show */
     this.drawings = new Map();
     // From what eyes should find first to what is not applicable.
@@ -68,6 +73,9 @@ class Squares {
       if (place >= 0) found[place][target[matrix.column[cell]]] = 1;
     });
     this.targets = found.map((has) => newest.filter((code) => has[code]));
+    const depth = rows.levels.findIndex(([place]) => rows.dimensions[place] === "case");
+    if (columns.dimensions.includes("case")) this.depth = 0;
+    else this.depth = depth < 0 ? Infinity : depth;
   }
 
   /**
@@ -98,7 +106,7 @@ class Squares {
       });
     }
     const kinds = count === 1 ? [marks[outcome[first]]] : count ? this.gravest.filter((kind) => counts[kind]) : [];
-    return { count, first, kinds, counts, targets: this.targets[column] ?? [], masks };
+    return { count, first, kinds, counts, targets: line.depth < this.depth ? [] : (this.targets[column] ?? []), masks };
   }
 
   /**
@@ -110,7 +118,8 @@ class Squares {
     const { marks } = this.matrix;
     const kinds = this.gravest.filter((kind) => mask & (1 << kind)).map((kind) => marks[kind]);
     const low = kinds.find(({ key }) => LOW.includes(key));
-    const full = kinds.find(({ key }) => key !== FLAT && !LOW.includes(key));
+    const fulls = kinds.filter(({ key }) => key !== FLAT && !LOW.includes(key));
+    const full = fulls.find(({ key }) => key !== ABSENT) ?? (low ? undefined : fulls[0]);
     return { full, low, flat: full || low ? undefined : kinds[0] };
   }
 
@@ -179,12 +188,18 @@ class Squares {
    */
   letters({ kinds, counts }, wide) {
     const { marks } = this.matrix;
-    const telling = kinds.filter((kind) => marks[kind].key !== "unsupported");
+    const answered = kinds.filter((kind) => ![FLAT, ABSENT].includes(marks[kind].key));
+    const telling = answered.length ? answered : kinds.filter((kind) => marks[kind].key !== FLAT);
     const supported = telling.reduce((all, kind) => all + counts[kind], 0);
     const bad = telling.reduce((all, kind) => all + (marks[kind].good ? 0 : counts[kind]), 0);
+    const built = marks.findIndex(({ key }) => key === "built");
+    if (wide && !bad && counts[built] && counts[built] < supported) {
+      const share = `${text.count(counts[built])}/${text.count(supported)}`;
+      return { text: `${marks[built].letter} ${share}`, style: "mixed" };
+    }
     let shown = telling;
     if (!telling.length) shown = kinds;
-    else if (bad) shown = [kinds[0]];
+    else if (bad) shown = [telling[0]];
     else if (telling.length > 2) shown = [...telling].sort((a, b) => counts[b] - counts[a]).slice(0, 2);
     const letters = shown.map((kind) => marks[kind].letter).join("");
     const numbers = bad ? `${text.count(bad)}/${text.count(supported)}` : text.count(supported);
@@ -269,7 +284,7 @@ class Squares {
     if (small) {
       square.style.setProperty("--bar", this.drawing(sum, width));
       const [gravest] = kinds.map((kind) => this.matrix.marks[kind]);
-      if (!gravest.good) square.style.setProperty("--ring", `var(--${gravest.style}-b)`);
+      if (!gravest.good && gravest.key !== ABSENT) square.style.setProperty("--ring", `var(--${gravest.style}-b)`);
     } else if (kinds.length > 1) square.style.setProperty("--bar", this.bar(sum));
   }
 }

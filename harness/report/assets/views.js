@@ -17,6 +17,9 @@ const views = (() => {
       .map((axis) => axis.key)
       .join();
 
+  /** No columns: a list, for narrow screens. */
+  const LIST = "none";
+
   /**
    * Names of views of the rows, by their dimensions.
    *
@@ -25,6 +28,7 @@ const views = (() => {
    */
   const down = (matrix) => ({
     [keys(matrix, "row")]: "Cases and variants",
+    [`topic,case,${keys(matrix, "column", "target")}`]: "Cases, each with its toolchains",
     "topic,case": "Cases",
     topic: "Topics",
   });
@@ -48,6 +52,7 @@ const views = (() => {
       [`toolkit,${others}`]: "CUDA releases, each with its backends",
       toolkit: "CUDA releases",
       backend: "Backends",
+      [LIST]: "Nothing, as a list",
     };
   };
 
@@ -81,6 +86,14 @@ const views = (() => {
     const [targets, toolchains] = Object.keys(across(matrix));
     return { down: cases, across: matrix.columns.backend.length > MOST_COLUMNS ? toolchains : targets };
   };
+
+  /**
+   * The view of a narrow screen, which has no room for columns.
+   *
+   * @param {Matrix} matrix
+   * @returns {Pair}
+   */
+  const list = (matrix) => ({ down: Object.keys(down(matrix))[1], across: LIST });
 
   /**
    * The choices of a list of views.
@@ -124,14 +137,15 @@ const views = (() => {
    *
    * @param {PivotAxis} rows
    * @param {string[]} fold names of the groups that are not as at first; "*" opens all
+   * @param {boolean} isList whether everything is closed at first
    * @returns {(path: string[], depth: number) => boolean}
    */
-  const openness = (rows, fold) => {
+  const openness = (rows, fold, isList = false) => {
     const toggled = new Set(fold);
-    const all = isSmall(rows) || toggled.has("*");
-    const last = rows.dimensions.length - 2;
+    const all = (isSmall(rows) && !isList) || toggled.has("*");
+    const last = isList ? 0 : rows.levels.length - 2;
     return (path, depth) => (all || depth < last) !== toggled.has(address.foldName(path));
   };
 
-  return { down, across, byParameter, first, offer, choose, isSmall, openness };
+  return { LIST, down, across, byParameter, first, list, offer, choose, isSmall, openness };
 })();
