@@ -64,7 +64,7 @@ def cell(
     )
 
 
-def built(target: str = "sm_80", *, registers: int = 40, **fields: Any) -> Outcome:
+def built(target: str = "sm_80", *, registers: int = 40, cores: str | None = None, **fields: Any) -> Outcome:
     """An outcome that is all right."""
     return Outcome(
         **{
@@ -76,7 +76,11 @@ def built(target: str = "sm_80", *, registers: int = 40, **fields: Any) -> Outco
                 target=target,
                 bytes=4312,
                 sha256="ab" * 32,
-                kernels=(KernelResources(name="kernel", num_regs=registers, shared_bytes=1024, spill_bytes=0),),
+                kernels=(
+                    KernelResources(
+                        name="kernel", num_regs=registers, shared_bytes=1024, spill_bytes=0, tensor_cores=cores
+                    ),
+                ),
             ),
             "seconds": 0.12,
             "command": ("nvrtc", f"--gpu-architecture={target}"),

@@ -58,6 +58,16 @@ class Spelled(str):
             return None
 
 
+class Words(str):
+    """Words in a text: a text compares with all of them, and a number with how many there are."""
+
+    __slots__ = ()
+
+    def like(self, value: Any) -> Any:
+        """The text, or the number of words."""
+        return str(self) if isinstance(value, str) else len(self.split())
+
+
 class Predicate(Protocol):
     """A test of facts."""
 
@@ -159,7 +169,7 @@ class Compared:
     def holds(self, facts: ConditionValues) -> bool:
         """Evaluate the test."""
         found = facts.get(self.name)
-        if isinstance(found, Spelled):
+        if isinstance(found, Spelled | Words):
             found = found.like(self.value)
         if found is None:
             return False
@@ -354,7 +364,7 @@ class _Reader:
                 return Some(tuple(self.compare(left, ast.Eq(), item) for item in items))
             case ast.Constant(value=str(part)), ast.Name(id=name):
                 kind, known = self.kind(right), self.known(name)
-                if kind not in (str, object) or (known and not any(isinstance(item, str) for item in known)):
+                if kind not in (str, Words, object) or (known and not any(isinstance(item, str) for item in known)):
                     raise self.wrong(right, f"{name} is not a text: compare it with ==, or write {name} in (…, …)")
                 found = Contains(name, part)
                 if known and not _are_spelled(known) and not any(found.holds({name: item}) for item in known):
@@ -365,6 +375,8 @@ class _Reader:
 
     def compare_name(self, node: ast.Name, symbol: str, value: Any, right: ast.expr) -> Predicate:
         name, kind, known = node.id, self.kind(node), self.known(node.id)
+        if kind is Words:
+            kind = str if isinstance(value, str) else float
         if kind is Version or (isinstance(value, str) and _are_versions(known)):
             if not isinstance(value, str):
                 text = f'{name} is a version: compare it with a text such as {name} {symbol} "{value}"'

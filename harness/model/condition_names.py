@@ -10,7 +10,7 @@ from packaging.version import InvalidVersion
 
 from harness.errors import NothingToRun, UsageError
 from harness.libraries import names_in_conditions
-from harness.model.condition import NAMES, Condition, ConditionError, Version, read_version
+from harness.model.condition import NAMES, Condition, ConditionError, Version, Words, read_version
 from harness.model.host_compiler import UNASKED, HostCompiler
 from harness.model.outcome import Stage, Status, Verdict
 from harness.model.target import Target
@@ -105,7 +105,7 @@ RESULTS: Mapping[str, type] = {
     **CELLS,
     **dict.fromkeys(("status", "stage", "verdict", "message", "mark", "run", "title", "features"), str),
     "expected": bool,
-    "tensor_cores": str,
+    "tensor_cores": Words,
     **dict.fromkeys(("registers", "shared", "spills", "seconds"), float),
 }
 """Names for cells and what happened to them."""

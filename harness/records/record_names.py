@@ -11,7 +11,7 @@ from harness.backends import BACKENDS
 from harness.matrix import axes
 from harness.matrix.marks import KINDS, kind_of
 from harness.model import Target
-from harness.model.condition import VALUES, Spelled
+from harness.model.condition import VALUES, Spelled, Words
 from harness.model.condition_names import RESULTS, cell_facts, none_left, read_where, toolchain_facts
 from harness.model.host_compiler import named
 from harness.model.kernels import tensor_cores_of
@@ -78,12 +78,13 @@ def _measured(cell: Mapping[str, Any]) -> dict[str, Any]:
         return {"mark": mark.key, "expected": mark.as_expected}
     mark, artifact = kind_of(cell), cell["artifact"]
     kernels = artifact["kernels"] if artifact else ()
+    cores = tensor_cores_of([kernel.get("tensor_cores") for kernel in kernels])
     return {
         "mark": mark.key,
         "expected": mark.as_expected,
         "features": " ".join(cell.get("features", ())),
         "seconds": cell.get("seconds"),
-        "tensor_cores": tensor_cores_of([kernel.get("tensor_cores") for kernel in kernels]),
+        "tensor_cores": Words(cores) if cores is not None else None,
         **{name: largest(kernels, key) for name, key in RESOURCES.items()},
     }
 

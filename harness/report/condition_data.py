@@ -8,11 +8,11 @@ from typing import Any
 import pandas as pd
 
 from harness.matrix.axes import AXIS, COLUMNS, TOOLCHAIN
-from harness.model.condition import NAMES, VALUES, Version
+from harness.model.condition import NAMES, VALUES, Version, Words
 from harness.model.condition_names import RESULT_VALUES, RESULTS
 from harness.records.record_names import facts_of, known_values
 
-_KINDS: Mapping[type, str] = {str: "text", bool: "flag", float: "number", Version: "version"}
+_KINDS: Mapping[type, str] = {str: "text", Words: "words", bool: "flag", float: "number", Version: "version"}
 _OF_COLUMNS = ("backend", "library", "wheels", "toolkit", "headers", "target", "suffix", "virtual", "cc")
 _OF_CELLS = tuple(name for name in NAMES if name not in _OF_COLUMNS)
 _FILTERS = ("status", "verdict", "stage", "environment", *(axis.key for axis in AXIS.values() if axis.filter))
@@ -31,7 +31,7 @@ def names_data(table: pd.DataFrame) -> dict[str, dict[str, Any]]:
             **({"values": list(values[name])} if name in values else {}),
         }
         for name, kind in {**dict.fromkeys((*AXIS, *_FILTERS), str), **RESULTS}.items()  # filters in order
-        if name not in ("cell", "tensor_cores")
+        if name != "cell"
     }
 
 

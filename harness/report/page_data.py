@@ -36,6 +36,7 @@ from harness.matrix.axes import (
 from harness.matrix.marks import ENDINGS, KINDS, Mark
 from harness.matrix.ranges import ranges, spell
 from harness.model import Stage, Status, Verdict
+from harness.model.kernels import tensor_cores_of
 from harness.model.outcome import main_message
 from harness.records import Record, weight
 from harness.records.failures import main_message_of
@@ -169,13 +170,25 @@ def _shown(kind: Mark) -> dict[str, Any]:
     return {**shown, "style": kind.css, "good": kind.as_expected}
 
 
-def more_data(table: pd.DataFrame) -> dict[str, Any]:
-    """Search data for messages and numbers, by cell: loaded after the first view."""
+def more_data(table: pd.DataFrame, known: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+    """Search data for messages, numbers and instructions for tensor cores, by cell: loaded after the first view."""
     texts: dict[str, int] = {"": 0}
     said = map(main_message, table["status"], table["message"], table["reason"])
     message = [texts.setdefault(text[:300], len(texts)) for text in said]
     numbers = {name: table[name].round(2).astype(object).where(table[name].notna(), None).tolist() for name in NUMBERS}
-    return {"texts": [clean(text) for text in texts], "message": message, "numbers": numbers}
+    cores: dict[str | None, int] = {}
+    of = [cores.setdefault(_tensor_cores(known.get(cell, {})), len(cores)) for cell in table["cell"]]
+    return {
+        "texts": [clean(text) for text in texts],
+        "message": message,
+        "numbers": numbers,
+        "cores": {"values": [text if text is None else clean(text) for text in cores], "of": of},
+    }
+
+
+def _tensor_cores(cell: Mapping[str, Any]) -> str | None:
+    kernels = (cell.get("artifact") or {}).get("kernels") or ()
+    return tensor_cores_of([kernel.get("tensor_cores") for kernel in kernels])
 
 
 _TARGETS = ("sm_80", "sm_90", "sm_86", "sm_89", "sm_75")

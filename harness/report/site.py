@@ -223,7 +223,7 @@ def front_files(site: Site) -> Iterator[tuple[str, bytes]]:
         item["files"] = _stem(site, case) if case in site.sources else ""
         item["code"] = _code(site, case) if site.code and case in site.code.cells else ""
     yield "data/matrix.js", script("matrix", compact({**matrix, "cellsPerFile": CELLS}))
-    yield "data/more.js", script("more", compact(more_data(site.table)))
+    yield "data/more.js", script("more", compact(more_data(site.table, known)))
 
 
 def _sitemap(site: Site, address: str) -> bytes:

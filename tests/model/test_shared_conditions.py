@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from harness.model.condition import Condition, ConditionError, Spelled, Version
+from harness.model.condition import Condition, ConditionError, Spelled, Version, Words
 
 SHARED = json.loads((Path(__file__).parents[1] / "report" / "conditions.json").read_text(encoding="utf-8"))
-KINDS: dict[str, type] = {"text": str, "flag": bool, "version": Version, "number": float}
+KINDS: dict[str, type] = {"text": str, "flag": bool, "version": Version, "number": float, "words": Words}
 NAMES = {name: KINDS[field["kind"]] for name, field in SHARED["names"].items()}
 VALUES = {name: field["values"] for name, field in SHARED["names"].items() if "values" in field}
 PARAMETERS = {name: [Spelled(value) for value in values] for name, values in SHARED["parameters"].items()}
@@ -27,7 +27,8 @@ def read(text: str) -> Condition:
 def fact(name: str, value: Any) -> Any:
     if name in PARAMETERS:
         return Spelled(value)
-    return Version(value) if NAMES[name] is Version and value is not None else value
+    kind = NAMES[name]
+    return kind(value) if kind in (Version, Words) and value is not None else value
 
 
 @pytest.mark.parametrize("item", SHARED["kept"], ids=lambda item: item["condition"])

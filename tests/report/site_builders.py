@@ -77,7 +77,7 @@ def outcome(of: Cell) -> tuple[Outcome, Expectation] | None:
         return rejected("name must be a namespace name"), _REJECTED
     if target == "sm_90a" and backend == "nvrtc":
         return built(target), _XFAIL
-    return built(target), BUILT
+    return built(target, cores="HMMA" if target == "sm_90" else ""), BUILT
 
 
 def records(run: str = "run-2") -> list[Record]:

@@ -86,8 +86,8 @@ def test_resources_history_and_unknown_facts_are_shown(visit: Visit) -> None:
     assert "cubin for sm_80, 4,312 bytes" in panel(page)
     cells = page.locator("#cell table").first.locator("tr").all_inner_texts()
     assert [text.split() for text in cells] == [
-        ["Kernel", "Registers", "Shared", "Spills"],
-        ["kernel", "40", "1,024", "0"],
+        ["Kernel", "Registers", "Shared", "Spills", "Tensor", "cores"],
+        ["kernel", "40", "1,024", "0", "none"],
     ]
     assert "novelty libraries cutlass 3.5" in panel(visit(CELL.format("nvrtc;;12.4;sm_75")))
 

@@ -58,6 +58,8 @@ def number(**wanted: str) -> int:
         ('topic == "atomics" or verdict == "xfail"', 15 + 8),
         ('(topic == "atomics" or verdict == "xfail") and backend == "nvrtc"', 10),
         ("registers > 64", 4),
+        ("tensor_cores == 0", 14),
+        ('"HMMA" in tensor_cores', 6),
         ('"incomplete" in message', 10),
         ("incomplete type", 10),
         ('"incomplete type"', 10),

@@ -41,7 +41,7 @@ def test_matrix_has_every_cell_in_its_place() -> None:
     assert names["variant"] == ["n=9", "n=10"]
     assert names["target"] == ["sm_80", "sm_100"]
     assert len(data["patterns"]) == 1
-    more = more_data(table)
+    more = more_data(table, {item["cell"]: item for item in merged.records})
     assert more["numbers"]["registers"] == [40] * 7 + [None]
     assert len(more["message"]) == 8
 

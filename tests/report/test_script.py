@@ -95,6 +95,7 @@ CONDITIONS = (
         '"a" in title',
         'features == ""',
     ),
+    *("tensor_cores == 0", "tensor_cores > 0", 'tensor_cores == ""', '"MMA" in tensor_cores', "not tensor_cores >= 0"),
     *("registers > 64", "shared >= 0", "spills == 0", "not seconds > 1e3"),
 )
 
@@ -113,7 +114,7 @@ def test_the_page_keeps_the_cells_that_where_keeps() -> None:
         matrix.more = more;
         console.log(JSON.stringify(conditions.map((text) => Array.from(query.ask(matrix, text).mask))));
     }"""
-    given = compact({"matrix": matrix, "more": more_data(table), "conditions": CONDITIONS})
+    given = compact({"matrix": matrix, "more": more_data(table, known), "conditions": CONDITIONS})
     masks = json.loads(node("--eval", program, cwd=TESTS, input=given))
     for condition, mask in zip(CONDITIONS, masks, strict=True):
         holds = chooser(condition, known.values())

@@ -148,7 +148,7 @@ const condition = (() => {
         throw this.wrong(left, 'write "in" as: name in ("a", "b"), or "part" in name');
       const [name, part] = [right.value, left.value.toLowerCase()];
       const { kind, values, parameter } = this.field(right);
-      if (kind !== "text" && kind !== "any")
+      if (!["text", "words", "any"].includes(kind))
         throw this.wrong(right, `${name} is not a text: compare it with ==, or write ${name} in (…, …)`);
       const holds = (/** @type {any} */ found) => typeof found === "string" && found.toLowerCase().includes(part);
       if (values && !parameter && !values.some(holds)) {
@@ -161,8 +161,11 @@ const condition = (() => {
     /** @param {Syntax} node @param {string} symbol @param {any} value @param {Syntax} right @returns {Test["holds"]} */
     compareName(node, symbol, value, right) {
       const name = node.value;
-      const { kind, values, parameter } = this.field(node);
+      const { kind: ofName, values, parameter } = this.field(node);
       const isText = typeof value === "string";
+      const isWords = ofName === "words";
+      // A text compares with all of the words, and a number with how many there are.
+      const kind = isWords ? (isText ? "text" : "number") : ofName;
       if (kind === "version" || (isText && parameter && values?.every(versions.parse))) {
         if (!isText) {
           const text = `compare it with a text such as ${name} ${symbol} "${this.spell(right)}"`;
@@ -185,7 +188,8 @@ const condition = (() => {
       if (!isEquality && (kind === "text" || (parameter && isText)))
         throw this.wrong(node, `${name} is a text: compare it with == or !=`);
       return (found) => {
-        const own = parameter ? like(found, value) : found;
+        const counted = isWords && !isText && found !== null;
+        const own = counted ? found.split(" ").filter(Boolean).length : parameter ? like(found, value) : found;
         return own !== null && compare(own, symbol, value);
       };
     }

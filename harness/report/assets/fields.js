@@ -3,7 +3,7 @@
 
 /**
  * @typedef {object} Field
- * @property {string} kind text, version, flag, number, or any: a parameter takes the kind of what it is compared with
+ * @property {string} kind text, words, version, flag, number, or any, where the other side of a comparison has the kind
  * @property {string} about what the completion says of it
  * @property {string[]} [values] all that there are
  * @property {boolean} [parameter] whether it is a parameter of cases, whose values are known as texts
@@ -22,7 +22,7 @@ const fields = (() => {
   const OWN = { text: { kind: "text", about: "text in case, title, features, variant, toolchain, target or message" } };
 
   /** Names of what comes after the first look. */
-  const LATER = ["text", "message", "registers", "shared", "spills", "seconds"];
+  const LATER = ["text", "message", "registers", "shared", "spills", "seconds", "tensor_cores"];
 
   /** @type {Record<string, Field>} */
   let known = OWN;
@@ -73,6 +73,7 @@ const fields = (() => {
     const values = matrix.marks.map((mark) => mark.good);
     if (name === "expected") return { values, codes: matrix.outcomes.mark, of: outcome };
     if (name === "message" && matrix.more) return { values: matrix.more.texts, codes: null, of: matrix.more.message };
+    if (name === "tensor_cores" && matrix.more) return { ...matrix.more.cores, codes: null };
     const numbers = matrix.more?.numbers[name];
     if (numbers) return { values: numbers, codes: null, of: null };
     if (!Object.hasOwn(matrix.names, name)) return { values: [null], codes: null, of: new Uint8Array(matrix.size) };

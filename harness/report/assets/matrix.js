@@ -30,7 +30,13 @@
 /** @typedef {{page: string, topic: number, title: string, features: string[], links: string[], files: string,
  * code: string, project: string}} Case */
 /** @typedef {Record<string, number[]>} Codes by dimension, numbers into the names of that dimension */
-/** @typedef {{texts: string[], message: number[], numbers: Record<string, (number | null)[]>}} More */
+/**
+ * @typedef {object} More
+ * @property {string[]} texts
+ * @property {number[]} message place of its text, for each cell
+ * @property {Record<string, (number | null)[]>} numbers
+ * @property {{values: (string | null)[], of: number[]}} cores for tensor cores: instructions, and those of each cell
+ */
 
 /**
  * What data/matrix.js holds.
