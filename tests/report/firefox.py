@@ -29,9 +29,11 @@ class Firefox:
         The browser.
     home : Path
         A folder for all that it writes.
+    dark : bool
+        Whether pages are dark.
     """
 
-    def __init__(self, program: str, home: Path) -> None:
+    def __init__(self, program: str, home: Path, *, dark: bool = False) -> None:
         self.errors: list[str] = []
         # In a thread of its own: playwright's loop, which Chromium's tests leave running in theirs, allows no other.
         self._thread = ThreadPoolExecutor(1)
@@ -45,6 +47,7 @@ class Firefox:
             'user_pref("datareporting.policy.dataSubmissionEnabled", false);\n'
             'user_pref("network.captive-portal-service.enabled", false);\n'
             'user_pref("network.connectivity-service.enabled", false);\n'
+            f'user_pref("layout.css.prefers-color-scheme.content-override", {0 if dark else 1});\n'
         )
         self.log = home / "firefox.log"
         with self.log.open("wb") as log:
@@ -111,6 +114,10 @@ class Firefox:
         if found["type"] != "success":
             raise RuntimeError(found["exceptionDetails"]["text"])
         return json.loads(found["result"].get("value", "null"))
+
+    def run(self, script: str) -> None:
+        """Run a script in the page, which its policy does not keep out."""
+        self.send("script.evaluate", expression=script, target={"context": self.window}, awaitPromise=False)
 
     def type(self, selector: str, text: str) -> None:
         """Write into a field in the place of what is there, key by key."""

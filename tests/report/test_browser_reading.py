@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -23,6 +24,9 @@ PAGES = (
     "coverage.html",
     "pictures.html",
 )
+if TYPE_CHECKING:
+    from playwright.sync_api import Page
+
 MB = 1_000_000
 
 
@@ -100,12 +104,23 @@ ALL_PAGES = (*PAGES, "cases/wmma-fragments.html", "features/wmma-fragments.html"
     ],
 )
 def test_accessibility_has_no_violations(visit: Visit, address: str, scheme: str) -> None:
-    axe = pytest.importorskip("axe_playwright_python.sync_playwright")
     page = visit(address, color_scheme=scheme, bypass_csp=True)
     if "cell=" in address:
         page.wait_for_selector("#cell section")
         page.click("summary:has-text('backend')")
         page.click("summary:has-text('Help')")
+    check_accessibility(page)
+
+
+@pytest.mark.parametrize(
+    "address", ["index.html", "matrix.html", "matrix.html#fold=*&across=none&down=topic,case,backend"]
+)
+def test_accessibility_has_no_violations_on_a_narrow_screen(visit: Visit, address: str) -> None:
+    check_accessibility(visit(address, viewport={"width": 390, "height": 844}, bypass_csp=True))
+
+
+def check_accessibility(page: Page) -> None:
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright")
     # What is out of view is laid out, and thus looked at, only when it is told to be.
     page.add_style_tag(content="* { content-visibility: visible !important }")
     rules = {"label-content-name-mismatch": {"enabled": True}}

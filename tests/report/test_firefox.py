@@ -5,10 +5,13 @@ Everything else about the page is tested in Chromium.
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import tomllib
 from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -29,15 +32,22 @@ SETTLED = """(async () => {
 ROWS = """[...document.querySelectorAll("#answers tbody tr")].map((row) => [...row.children].map((cell) => cell.innerText))"""
 
 
-@pytest.fixture(scope="module")
-def firefox(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Firefox]:
+@contextmanager
+def started(home: Path, *, dark: bool = False) -> Iterator[Firefox]:
     """Firefox of the machine; without one the tests are skipped, but not where CI says that it must be there."""
     program = shutil.which("firefox-esr") or shutil.which("firefox")
     if program is None:
         if os.environ.get("CI"):
             pytest.fail("CI has no Firefox: apt-get install firefox-esr")
         pytest.skip("no Firefox on the PATH: apt-get install firefox-esr")
-    with Firefox(program, tmp_path_factory.mktemp("firefox")) as browser:
+    with Firefox(program, home, dark=dark) as browser:
+        yield browser
+
+
+@pytest.fixture(scope="module")
+def firefox(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Firefox]:
+    """A window with light pages."""
+    with started(tmp_path_factory.mktemp("firefox")) as browser:
         yield browser
 
 
@@ -116,3 +126,36 @@ def test_pages_fit_the_window(firefox: Firefox, answers: str) -> None:
             firefox.resize(width, 900)
             assert firefox.evaluate("document.documentElement.scrollWidth") <= width, name
     assert firefox.errors == []
+
+
+PAGES = ("index", "matrix", "cases/wmma-fragments")
+
+
+def violations(page: Firefox) -> list[str]:
+    """What axe finds wrong with a page, and nothing unless it has looked at much."""
+    axe = pytest.importorskip("axe_playwright_python.base")
+    page.run((Path(axe.__file__).parent / "axe.min.js").read_text(encoding="utf-8"))
+    # What is out of view is laid out, and thus looked at, only when it is told to be.
+    page.evaluate("document.querySelectorAll('*').forEach((each) => (each.style.contentVisibility = 'visible'))")
+    options = {"preload": False, "rules": {"label-content-name-mismatch": {"enabled": True}}}
+    found = page.evaluate(f"axe.run(document, {json.dumps(options)})")
+    assert len(found["passes"]) > 10
+    return [f"{each['id']}: {node['html'][:200]}" for each in found["violations"] for node in each["nodes"][:3]]
+
+
+@pytest.mark.parametrize("scheme", ["light", pytest.param("dark", marks=pytest.mark.slow)])
+def test_accessibility_has_no_violations(
+    request: pytest.FixtureRequest, tmp_path: Path, answers: str, scheme: str
+) -> None:
+    with ExitStack() as stack:
+        if scheme == "dark":
+            page = stack.enter_context(started(tmp_path, dark=True))
+        else:
+            page = request.getfixturevalue("firefox")
+        for width in (390, 1440):
+            page.resize(width, 900)
+            for name in PAGES:
+                show = page.goto if name.startswith("cases/") else partial(ready, page)
+                show(f"{answers}/{name}.html")
+                assert page.evaluate(f"matchMedia('(prefers-color-scheme: {scheme})').matches")
+                assert violations(page) == [], f"{name} at {width} px"
