@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -95,3 +96,12 @@ def topic_rank(name: str) -> int:
     """Place of a topic in lists; other topics come after those of the library."""
     known = list(library_topics())
     return known.index(name) if name in library_topics() else len(known)
+
+
+_THREAD = re.compile(r"/(issues|pull|discussions)/\d+")
+
+
+def case_rank(topic: str, links: Iterable[str]) -> tuple[int, str, int]:
+    """Place of a case in lists: topic by topic, and within a topic the cases with the most upstream threads among their links first."""
+    threads = {link.partition("#")[0] for link in links if _THREAD.search(link)}
+    return topic_rank(topic), topic, -len(threads)

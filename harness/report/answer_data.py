@@ -27,7 +27,7 @@ from harness.answers.replies import Replies
 from harness.answers.store import Store, vocabulary_of
 from harness.answers.table import FeatureRow, Field, lines_of
 from harness.answers.vocabulary import ARCHITECTURES
-from harness.cases.bundled import library_topics, topic_rank
+from harness.cases.bundled import case_rank, library_topics
 from harness.causes.catalogue import HEADER, catalogue
 from harness.matrix.marks import ANSWER_KINDS, GROUPS
 from harness.model.host_compiler import HostCompiler
@@ -108,6 +108,8 @@ def answers_data(known: Known, pages: Mapping[str, str]) -> dict[str, Any]:
         case: list(dict.fromkeys(word for rest in store.variants.get(case, ()) for word in words_of(rest)))
         for case in known.features
     }
+    places = {case: case_rank(feature.topic, feature.links) for case, feature in known.features.items()}
+    ranks = {place: rank for rank, place in enumerate(sorted(set(places.values())))}
     numbers = {word: number for number, word in enumerate((*vocabulary.words, *vocabulary.said))}
     return {
         "vocabulary": _clean(vocabulary.to_json()),
@@ -126,7 +128,7 @@ def answers_data(known: Known, pages: Mapping[str, str]) -> dict[str, Any]:
                 "case": clean(case),
                 "title": clean(feature.title or case),
                 "topic": clean(topic_title(feature.topic)),
-                "rank": topic_rank(feature.topic),
+                "rank": ranks[places[case]],
                 "page": pages[case],
                 # Numbers of the vocabulary's words, and of compiler messages: most occur in several features.
                 "words": [[numbers[word] for word in words] for words in (*known.words_of(case), own[case])],
@@ -221,7 +223,8 @@ def _in_order(known: Known, target: str) -> list[FeatureRow]:
 def shown_table(known: Known, target: str, pages: Mapping[str, str]) -> tuple[list[str], list[dict[str, Any]]]:
     """Headings and lines of the same for the page's template, which has it without a script, topic by topic: a column a tool, whatever header libraries and host compilers it was tried with."""
     labels, lines = dict(columns_of(known)), []
-    for line in sorted(_in_order(known, target), key=lambda line: topic_rank(known.features[line.case].topic)):
+    places = {case: case_rank(feature.topic, feature.links) for case, feature in known.features.items()}
+    for line in sorted(_in_order(known, target), key=lambda line: places[line.case]):
         fields = {key: field for field in line.fields if (key := _key(field.entry)) in labels}
         if fields:
             lines.append((line, fields))

@@ -7,6 +7,7 @@ import tomllib
 from pathlib import Path
 
 import pytest
+from page_scripts import handed_over
 
 from harness.analysis.frame import cells_frame
 from harness.published import RECORDS, published_folder
@@ -211,6 +212,15 @@ def test_the_first_view_is_small(answers: Path) -> None:
     sizes = [(answers / name).stat().st_size for name in ("index.html", *loaded)]
     assert len(loaded) > 5
     assert sum(sizes) < 300_000
+
+
+def test_features_of_a_topic_have_those_with_more_upstream_threads_first(answers: Path) -> None:
+    _, data = handed_over((answers / "data" / "answers.js").read_text())
+    ranks = {feature["page"]: (feature["rank"], feature["topic"]) for feature in data["features"]}
+    text = (answers / "index.html").read_text()
+    shown = [ranks[page] for page in re.findall(r'class="first"><th scope="row"><a href="cases/([^"]+)"', text)]
+    assert shown == sorted(shown)
+    assert len({rank for rank, _ in shown}) > len({topic for _, topic in shown}) > 1
 
 
 @pytest.fixture(scope="module")
