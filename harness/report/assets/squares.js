@@ -88,7 +88,7 @@ class Squares {
    */
   sum(pivot, line, column) {
     const { counts, masks } = this;
-    const { outcome } = this.matrix;
+    const { outcome, column: columnOf } = this.matrix;
     const marks = this.matrix.outcomes.mark;
     const { target } = this.matrix.columns;
     counts.fill(0);
@@ -100,7 +100,7 @@ class Squares {
       pivot.cells(line.from, line.to, column, (cell) => {
         const mark = marks[outcome[cell]];
         counts[mark]++;
-        masks[target[this.matrix.column[cell]]] |= 1 << mark;
+        masks[target[columnOf[cell]]] |= 1 << mark;
         if (first < 0) first = cell;
         count++;
       });
