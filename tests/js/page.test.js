@@ -139,6 +139,7 @@ describe("a place of several cells", () => {
       return squares.letters({ kinds, counts }, true);
     };
     assert.deepEqual(counted(["rejected", 2], ["built", 3], ["unsupported", 9]), { text: "✓ 3/5", style: "mixed" });
+    assert.equal(counted(["built", 546], ["rejected", 462]).text, "546/1,008");
     assert.deepEqual(counted(["unavailable", 2], ["built", 3]), { text: "✓ 3", style: "built" });
     assert.deepEqual(counted(["unavailable", 2], ["unsupported", 3]), { text: "U 2/2", style: "unavailable" });
   });
@@ -188,8 +189,10 @@ describe("a place of several architectures", () => {
     assert.deepEqual(shown("built", "fail"), ["fail", "", ""]);
     assert.deepEqual(shown("unsupported"), ["", "", "unsupported"]);
   });
-  it("shows letters where an axis has the architectures, or there is no room", () => {
+  it("shows letters where an axis has the architectures, cases are mixed, or there is no room", () => {
     squares.arrange(pivot.turn(matrix, ["topic"], ["target"], everything), true);
+    assert.ok(squares.targets.every((found) => found.length === 0));
+    squares.arrange(pivot.turn(matrix, ["topic"], ["backend"], everything), true);
     assert.ok(squares.targets.every((found) => found.length === 0));
     squares.arrange(turned, false);
     assert.ok(squares.targets.every((found) => found.length === 0));

@@ -66,16 +66,18 @@ class Squares {
   arrange({ rows, columns }, wide) {
     const { matrix, newest } = this;
     this.targets = columns.entries.map(() => []);
-    if (!wide || [...rows.dimensions, ...columns.dimensions].includes("target")) return;
+    const dimensions = [...rows.dimensions, ...columns.dimensions];
+    if (!wide || dimensions.includes("target") || !dimensions.includes("case")) return;
     const found = columns.entries.map(() => new Uint8Array(newest.length));
     const { target } = matrix.columns;
     columns.place.forEach((place, cell) => {
       if (place >= 0) found[place][target[matrix.column[cell]]] = 1;
     });
     this.targets = found.map((has) => newest.filter((code) => has[code]));
-    const depth = rows.levels.findIndex(([place]) => rows.dimensions[place] === "case");
-    if (columns.dimensions.includes("case")) this.depth = 0;
-    else this.depth = depth < 0 ? Infinity : depth;
+    this.depth = Math.max(
+      0,
+      rows.levels.findIndex(([place]) => rows.dimensions[place] === "case"),
+    );
   }
 
   /**
@@ -195,7 +197,8 @@ class Squares {
     const built = marks.findIndex(({ key }) => key === "built");
     if (wide && !bad && counts[built] && counts[built] < supported) {
       const share = `${text.count(counts[built])}/${text.count(supported)}`;
-      return { text: `${marks[built].letter} ${share}`, style: "mixed" };
+      const letter = share.length + 2 > MOST_LETTERS ? "" : `${marks[built].letter} `;
+      return { text: `${letter}${share}`, style: "mixed" };
     }
     let shown = telling;
     if (!telling.length) shown = kinds;
