@@ -4,203 +4,46 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from importlib.resources import files
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from harness.backends import BACKENDS
-from harness.diagnostics import LogLine, clean, one_line, read_line
+from harness.causes.reading import Context, LogMessage, Words, said_in, said_of, words_of
+from harness.diagnostics import one_line
 from harness.model import Stage, Status
 from harness.model.condition import Condition
 from harness.plugins import plugged, refuse
 from harness.records.record_names import facts_of
 from harness.regex import Pattern, PatternError
 
-_MAX_LOG = 2_000_000
-_MAX_SAID = 2000
-_TEXT = 200_000
-_RANK = {"fatal": 0, "error": 0, "": 1, "warning": 2, "remark": 2, "note": 2}
+# What the log has to show of a product that a cause's title names.
+_PRODUCTS = {
+    "CuPy": r"(?i)cupy",
+    "FlashAttention": r"(?i)flash.?att",
+    "Jitify": r"(?i)jitify|cupy",
+    "Numba": r"(?i)numba|nopython|\bcuda mode pipeline|TypingError|CUDADispatcher|_LaunchConfiguration|No (definition|implementation) (for lowering|of function)|CUDACallConv|JITCUDACodegen|unicode_type|class\(\w+\), <class",
+    "PyTorch": r"(?i)torch|Unknown CUDA arch|c10|\bat(en)?\b|2at\d|pybind11|(?-i)\bAT_[A-Z]|\bTH[CPA]",
+    "Triton": r"(?i)triton|inductor|fp8e4nv",
+    "XLA": r"(?i)xla|jax|tensorflow|\btf\b|HLO",
+    "bitsandbytes": r"(?i)bitsandbytes",
+    "clang": r"(?i)clang|llvm",
+}
+_PRODUCT = re.compile(rf"\b({'|'.join(_PRODUCTS)})\b")
 
-# What build services put before a line: times, docker's steps, the margins of pytest, of a quotation, and of a library's log.
-_STAMP = re.compile(
-    r"^(?:> ?)?(?:\((?:\w+ ){0,2}pid=\d+\) ?)?(?:"
-    r"\d{4}-\d\d-\d\d[T ][\d:.,]{5,20}\d(?:: [EWIF] \S{1,300}:\d+\] |Z? )"
-    r"|\d\d:\d\d:\d\d |\[cmake\] |\d{1,3}>|(?:#\d+ )?\d+\.\d{1,3} |##\[(?:error|warning)\]"
-    r"|(?:ERROR|WARNING|INFO) \d\d-\d\d [\d:]{8} \[[^\]\s]{1,300}\] "
-    r"|[EWIF]\d{4} [\d:.]{8,20} \d+ \S{1,300}:\d+\] (?:\[[\d/_]{1,30}\] ?)?"
-    r")?(?: {0,12}E {3}){0,2}"
+# A parser that lost its way says so first, and the reason after it.
+_LOST = re.compile(
+    r"^attribute \"__\w+__\" does not apply here|^expected an? |^qualified name is not allowed|qualified name is required"
+    r"|^global-scope qualifier|^this declaration has no storage class"
 )
-# Lines that show the program, and the marks beneath them.
-_SHOWN = re.compile(r"^\s*(?:\d+\s+)?\|(?:\s|$)|^[\s~]*\^[\s^~]*$")
-_CARET = re.compile(r"^\s+[\^~][\s^~]*$")
-# Lines without a known form that may say what went wrong; commands that are shown do not.
-_MAY_TELL = re.compile(
-    r"error|fail|not |n't|cannot|unsupported|undefined|mismatch|missing|died|dumped|terminated|Killed|memory|requires|invalid|incompatible"
-    r"|too |no |unable|unknown|deprecated|must |more than|insufficient|unresolved|unexpected|duplicate|overflow|broken|incomplete|older|newer"
-    r"|denied|attempted|outside|redefin|sm_|bad input|declaration|aborted|ended by|asked for|suffix|silently|identifier|forward|once"
-    r"|feature|disabled|has a bug|ambiguous|only allowed|set to|mask|sure that|panicked|ADVANCED",
-    re.IGNORECASE,
-)
-_COMMAND = re.compile(
-    r"^(?:\[\d+/\d+\]\s+)?(?:\S*/)?(?:nvcc|g?cc|[gc]\+\+|clang\S*|x86_64\S*|cd|ninja|make|cmake|ld|ptxas|cicc|python\S*)\s.*\s-\w"
-)
-_QUIET = re.compile(r"^(?:-- |Looking in |Collecting |Requirement already|copying |creating |running )|^\s*File \"")
-
-_SPEAKERS = {
-    "nvcc": re.compile(r"tmpxft_|__attribute__\(\((?:global|device|shared|host)|\bnvcc\b(?! flag)|cudafe|\bcicc\b|\.cudafe1\.|building extension"),
-    "nvrtc": re.compile(
-        # nvcc's front end shows the program as the host's preprocessor leaves it, NVRTC as it was written.
-        r"(?im)^\s(?>.*?__(?:global|device|shared)__\b).*+\n\s++\^|^\W{0,8}default_program\(\d|nvrtc|\bjit mode|cupy|jitify|no directories in search list|catastrophic error: cannot open source file|compileexception"
-    ),
-}  # fmt: skip
-_PREFIX = re.compile(r"^(ptxas|nvlink|nvrtc|nvcc|cudafe\+\+|cicc|nvvm): ", re.IGNORECASE)
-
-# An unknown type makes the front end stumble over everything around it before it says so.
-_STUMBLE = re.compile(r'attribute "__(?:global|device)__" does not apply here')
-_NAMES_IT = re.compile(r'^identifier "[^"]+" is undefined|^name followed by|^texture is not a template|has no member')
 
 # A name that the host's compiler does not know, unless it is one of device code's own: patterns have it in nvcc's words.
 _UNDECLARED = re.compile(
     r"^[`'‘](?P<name>(?!__(?!half|nv_))[\w:]{1,200})['’](?: was not declared in this scope|: undeclared identifier|: identifier not found)"
 )
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class LogMessage:
-    """A message, or a line that may tell; `first` where it is the first error that is more than a summary."""
-
-    message: str
-    text: str
-    severity: str = ""
-    tool: str = ""
-    file: str = ""
-    number: int = 0
-    first: bool = False
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Context:
-    """The default tool of a log (``nvcc``, ``nvrtc``, ``numba`` or empty), its words, and whether it shows no program."""
-
-    speaker: str
-    text: str
-    terse: bool
-
-
-class Words(NamedTuple):
-    """The searchable parts of a record; `diagnostics` are message, severity, file and line of each."""
-
-    case: str
-    backend: str
-    diagnostics: tuple[tuple[str, str, str, Any], ...]
-    reason: str
-    log: str
-    built: bool
-
-
-def words_of(record: Mapping[str, Any]) -> Words:
-    """Searchable text of a record."""
-    said = tuple(
-        (item["message"], item["severity"], item.get("file", ""), item.get("line")) for item in record["diagnostics"]
-    )
-    built = record["status"] == "built"
-    return Words(record.get("case", ""), record["backend"], said, record["reason"], record["log"], built)
-
-
-def said_of(words: Words) -> tuple[tuple[LogMessage, ...], Context]:
-    """Text of a record's diagnostics and reason."""
-    said, first = [], True
-    hidden = _stumbles([(message, file, line) for message, _, file, line in words.diagnostics])
-    for place, (message, severity, file, _) in enumerate(words.diagnostics):
-        if place in hidden:
-            continue
-        match = _PREFIX.match(message)
-        grave = severity in ("error", "fatal")
-        said.append(LogMessage(message=one_line(message), text=message, severity=severity, file=file,
-                         tool=match[1].lower() if match else "", first=first and grave))  # fmt: skip
-        first = first and not grave
-    if words.reason:
-        said.append(LogMessage(message=one_line(words.reason), text=words.reason))
-    said.sort(key=lambda each: _RANK.get(each.severity, len(_RANK)))
-    messages = (message for message, *_ in words.diagnostics)
-    text = "\n".join((words.case, words.backend, *messages, words.log[:_TEXT]))
-    speaker = BACKENDS[words.backend].compiler if words.backend in BACKENDS else ""
-    return tuple(said), Context(speaker=speaker, text=text, terse=_terse(words.log))
-
-
-def said_in(log: str, speaker: str = "") -> tuple[tuple[LogMessage, ...], Context]:
-    """Text of a log: errors in order, unknown lines that may matter, then warnings."""
-    lines = [_STAMP.sub("", line, count=1) for line in clean(log[:_MAX_LOG]).splitlines()]
-    plain = [line[:4100].strip() for line in lines]
-    # CMake quotes what the compiler said beneath its own words, which count where the compiler's have no known cause.
-    messages = [
-        line for line in _messages(lines, plain) if isinstance(line, int) or not line.summary or line.tool == "cmake"
-    ]
-    heads = [line for line in messages if isinstance(line, LogLine) and not line.summary]
-    places = _stumbles([(line.message, line.file, line.place) for line in heads])
-    hidden = {heads[place].number for place in places}
-    errors = (line.number for line in heads if line.severity in ("error", "fatal") and line.number not in hidden)
-    first = next(errors, 0)
-    found: dict[tuple[str, str], LogMessage] = {}
-    for line in messages:
-        if isinstance(line, LogLine):
-            if line.number in hidden:
-                continue
-            severity = "" if line.summary else line.severity
-            said = LogMessage(message=one_line(line.message, 4000), text=plain[line.number - 1], severity=severity, tool=line.tool,
-                        file=line.file, number=line.number, first=line.number == first)  # fmt: skip
-        else:
-            said = LogMessage(message=one_line(plain[line], 4000), text=plain[line], number=line + 1)
-        found.setdefault((said.severity, said.message), said)
-        if len(found) >= _MAX_SAID:
-            break
-    text = "\n".join(lines)[:_TEXT]
-    context = Context(speaker=speaker or _speaker(text), text=text, terse=_terse(text))
-    return tuple(sorted(found.values(), key=lambda each: _RANK[each.severity])), context
-
-
-def _messages(lines: list[str], plain: list[str]) -> Iterator[LogLine | int]:
-    """Messages, and the places of other lines that may tell something."""
-    # Logs say the same again and again: what has no form and tells nothing does so wherever it stands.
-    silent: set[str] = set()
-    for place, text in enumerate(plain):
-        if not text or lines[place] in silent or _SHOWN.match(lines[place]):
-            continue
-        margin = len(lines[place]) - len(lines[place].lstrip())
-        after = (line[margin:] for line in lines[place + 1 : place + 40])
-        if found := read_line(text[:4000], after, place + 1):
-            yield found
-        elif place + 1 < len(lines) and _CARET.match(lines[place + 1]):
-            continue
-        elif _MAY_TELL.search(text) and not _COMMAND.match(text) and not _QUIET.match(lines[place]):
-            yield place
-        else:
-            silent.add(lines[place])
-
-
-def _stumbles(said: Sequence[tuple[str, str, Any]]) -> set[int]:
-    """The messages (with file and line) that only follow from an unknown type in the same line of the program."""
-    stumbled = {(file, line) for message, file, line in said if _STUMBLE.search(message)}
-    named = {(file, line) for message, file, line in said if _NAMES_IT.search(message)} & stumbled
-    return {
-        number
-        for number, (message, file, line) in enumerate(said)
-        if (file, line) in named and not _NAMES_IT.search(message)
-    }
-
-
-def _speaker(text: str) -> str:
-    """The tool, if exactly one is visible."""
-    seen = [name for name, pattern in _SPEAKERS.items() if pattern.search(text)]
-    return seen[0] if len(seen) == 1 else ""
-
-
-def _terse(log: str) -> bool:
-    """Return whether a log shows no line of the program."""
-    return not re.search(r"^[^\S\n]+[\^~]", log[:_TEXT], re.MULTILINE)
 
 
 FILES = (
@@ -247,6 +90,8 @@ class Cause:
         What else the log has to say, where the message alone could mean other things.
     against : Pattern or None
         What the log must not say anywhere: evidence of another cause.
+    shown : Pattern or None
+        The product that the title names, which the log has to show.
     terse : bool
         Whether the first error of a log of NVRTC's that shows no line of the program is enough without `near`.
     status, stage : frozenset of str
@@ -272,6 +117,7 @@ class Cause:
     file: Pattern | None
     near: Pattern | None
     against: Pattern | None
+    shown: Pattern | None
     terse: bool
     status: frozenset[str]
     stage: frozenset[str]
@@ -311,6 +157,8 @@ class Cause:
         if self.header is not None and said.tool == "gcc" and not said.file and "gcc" not in self.said:
             return False
         if self.against is not None and self.against.found_in(context.text):
+            return False
+        if self.shown is not None and not self.shown.found_in(context.whole):
             return False
         # Old NVRTCs show no line of the program: where nothing else can be known, the first error speaks for itself.
         alone = (
@@ -375,10 +223,12 @@ def _cause(file: str, name: str, entry: Mapping[str, Any]) -> Cause:
     if unknown:
         raise ValueError(f"{file}: {name}: unknown key {min(unknown)!r}")
     patterns = {key: _pattern(file, name, key, entry.get(key)) for key in _PATTERNS}
+    products = _PRODUCT.findall(entry["title"])
     return Cause(
         name=name,
         title=entry["title"],
         **patterns,
+        shown=Pattern("|".join(_PRODUCTS[product] for product in products)) if products else None,
         terse=entry.get("terse", False),
         said=frozenset(entry.get("said", ())),
         status=frozenset(Status(word) for word in entry.get("status", ["rejected"])),
@@ -469,7 +319,12 @@ def explain_log(log: str) -> Explained:
     for each in said:
         if not each.severity and any(not match.of_warning for match in found.values()):
             continue
-        causes = _telling(each, context)
+        if unexplained is not None and _may_follow(each, unexplained):
+            continue
+        causes = [cause for cause in _telling(each, context) if cause.status != {Status.UNAVAILABLE}]
+        # What only a cell can decide is no answer alone.
+        if all(cause.where for cause in causes):
+            causes = []
         for cause in causes:
             found.setdefault(cause.name, _match(cause, each, context))
             if not cause.where:
@@ -478,6 +333,13 @@ def explain_log(log: str) -> Explained:
             unexplained = each
     matches = sorted(found.values(), key=lambda match: (match.of_warning, bool(match.cause.where)))
     return Explained(matches=tuple(matches), unexplained=unexplained)
+
+
+def _may_follow(said: LogMessage, first: LogMessage) -> bool:
+    """Return whether an error may be a consequence of the first, a compiler's, whose cause is not known; the lines beneath it are its own."""
+    if first.tool in ("", "python") or _LOST.search(first.message) or said.severity in ("warning", "remark", "note"):
+        return False
+    return bool(said.severity) or not 0 < said.number - first.number <= 3
 
 
 def causes_in_log(log: str) -> tuple[Match, ...]:
