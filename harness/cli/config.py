@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import shlex
 import sys
 import tomllib
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,18 +16,26 @@ from harness.cases.toml import read_toml_text
 from harness.cli.command import Command
 from harness.cli.terminal import console_for, say, say_json
 from harness.diagnostics import one_line
-from harness.errors import NothingToRun, UsageError
+from harness.engine.environments import line_up
+from harness.environments.store import EnvironmentStore
+from harness.errors import NothingToRun, PartUnavailable, UsageError
 from harness.model import Case
+from harness.nvidia.nvcc import missing_from
+from harness.project.commands import units_of
 from harness.project.config import TABLE, Config, config_schema, read_config
 from harness.project.current import here
-from harness.project.detect import look
+from harness.project.detect import Found, look, of_database
 from harness.project.discovery import OWN, PYPROJECT, found
-from harness.project.init import proposal
+from harness.project.init import TOOLKIT, proposal
 from harness.project.keys import SETTINGS
 from harness.project.programs import configured
 from harness.project.trust import entries, is_trusted, line_of, needs_trust, revoke, shown
 from harness.project.trust import trust as allow
+from harness.protocol.text import counted
 from harness.records.files import replace_files
+from harness.toolkits import RELEASES, parse_toolkits
+from harness.toolkits.releases import PARTS
+from harness.toolkits.store import ToolkitStore
 
 
 @click.command(cls=Command)
@@ -158,19 +168,104 @@ def _file(place: Path, *, gone: bool) -> Path:
     return file
 
 
+# Headers that those of PyTorch's CUDA part include.
+_PARTS_OF_TORCH = ("cublas", "cusparse", "cusolver", "curand", "cufft")
+
+
+def _toolkit_for_build(text: str, parts: Sequence[str]) -> Path:
+    """The CUDA_HOME of a toolkit, installed if it is missing, with further parts of CUDA as far as its wheels have them."""
+    refs = parse_toolkits(text)
+    if len(refs) != 1 or refs[0].headers != refs[0].release:
+        raise UsageError(f"--record takes one toolkit: -t {refs[-1].release}")
+    (ref,) = refs
+    if ref.home:
+        return Path(ref.home)
+    if why := missing_from(ref.release):
+        raise PartUnavailable(f"-t {text}: {why}")
+    store = ToolkitStore(tell=lambda sentence: say(sentence, err=True))
+    return store.install(RELEASES[ref.release], [part for part in parts if ref.release in PARTS[part].wheels]).home
+
+
+def _packages_for_build(text: str) -> Path:
+    """The folder of packages of an environment with a release of a library."""
+    found = line_up([text], None)
+    if len(found) != 1 or found[0].resolved is None:
+        raise UsageError(
+            f"--with {text} names {len(found)} environments: the build takes one release, as in torch=2.9.1"
+        )
+    if why := next(iter(found[0].broken.values()), ""):
+        raise PartUnavailable(why)
+    made = EnvironmentStore().make(found[0].resolved)
+    (site,) = Path(made.python).parent.parent.glob("lib/python3.*/site-packages")
+    return site
+
+
+def _recorded(
+    root: Path, command: tuple[str, ...], toolkit: str, libraries: str | None, *, yes: bool
+) -> tuple[Found, int]:
+    """Run the build, and describe what it has compiled."""
+    from harness.project.recording import DATABASE, WITHOUT_GPU, record_build, write_database
+
+    line = shlex.join(command)
+    if not yes:
+        if not sys.stdin.isatty():
+            raise UsageError(f"--record runs the project's code (`{line}`): confirm it with --yes")
+        click.confirm(
+            f"run `{line}` with a recording nvcc? It is the project's code and has your rights", abort=True, err=True
+        )
+    home = _toolkit_for_build(toolkit, _PARTS_OF_TORCH if libraries else ())
+    packages = _packages_for_build(libraries) if libraries else None
+    recorded = record_build(command, root, home, packages)
+    if not recorded.entries:
+        why = (
+            f"ended with {recorded.code} before it compiled any CUDA C++"
+            if recorded.code
+            else "compiled no CUDA C++ with the nvcc of PATH and CUDA_HOME: clean the build, or configure it in a new folder"
+        )
+        raise NothingToRun(f"`{line}` {why}")
+    write_database(recorded, root)
+    found = of_database(root, DATABASE)
+    found.left_out += [f"{path}: it is not there after the build" for path in recorded.lost]
+    folders = dict.fromkeys(folder for unit in units_of(root / DATABASE) for folder in (*unit.include, *unit.system))
+    found.left_out += [f"{folder}: it is not there after the build" for folder in folders if not os.path.isdir(folder)]
+    if libraries and "TORCH_CUDA_ARCH_LIST" not in os.environ:
+        say(f"TORCH_CUDA_ARCH_LIST is not set: the build made code for {WITHOUT_GPU['TORCH_CUDA_ARCH_LIST']}", err=True)
+    say(f"{DATABASE}: {counted(len(recorded.entries), 'unit')} of `{line}`", err=True)
+    say("the objects of this build are empty: clean it before you build for use", err=True)
+    if recorded.code:
+        say(f"`{line}` ended with {recorded.code}: units that follow are missing", err=True)
+    return found, recorded.code
+
+
 @click.command(cls=Command)
 @click.option("--dry-run", is_flag=True, help="Show what would be written, and write nothing.")
 @click.option("--own", is_flag=True, help=f"Write {OWN}. Default: into {PYPROJECT} where there is one, else {OWN}.")
-def init(*, dry_run: bool, own: bool) -> int:
+@click.option("--record", is_flag=True, help="Run COMMAND, the project's build, and configure what it compiles.")
+@click.option("--yes", is_flag=True, help="Do not ask before COMMAND runs.")
+@click.option(
+    "-t", "--toolkit", "toolkit", default=TOOLKIT, show_default=True, metavar="V",
+    help="The CUDA release of the recorded build: 13.0, local, or a path.",
+)  # fmt: skip
+@click.option("--with", "libraries", metavar="torch=V", help="A release of PyTorch for the recorded build.")
+@click.argument("command", nargs=-1, metavar="[-- COMMAND…]")
+def init(
+    *, dry_run: bool, own: bool, record: bool, yes: bool, toolkit: str, libraries: str | None, command: tuple[str, ...]
+) -> int:
     """Write a configuration for this project.
 
     init reads setup.py (CUDAExtension), compile_commands.json or CMakeLists.txt, other CUDA C++ files (.cu) with their include directories,
     and Python files with Numba kernels. It runs and copies nothing. It lists what it leaves out, with the reason. It does not overwrite a
     configuration.
 
+    --record runs the project's own build, with a recording compiler in the place of nvcc: it notes each compilation of CUDA C++ and makes
+    an empty object. The commands are kept in .cumatrix/compile_commands.json, and run compiles them with other versions. COMMAND runs the
+    project's code with your rights.
+
     \b
     cumatrix init --dry-run
     cumatrix init && cumatrix run
+    cumatrix init --record --yes -- pip install --no-build-isolation .
+    cumatrix init --record -- sh -c 'cmake -B fresh && cmake --build fresh'
     """
     root = Path.cwd()
     there = found(root)
@@ -178,7 +273,9 @@ def init(*, dry_run: bool, own: bool) -> int:
         raise UsageError(
             f"{os.path.relpath(there)} configures cumatrix already: `cumatrix config` shows what it says; --dry-run shows nothing new"
         )
-    seen = look(root)
+    if bool(command) != record:
+        raise UsageError("--record takes the command of the build: `cumatrix init --record -- make`")
+    seen, code = _recorded(root, command, toolkit, libraries, yes=yes) if record else (look(root), 0)
     for text in seen.left_out:
         say(f"left out: {one_line(text, 500)}", err=True)
     if not seen.programs:
@@ -192,7 +289,7 @@ def init(*, dry_run: bool, own: bool) -> int:
     for line in block.rstrip().splitlines():
         say(line)
     if dry_run:
-        return 0
+        return 1 if code else 0
     before = read_toml_text(path, path.name) if shared else ""
     text = f"{before.rstrip()}\n\n{block}" if before.strip() else block
     try:
@@ -207,4 +304,4 @@ def init(*, dry_run: bool, own: bool) -> int:
         f"{path.name}: {len(programs)} program{'s' if len(programs) != 1 else ''}; `cumatrix config` shows them, `cumatrix run` compiles them",
         err=True,
     )
-    return 0
+    return 1 if code else 0

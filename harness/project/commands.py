@@ -7,7 +7,8 @@ import os
 import re
 import shlex
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ _LARGEST = 256 << 20
 _LARGEST_OPTIONS = 1 << 20
 
 # Options of nvcc (https://docs.nvidia.com/cuda/cuda-compiler-driver-nvcc/) by their use; a value follows "=" or is the next word.
-_INCLUDE = ("-I", "--include-path", "-isystem", "--system-include")
+_INCLUDE, _SYSTEM = ("-I", "--include-path"), ("-isystem", "--system-include")
 _DEFINE, _UNDEFINE = ("-D", "--define-macro"), ("-U", "--undefine-macro")
 _STD = ("-std", "--std")
 _FILES = ("-optf", "--options-file")
@@ -26,8 +27,8 @@ _ALL_VALUES = {
     "-ftz": "-ftz", "--ftz": "-ftz", "-prec-div": "-prec-div", "--prec-div": "-prec-div", "-prec-sqrt": "-prec-sqrt",
     "--prec-sqrt": "-prec-sqrt", "-fmad": "-fmad", "--fmad": "-fmad", "-maxrregcount": "-maxrregcount",
     "--maxrregcount": "-maxrregcount", "-Xptxas": "--ptxas-options", "--ptxas-options": "--ptxas-options",
-    "-include": "--pre-include", "--pre-include": "--pre-include",
 }  # fmt: skip
+_PRE_INCLUDE = ("-include", "--pre-include")
 _ALL = {
     "-use_fast_math": "--use_fast_math", "--use_fast_math": "--use_fast_math", "-G": "-G", "--device-debug": "-G",
     "-lineinfo": "-lineinfo", "--generate-line-info": "-lineinfo", "-w": "-w", "--disable-warnings": "-w",
@@ -59,7 +60,7 @@ _OUTPUT_VALUES = (
 )
 _TARGET_VALUES = ("-arch", "--gpu-architecture", "-gencode", "--generate-code", "-code", "--gpu-code")
 _NOTHING = re.compile(
-    r"-c|--compile|-M[DMPG]*|--generate-\S*dependencies\S*|--?forward-unknown-to-host-\S+|--?cudart\S*|-[lL]\S*|--?keep\S*|-v|--verbose|-Xlinker\S*|-shared|--cuda-gpu-arch=\S+"
+    r"-c|--compile|--?(?:cubin|ptx|fatbin)|-M[DMPG]*|--generate-\S*dependencies\S*|--?forward-unknown-to-host-\S+|--?cudart\S*|-[lL]\S*|--?keep\S*|-v|--verbose|-Xlinker\S*|-shared|--cuda-gpu-arch=\S+"
 )
 
 
@@ -73,6 +74,8 @@ class Unit:
         The program.
     include : tuple of str
         Include directories, absolute.
+    system : tuple of str
+        Include directories that nvcc searches last, behind those of the toolkit (``-isystem``), absolute.
     define : tuple of str
         ``NAME`` or ``NAME=VALUE``.
     std : str
@@ -83,20 +86,29 @@ class Unit:
         Other options; ``nvcc:-O3`` is for nvcc alone.
     dropped : tuple of str
         What is left out, since cumatrix chooses it (the target, the output) or knows it not.
+    targets : tuple of str
+        Targets that the build makes code for, as it names them: ``sm_80``, ``compute_90``.
+    output : str
+        The object; empty where nothing names it.
     """
 
     file: Path
     include: tuple[str, ...] = ()
+    system: tuple[str, ...] = ()
     define: tuple[str, ...] = ()
     std: str = ""
     rdc: bool = False
     flags: tuple[str, ...] = ()
     dropped: tuple[str, ...] = ()
+    targets: tuple[str, ...] = ()
+    output: str = ""
 
 
 @dataclass
 class _Reading:
     include: list[str] = field(default_factory=list)
+    system: list[str] = field(default_factory=list)
+    targets: list[str] = field(default_factory=list)
     define: list[str] = field(default_factory=list)
     flags: list[str] = field(default_factory=list)
     dropped: list[str] = field(default_factory=list)
@@ -154,6 +166,11 @@ def read_command(argv: Sequence[str], folder: Path, file: Path) -> Unit:
         short = next((prefix for prefix in ("-I", "-D", "-U") if word.startswith(prefix) and word != prefix), "")
         if short == "-I" or name in _INCLUDE:
             found.include.append(os.path.normpath(folder / (word[2:] if short else take())))
+        elif name in _SYSTEM:
+            found.system.append(os.path.normpath(folder / take()))
+        elif name in _PRE_INCLUDE:
+            text = take()
+            found.flags.append(f"--pre-include={folder / text if (folder / text).is_file() else text}")
         elif short == "-D" or name in _DEFINE:
             found.define.append(word[2:] if short else take())
         elif short == "-U" or name in _UNDEFINE:
@@ -181,7 +198,10 @@ def read_command(argv: Sequence[str], folder: Path, file: Path) -> Unit:
         elif _NVCC.fullmatch(word):
             found.flags.append(f"nvcc:{word}")
         elif name in _TARGET_VALUES:
-            found.dropped.append(f"{name} {take()}")
+            text = take()
+            found.dropped.append(f"{name} {text}")
+            codes = text.partition("code=")[2] or text
+            found.targets += re.findall(r"(?:sm|compute)_\d+[af]?", codes)
         elif name in _OUTPUT_VALUES:
             take()
         elif _NOTHING.fullmatch(word):
@@ -194,8 +214,9 @@ def read_command(argv: Sequence[str], folder: Path, file: Path) -> Unit:
         else:
             found.dropped.append(word)
     return Unit(
-        file, tuple(dict.fromkeys(found.include)), tuple(dict.fromkeys(found.define)), found.std, found.rdc,
-        tuple(dict.fromkeys(found.flags)), tuple(dict.fromkeys(found.dropped)),
+        file, tuple(dict.fromkeys(found.include)), tuple(dict.fromkeys(found.system)), tuple(dict.fromkeys(found.define)),
+        found.std, found.rdc, tuple(dict.fromkeys(found.flags)), tuple(dict.fromkeys(found.dropped)),
+        tuple(dict.fromkeys(found.targets)),
     )  # fmt: skip
 
 
@@ -218,19 +239,22 @@ def _unit(entry: Any, where: str) -> Unit | None:
         raise UsageError(f"{where}: has no file and directory")
     folder = Path(entry.get("directory", ".")).absolute()
     file = Path(os.path.normpath(folder / entry["file"]))
-    if file.suffix != ".cu":
-        return None
     argv = entry.get("arguments")
     if argv is None:
         try:
             argv = shlex.split(entry.get("command", ""))
         except (ValueError, AttributeError) as error:
             raise UsageError(f"{where}: its command cannot be read: {error}") from None
+    named = argv if isinstance(argv, list) else []
+    is_named = any(pair in (("-x", "cu"), ("--x", "cu")) for pair in pairwise(named)) or "-x=cu" in named
+    if file.suffix.lower() not in (".cu", ".cup") and not is_named:
+        return None
     if not isinstance(argv, list) or not argv or not all(isinstance(word, str) for word in argv):
         raise UsageError(f"{where}: has neither arguments nor a command")
     if not all(map(_can_be_said, (str(file), *argv))):
         raise UsageError(f"{where}: has a NUL or half a character in it, which no command line can have")
-    return read_command(argv, folder, file)
+    output = entry.get("output")
+    return replace(read_command(argv, folder, file), output=output if isinstance(output, str) else "")
 
 
 def _can_be_said(word: str) -> bool:

@@ -226,6 +226,32 @@ def look(root: Path) -> Found:
     return found
 
 
+def of_database(root: Path, name: str) -> Found:
+    """The program table for the compilation database of a recorded build."""
+    found = Found()
+    units = units_of(root / name)
+    project = ProjectFiles(root, tuple(sorted({os.path.relpath(unit.file, root) for unit in units})))
+    for unit in units:
+        found.require(project, [os.path.relpath(unit.file, root)], unit.define)
+    targets = dict.fromkeys(target for unit in units for target in unit.targets)
+    found.architectures += [target for target in targets if target.startswith("sm_")]
+    ships = f"; the project ships {', '.join(targets)}" if targets else ""
+    found.add({"commands": name}, f"{len(units)} units of the project's own build{ships}")
+    _note_dropped(units, name, found)
+    return found
+
+
+def _note_dropped(units: Iterable[Unit], name: str, found: Found) -> None:
+    dropped = Counter(
+        word
+        for unit in units
+        for word in unit.dropped
+        if not word.startswith(("-arch", "-gencode", "--generate-code", "--gpu-"))
+    )
+    if dropped:
+        found.left_out.append(f"options in {name} that cumatrix does not know: {' '.join(dropped)}")
+
+
 def _texts(project: ProjectFiles, typed: Collection[str], found: Found) -> None:
     """Note CUDA C++ in texts of Python files; those of files with Numba's kernels are programs of theirs."""
     by_kind: dict[str, list[str]] = {}
@@ -339,17 +365,12 @@ def _units(project: ProjectFiles, units: list[Unit], name: str, found: Found, ta
             continue
         of[file] = unit
         kind = kind_of(project.text(file))
-        groups.setdefault((unit.include, unit.define, unit.std, unit.rdc, unit.flags, kind), []).append(file)
-    dropped = Counter(
-        word
-        for unit in units
-        for word in unit.dropped
-        if not word.startswith(("-arch", "-gencode", "--generate-code", "--gpu-"))
-    )
-    if dropped:
-        found.left_out.append(f"options in {name} that cumatrix does not know: {' '.join(list(dropped)[:8])}")
+        groups.setdefault((unit.include, unit.system, unit.define, unit.std, unit.rdc, unit.flags, kind), []).append(
+            file
+        )
+    _note_dropped(units, name, found)
     for group, files in groups.items():
-        table = _table(of[files[0]], files, project.root)
+        table = _table(of[files[0]], files, project.root, device=group[-1] == "device")
         if group[-1] == "torch":
             table["language"] = "torch"
         elif group[-1] == "host":
@@ -359,8 +380,10 @@ def _units(project: ProjectFiles, units: list[Unit], name: str, found: Found, ta
     return set(of)
 
 
-def _table(unit: Unit, files: list[str], root: Path) -> dict[str, Any]:
-    folders = [folder for folder in unit.include if os.path.isdir(folder)]
+def _table(unit: Unit, files: list[str], root: Path, *, device: bool) -> dict[str, Any]:
+    # Compilers of device code have no -isystem.
+    system = [folder for folder in unit.system if os.path.isdir(folder)]
+    folders = [folder for folder in unit.include if os.path.isdir(folder)] + (system if device else [])
     return {
         "sources": sorted(files),
         "include": [
@@ -368,9 +391,29 @@ def _table(unit: Unit, files: list[str], root: Path) -> dict[str, Any]:
         ],
         "define": list(unit.define),
         "std": unit.std if re.fullmatch(r"(c|gnu)\+\+[0-9]{2}", unit.std) else "",
-        "flags": list(unit.flags),
+        "flags": [*unit.flags, *([] if device else [f"nvcc:-isystem={folder}" for folder in system])],
         "options": [{"rdc": True}] if unit.rdc else [],
     }
+
+
+def rules_of_unit(unit: Unit) -> list[OptionRule]:
+    """Options of a unit, as a case has them."""
+    common: dict[str, Any] = {"include": list(unit.include)} if unit.include else {}
+    common |= {"std": unit.std} if unit.std else {}
+    common |= {"rdc": True} if unit.rdc else {}
+    flags = split_flags(unit.flags)
+    common |= {"flags": flags.pop("")} if "" in flags else {}
+    rules = [OptionRule(when=Condition.always(), values=common)] if common else []
+    nvcc = " or ".join(f'backend == "{each.name}"' for each in BACKENDS.values() if each.nvcc)
+    for name, given in flags.items():
+        when = Condition.parse(nvcc if name in host_backends() else f'backend == "{name}"')
+        rules.append(OptionRule(when=when, values={"flags": given}))
+    if unit.system:
+        # Only nvcc has an order behind the toolkit's headers.
+        behind = [f"-isystem={folder}" for folder in unit.system]
+        rules.append(OptionRule(when=Condition.parse(nvcc), values={"flags": behind}))
+        rules.append(OptionRule(when=Condition.parse(f"not ({nvcc})"), values={"include": list(unit.system)}))
+    return rules
 
 
 def with_unit(case: Case, unit: Unit, source: Path) -> Case:
@@ -385,16 +428,7 @@ def with_unit(case: Case, unit: Unit, source: Path) -> Case:
     source : Path
         The ``compile_commands.json``, which separates its cells from others.
     """
-    common: dict[str, Any] = {"include": list(unit.include)} if unit.include else {}
-    common |= {"std": unit.std} if unit.std else {}
-    common |= {"rdc": True} if unit.rdc else {}
-    flags = split_flags(unit.flags)
-    common |= {"flags": flags.pop("")} if "" in flags else {}
-    rules = [OptionRule(when=Condition.always(), values=common)] if common else []
-    for name, given in flags.items():
-        names = [each.name for each in BACKENDS.values() if each.nvcc] if name in host_backends() else [name]
-        when = Condition.parse(" or ".join(f'backend == "{each}"' for each in names))
-        rules.append(OptionRule(when=when, values={"flags": given}))
+    rules = rules_of_unit(unit)
     define = definitions_of(list(unit.define))
     words = f"--compile-commands={os.path.relpath(source)}"
     variants = tuple(

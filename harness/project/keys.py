@@ -96,6 +96,10 @@ PROGRAM: Mapping[str, Key] = {
     "extension": Key(
         kind="line", help="a setup.py, whose CUDAExtension names sources, include directories and flags; it is read, never run"
     ),
+    "commands": Key(
+        kind="line",
+        help="a compile_commands.json, as cumatrix init --record writes it: each unit of CUDA C++ in it is a program for nvcc, with its options",
+    ),
     "language": Key(
         kind="choice", choices=("cuda", "torch", "python"),
         help="torch for CUDA C++ with PyTorch's headers; else the files' names tell it",

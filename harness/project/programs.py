@@ -22,8 +22,9 @@ from harness.errors import UsageError, did_you_mean
 from harness.model import Case, OptionRule, Variant
 from harness.model.condition import Condition
 from harness.model.kernels import RequiredKernels
+from harness.project.commands import units_of
 from harness.project.config import Config, TableReport, definitions_of, from_root, listed, only, split_flags
-from harness.project.detect import has_kernels
+from harness.project.detect import has_kernels, rules_of_unit
 from harness.project.python_ast import Text, texts_of
 from harness.project.setup_py import extensions_of
 from harness.records.files import replace_files
@@ -104,11 +105,13 @@ def configured(config: Config) -> list[Case]:
     top, *others = config.tables
     _known_kernels(config, report, top)
     cases: list[Case] = []
-    if "sources" in top or "extension" in top:
+    if {"sources", "extension", "commands"} & set(top):
         cases += _Program(config, report, (), top).cases()
     for index, table in enumerate(others):
         whole = {
-            name: value for name, value in top.items() if name not in ("sources", "extension", "together", *_RULES)
+            name: value
+            for name, value in top.items()
+            if name not in ("sources", "extension", "commands", "together", *_RULES)
         }
         for name, value in table.items():
             whole[name] = [*listed(whole.get(name, [])), *listed(value)] if name in _LISTS else value
@@ -171,6 +174,8 @@ class _Program:
     def cases(self) -> list[Case]:
         """Cases of the table; what is wrong is noted, and gives none."""
         before = len(self.report.problems)
+        if "commands" in self.table:
+            return self._of_commands()
         if "sources" not in self.table and "extension" not in self.table:
             self.report.add(("sources",), 'is missing: name files, as in sources = ["csrc/*.cu"]')
         found = self._extension() if "extension" in self.table else {}
@@ -231,6 +236,66 @@ class _Program:
                 continue
             extra = host_backends() if kind == "cuda" and path.suffix != ".cu" else ()
             cases.append(replace(whole, options=(*(only(name, ["-x", "cu"]) for name in extra), *own, *options)))
+        return cases
+
+    def _of_commands(self) -> list[Case]:
+        """A case for each unit of a compilation database: for nvcc, as the build compiles it."""
+        for name in ("sources", "extension", "include", "define", "std", "flags", "together"):
+            if name in self.table:
+                self.report.add(
+                    (name,), "does not go with commands, which have it: name other programs in [[programs]]"
+                )
+        self._known_backends(self.table)
+        before = len(self.report.problems)
+        place = self.config.root / self.table["commands"]
+        try:
+            units = units_of(place)
+        except UsageError as error:
+            self.report.add(("commands",), str(error))
+            return []
+        missing = [unit.file for unit in units if not unit.file.is_file()]
+        if missing:
+            self.report.add(
+                ("commands",),
+                f"{os.path.relpath(missing[0], self.config.root)} is not there{f', nor {len(missing) - 1} more files' if len(missing) > 1 else ''}: record the build again",
+            )
+        if not units:
+            self.report.add(("commands",), f"{self.table['commands']} has no unit of CUDA C++ (.cu)")
+        libraries, variants, parameters = read_variants(self.report, self.config.root, self.table)
+        rules = read_rules(self.report, self.config.root, _rules(self.table), [], variants, parameters)
+        kernels = self._kernels(self.table)
+        if len(self.report.problems) > before:
+            return []
+        names = [os.path.relpath(unit.file, self.config.root) for unit in units]
+        numbers: Counter[str] = Counter()
+        cases = []
+        for name, unit in zip(names, units, strict=True):
+            numbers[name] += 1
+            spoken, inapplicable = rules_in(unit.file)
+            define = definitions_of(list(unit.define))
+            cases.append(Case(
+                name=name if numbers[name] == 1 else f"{name} ({numbers[name]})",
+                path=unit.file,
+                title=self.table.get("title", f"{name}, as the project's build compiles it"),
+                features=tuple(self.table.get("features", ())),
+                links=tuple(self.table.get("links", ())),
+                sources={"cuda": unit.file},
+                root=self.config.root,
+                project=project_at(self.config.root, self.config.project),
+                backends=tuple(self.table.get("backends", host_backends())),
+                kernels=kernels([name]),
+                libraries=libraries,
+                variants=tuple(
+                    replace(each, definitions={**each.definitions, **define})
+                    for each in variants or (Variant(labels={}, definitions={}),)
+                ),
+                options=(
+                    *(only(host, ["-x", "cu"]) for host in host_backends() if unit.file.suffix != ".cu"),
+                    *rules_of_unit(unit), *rules["options"],
+                ),
+                unsupported=(*inapplicable, *rules["unsupported"]),
+                expectations=(*spoken, *rules["expectations"]),
+            ))  # fmt: skip
         return cases
 
     def _extension(self) -> dict[str, Any]:

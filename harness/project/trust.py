@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.errors import UsageError
+from harness.project.commands import units_of
 from harness.project.config import Config, listed
 from harness.project.setup_py import extensions_of
 from harness.protocol.process_output import Unreadable, read_plain
@@ -126,6 +127,13 @@ def _in_table(config: Config, table: Mapping[str, Any]) -> Iterator[tuple[str, s
     for text in _texts(table.get("libraries", {})):
         if "git+" in text:
             yield "libraries", text, "fetches"
+    if "commands" in table:
+        try:
+            units = units_of(config.root / table["commands"])
+        except (UsageError, OSError):
+            return  # told when its units are looked for
+        flags = dict.fromkeys(flag for unit in units for flag in unit.flags)
+        yield from (("commands", flag, "runs a program through") for flag in _running(flags))
     if "extension" in table:
         try:
             found = extensions_of(config.root / table["extension"])

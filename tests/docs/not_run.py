@@ -51,6 +51,8 @@ NOT_RUN: Mapping[str, Mapping[str, str]] = {
     "docs/configuration.md": {
         "cmake -B build -DCMAKE_EXPORT_COMPILE_COMMANDS=ON":
             "CMake's CUDA language wants a whole CUDA installation: tests/project/test_commands.py has what it writes",
+        "cumatrix init --record -- sh -c 'cmake -B fresh && cmake --build fresh'":
+            "a build of the reader's: tests/project/test_recording.py records one",
     },
     "docs/gpu.md": {"cumatrix doctor": _GPU},
     "docs/howto/gpu-runner.md": {"cumatrix run wmma cooperative -a native --out reports/gpu.jsonl": _GPU},

@@ -21,7 +21,8 @@ COMMAND = (
 
 def test_every_word_goes_where_it_belongs(project: Path) -> None:
     unit = read_command(COMMAND.split(), project / "build", project / "csrc" / "scale.cu")
-    assert unit.include == (str(project / "include"), "/usr/include/eigen3")
+    assert (unit.include, unit.system) == ((str(project / "include"),), ("/usr/include/eigen3",))
+    assert unit.targets == ("sm_80", "sm_90")
     assert unit.define == ("N=7", "FAST")
     assert (unit.std, unit.rdc) == ("c++17", True)
     assert unit.flags == (
@@ -93,5 +94,5 @@ def test_options_in_a_file_are_read_as_cmake_writes_them(tmp_path: Path) -> None
     (tmp_path / "build" / "includes_CUDA.rsp").write_text(f'-I"{tmp_path}/a b" -isystem ../include -optf again.rsp\n')
     words = "nvcc --options-file includes_CUDA.rsp -DN=4 -optf none.rsp -c ../a.cu".split()
     unit = read_command(words, tmp_path / "build", tmp_path / "a.cu")
-    assert unit.include == (f"{tmp_path}/a b", str(tmp_path / "include"))
+    assert (unit.include, unit.system) == ((f"{tmp_path}/a b",), (str(tmp_path / "include"),))
     assert (unit.define, unit.dropped) == (("N=4",), ("again.rsp", "-optf none.rsp"))

@@ -1,0 +1,204 @@
+"""Run a project's own build with a recording nvcc, and keep what it compiles as ``compile_commands.json``."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shlex
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from harness.errors import PartUnavailable, UsageError
+from harness.process_locks import HeldFolder
+from harness.project import recorder
+from harness.project.recorder import KEPT, LOG
+from harness.records.files import replace_files
+
+FOLDER = ".cumatrix"
+DATABASE = f"{FOLDER}/compile_commands.json"
+"""Place of the recorded commands in a project."""
+
+WITHOUT_GPU = {"FORCE_CUDA": "1", "TORCH_CUDA_ARCH_LIST": "8.0;9.0"}
+"""Variables that builds of PyTorch's extensions need on a machine without a GPU, and what they are set to where they are not set."""
+
+_GRACE = 10.0
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """The compilations of a build.
+
+    Parameters
+    ----------
+    entries : list of dict
+        Entries of a compilation database, in the order of the build.
+    code : int
+        Exit code of the build.
+    lost : list of str
+        Sources that the build has deleted, and that were not kept.
+    """
+
+    entries: list[dict[str, Any]]
+    code: int
+    lost: list[str]
+
+
+def record_build(argv: Sequence[str], root: Path, home: Path, packages: Path | None = None) -> Recorded:
+    """Run a build.
+
+    Parameters
+    ----------
+    argv : sequence of str
+        The command and its arguments.
+    root : Path
+        The project's folder, in which it runs.
+    home : Path
+        The CUDA toolkit of the build.
+    packages : Path, optional
+        A further folder of Python packages, such as one with PyTorch.
+
+    Raises
+    ------
+    UsageError
+        When there is no such command.
+    PartUnavailable
+        When the toolkit has no nvcc.
+    """
+    real = home / "bin" / "nvcc"
+    if not real.is_file():
+        raise PartUnavailable(f"{home} has no nvcc: name a toolkit that has one with -t")
+    place = root / FOLDER
+    place.mkdir(exist_ok=True)
+    cuda = _stand_in(place / "recording", home)
+    with HeldFolder(place, "log-") as scratch:
+        log = Path(scratch, "log.jsonl")
+        env = _environment(os.environ, cuda, packages) | {LOG: str(log), KEPT: str(root)}
+        code = _run(argv, root, env)
+        lines = log.read_text("utf-8", "surrogateescape").splitlines() if log.exists() else []
+        return _kept(list(map(json.loads, lines)), root, cuda, code)
+
+
+def _stand_in(folder: Path, home: Path) -> Path:
+    """A CUDA_HOME like the real one, but for a recording nvcc.
+
+    It stays, since a build folder keeps the path of its compiler; without a recording, that is the real nvcc.
+    """
+    shutil.rmtree(folder, ignore_errors=True)
+    cuda = folder / "cuda"
+    (cuda / "bin").mkdir(parents=True)
+    for path in home.iterdir():
+        if path.name != "bin":
+            (cuda / path.name).symlink_to(path)
+    for path in (home / "bin").iterdir():
+        if path.name != "nvcc":
+            (cuda / "bin" / path.name).symlink_to(path)
+    # Isolated, so that neither the build's folder nor its variables change what is imported.
+    own = shlex.join([sys.executable, "-I", "-S", str(Path(recorder.__file__).resolve()), str(home / "bin" / "nvcc")])
+    _script(cuda / "bin" / "nvcc", f'exec {own} "$@"')
+    if linker := shutil.which("ld"):
+        # Objects are empty, so programs lack functions. Tests of a build system must still fail where they should.
+        tests, plain = "*CMakeTmp*|*CMakeScratch*|*TryCompile-*|*conftest*", shlex.quote(linker)
+        _script(
+            folder / "ld" / "ld",
+            f'case "$PWD $*" in {tests}) exec {plain} "$@";; esac\nexec {plain} --unresolved-symbols=ignore-all "$@"',
+        )
+    return cuda
+
+
+def _script(path: Path, text: str) -> None:
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(f"#!/bin/sh\n{text}\n", "utf-8")
+    path.chmod(0o755)
+
+
+def _environment(given: Mapping[str, str], cuda: Path, packages: Path | None) -> dict[str, str]:
+    nvcc = str(cuda / "bin" / "nvcc")
+    found = {
+        **given,
+        "PATH": os.pathsep.join([str(cuda / "bin"), given.get("PATH", os.defpath)]),
+        **dict.fromkeys(
+            ("CUDA_HOME", "CUDA_PATH", "CUDA_ROOT", "CUDAToolkit_ROOT", "CUDA_TOOLKIT_ROOT_DIR"), str(cuda)
+        ),
+        **dict.fromkeys(("CUDACXX", "PYTORCH_NVCC", "CMAKE_CUDA_COMPILER"), nvcc),
+        # Where gcc looks for its linker (https://gcc.gnu.org/onlinedocs/gcc/Environment-Variables.html).
+        "COMPILER_PATH": os.pathsep.join(filter(None, [str(cuda.parent / "ld"), given.get("COMPILER_PATH", "")])),
+        **{name: given.get(name, value) for name, value in WITHOUT_GPU.items()},
+    }
+    # A launcher such as ccache would answer in the place of the compiler.
+    found.pop("CMAKE_CUDA_COMPILER_LAUNCHER", None)
+    if packages:
+        found["PYTHONPATH"] = os.pathsep.join(filter(None, [str(packages), given.get("PYTHONPATH", "")]))
+    return found
+
+
+def _run(argv: Sequence[str], root: Path, env: Mapping[str, str]) -> int:
+    """Run the build to its end; an interrupt ends it with all that it has started."""
+    try:
+        process = subprocess.Popen(list(argv), cwd=root, env=dict(env), start_new_session=True)
+    except OSError as error:
+        raise UsageError(f"cannot run {argv[0]}: {error.strerror}") from None
+    try:
+        return process.wait()
+    except KeyboardInterrupt:
+        os.killpg(process.pid, signal.SIGTERM)
+        try:
+            process.wait(_GRACE)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+        raise
+
+
+def _kept(entries: Sequence[dict[str, Any]], root: Path, cuda: Path, code: int) -> Recorded:
+    """The entries with paths that outlast the build."""
+    found: dict[str, dict[str, Any]] = {}
+    lost: list[str] = []
+    of_toolkit = re.compile(
+        rf"(-I|-isystem=|--system-include=|--include-path=)?{re.escape(str(cuda))}/(?:targets/[\w-]+/)?include(?:/cccl)?/?"
+    )
+    for entry in entries:
+        copy = entry.pop("copy", "")
+        path = Path(entry["directory"], entry["file"])
+        if not path.is_file():
+            if not copy:
+                lost.append(str(path))
+                continue
+            kept = root / FOLDER / "sources" / str(len(found)) / Path(copy).name
+            kept.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(copy, kept)
+            entry["arguments"] = [str(kept) if word == entry["file"] else word for word in entry["arguments"]]
+            entry["file"] = str(kept)
+        entry["arguments"] = ["nvcc", *_without(entry["arguments"][1:], of_toolkit)]
+        # Compiled twice with the same words, as in a build that was repeated, it is one unit.
+        found.setdefault(json.dumps(entry, sort_keys=True), entry)
+    return Recorded(list(found.values()), code, lost)
+
+
+def _without(words: Sequence[str], of_toolkit: re.Pattern[str]) -> list[str]:
+    """Words without the include directories of the build's toolkit: each cell has those of its own."""
+    kept: list[str] = []
+    for word in words:
+        if of_toolkit.fullmatch(word):
+            if (
+                not word.startswith("-")
+                and kept
+                and kept[-1] in ("-I", "-isystem", "--system-include", "--include-path")
+            ):
+                kept.pop()
+            continue
+        kept.append(word)
+    return kept
+
+
+def write_database(recorded: Recorded, root: Path) -> Path:
+    """Write the commands as a compilation database, and keep it out of the project's repository."""
+    text = json.dumps(recorded.entries, indent=1)
+    replace_files({root / DATABASE: text.encode("utf-8", "surrogateescape"), root / FOLDER / ".gitignore": b"*\n"})
+    return root / DATABASE

@@ -1,0 +1,204 @@
+"""``cumatrix init --record``: real builds with a recording nvcc."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from command import Command
+from venvs import python_with
+
+from harness.project.recorder import Command as Line
+from harness.project.recorder import is_recorded, read
+from harness.toolkits import Installed
+
+
+@pytest.mark.parametrize(
+    ("line", "found"),
+    [
+        ("-c a.cu -o a.o", Line(["a.cu"], output="a.o", objects=True)),
+        ("-x cu -dc a.cpp -MD -o b/a.o", Line(["a.cpp"], output="b/a.o", objects=True, language="cu", depends="b/a.d")),
+        ("-c a.cu -MD -MF x.d -I inc -DX=1 --keep", Line(["a.cu"], objects=True, depends="x.d")),
+        ("-ptx a.cu -Xcompiler -fPIC", Line(["a.cu"], read=True)),
+        ("-shared -o k.so a.cu b.o", Line(["a.cu", "b.o"], output="k.so", shared=True)),
+        ("-dlink a.o b.o -o d.o", Line(["a.o", "b.o"], output="d.o", device_link=True)),
+        ("--version", Line([], query=True)),
+        ("-E a.cu", Line(["a.cu"], query=True)),
+    ],
+)
+def test_lines_of_nvcc(line: str, found: Line) -> None:
+    assert read(line.split()) == found
+
+
+@pytest.mark.parametrize(
+    ("line", "folder", "recorded"),
+    [
+        ("-c a.cu -o a.o", "/p/build", True),
+        ("-c a.cpp -o a.o", "/p/build", False),
+        ("-M a.cu -MF a.d", "/p/build", False),
+        ("-E a.cu", "/p/build", False),
+        ("-c CMakeCUDACompilerId.cu", "/p/build/CMakeFiles/3.31.6/CompilerIdCUDA", False),
+        ("-c src.cu", "/p/build/CMakeFiles/CMakeScratch/TryCompile-x", False),
+        ("-c /p/build/CMakeFiles/CMakeTmp/t.cu -o t.o", "/p/build", False),
+        ("-c conftest.cu", "/p", False),
+    ],
+)
+def test_what_is_recorded(line: str, folder: str, recorded: bool) -> None:
+    assert is_recorded(read(line.split()), folder) == recorded
+
+
+MAKEFILE = """\
+all: libk.so tool k.ptx
+libk.so: k.cu
+\tnvcc -shared -Xcompiler -fPIC -isystem inc -DN=3 -gencode arch=compute_80,code=sm_80 -o libk.so k.cu
+tool: tool.o
+\tnvcc -o tool tool.o
+tool.o: tool.cpp
+\tnvcc -x cu -c tool.cpp -MD -o tool.o
+\ttest -f tool.d
+k.ptx: k.cu
+\tnvcc -ptx -isystem inc -DN=5 k.cu -o k.ptx
+\tgrep -q entry k.ptx
+"""
+
+
+def write(folder: Path, files: Mapping[str, str]) -> None:
+    for name, text in files.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text)
+
+
+def ran(cumatrix: Command) -> list[dict[str, Any]]:
+    """The records of the project's programs on one target, by name."""
+    assert cumatrix("run", "-a", "sm_80", "--out", "r.jsonl").returncode == 0
+    lines = map(json.loads, (cumatrix.folder / "r.jsonl").read_text().splitlines())
+    return sorted((line for line in lines if "cell" in line), key=lambda record: str(record["cell"]))
+
+
+def kernels(records: list[dict[str, Any]]) -> dict[str, list[str]]:
+    """Kernels of each program; every cell is built."""
+    assert {record["status"] for record in records} == {"built"}, [record["log"] for record in records]
+    return {record["case"]: sorted(each["name"] for each in record["artifact"]["kernels"]) for record in records}
+
+
+@pytest.mark.compilers
+def test_a_makefile(cumatrix: Command, toolkit: Callable[[str], Installed]) -> None:
+    toolkit("13.0")
+    write(cumatrix.folder, {
+        "Makefile": MAKEFILE,
+        "inc/s.h": "#define S 1\n",
+        "k.cu": '#include <s.h>\nextern "C" __global__ void k(int *a) { *a = N * S; }\n',
+        "tool.cpp": 'extern "C" __global__ void x(int *a) { *a = 1; }\nint main() {}\n',
+    })  # fmt: skip
+    asked = cumatrix("init", "--record", "--", "make")
+    assert (asked.returncode, "confirm it with --yes" in asked.stderr) == (2, True)
+    done = cumatrix("init", "--record", "--yes", "-t", "13.0", "--", "make")
+    assert done.returncode == 0, done.stderr
+    assert ".cumatrix/compile_commands.json: 3 units of `make`" in done.stderr
+    assert "left out" not in done.stderr
+    # What the build asked for is there; the program has no functions.
+    subprocess.run(["test", "-x", "tool"], cwd=cumatrix.folder, check=True)
+    entries = json.loads((cumatrix.folder / ".cumatrix" / "compile_commands.json").read_text())
+    assert [entry["file"] for entry in entries] == ["k.cu", "tool.cpp", "k.cu"]
+    assert "the project ships sm_80" in (cumatrix.folder / "cumatrix.toml").read_text()
+    found = ran(cumatrix)
+    assert kernels(found) == {"k.cu": ["k"], "k.cu (2)": ["k"], "tool.cpp": ["x"]}
+    assert {record["case"]: "-isystem=" in record["command"][0] for record in found} == {
+        "k.cu": True, "k.cu (2)": True, "tool.cpp": False,
+    }  # fmt: skip
+
+
+@pytest.mark.compilers
+def test_a_build_that_fails_keeps_what_it_compiled(cumatrix: Command, toolkit: Callable[[str], Installed]) -> None:
+    toolkit("13.0")
+    write(cumatrix.folder, {"k.cu": "__global__ void k() {}\n"})
+    for words, code, sentence in (
+        ("true", 3, "compiled no CUDA C++ with the nvcc of PATH"),
+        ("exit 5", 3, "ended with 5 before it compiled any CUDA C++"),
+        ("nvcc -c k.cu; exit 5", 1, "ended with 5: units that follow are missing"),
+    ):
+        done = cumatrix("init", "--record", "--yes", "--", "sh", "-c", words)
+        assert (done.returncode, sentence in done.stderr) == (code, True), done.stderr
+    assert kernels(ran(cumatrix)) == {"k.cu": ["_Z1kv"]}
+
+
+@pytest.mark.compilers
+def test_a_stranger_s_commands_need_trust(cumatrix: Command) -> None:
+    command = {"directory": ".", "file": "k.cu", "arguments": ["nvcc", "-Xcompiler=-fplugin=./evil.so", "-c", "k.cu"]}
+    write(cumatrix.folder, {
+        "k.cu": "__global__ void k() {}\n",
+        "commands.json": json.dumps([command]),
+        "cumatrix.toml": 'commands = "commands.json"\n',
+    })  # fmt: skip
+    done = cumatrix("run", "-a", "sm_80")
+    assert (done.returncode, "evil.so" in done.stderr) == (2, True), done.stderr
+
+
+CMAKE = {
+    "CMakeLists.txt": """\
+cmake_minimum_required(VERSION 3.20)
+project(demo LANGUAGES CXX CUDA)
+set(CMAKE_CUDA_ARCHITECTURES 80)
+set(WIDTH 4)
+include(CheckFunctionExists)
+check_function_exists(no_such_function MISSING)
+if(MISSING)
+  message(FATAL_ERROR "a test that must fail succeeds")
+endif()
+configure_file(include/config.h.in ${CMAKE_BINARY_DIR}/generated/config.h)
+add_subdirectory(csrc)
+""",
+    "csrc/CMakeLists.txt": """\
+add_custom_command(OUTPUT gen.cu COMMAND ${CMAKE_COMMAND} -E copy ${CMAKE_CURRENT_SOURCE_DIR}/gen.cu.in gen.cu DEPENDS gen.cu.in)
+add_library(kernels SHARED scale.cu deep/shift.cu ${CMAKE_CURRENT_BINARY_DIR}/gen.cu)
+target_include_directories(kernels PRIVATE ../include ${CMAKE_BINARY_DIR}/generated)
+target_compile_definitions(kernels PRIVATE FACTOR=3)
+target_compile_options(kernels PRIVATE $<$<COMPILE_LANGUAGE:CUDA>:--use_fast_math>)
+set_source_files_properties(deep/shift.cu PROPERTIES COMPILE_DEFINITIONS "SHIFT=7")
+add_executable(tool main.cu)
+target_link_libraries(tool kernels)
+""",
+    "include/config.h.in": "#define WIDTH @WIDTH@\n",
+    "include/times.cuh": "template<int N> __device__ int times(int x) { return N * x; }\n",
+    "csrc/scale.cu": """\
+#include "config.h"
+#include <times.cuh>
+#ifdef FACTOR
+template<int N> __global__ void scale(int *a) { *a = times<FACTOR>(*a) * N; }
+void run(int *a) { scale<WIDTH><<<1, 1>>>(a); scale<2 * WIDTH><<<1, 1>>>(a); }
+#endif
+""",
+    "csrc/deep/shift.cu": "#ifdef SHIFT\n__global__ void shift(int *a) { *a <<= SHIFT; }\n#endif\n",
+    "csrc/gen.cu.in": "__global__ void generated(float *a) { *a = 1; }\n",
+    "csrc/main.cu": "void run(int *);\n__global__ void m(int *a) { *a = 1; }\nint main() { run(nullptr); }\n",
+}
+
+
+@pytest.mark.slow
+@pytest.mark.compilers
+def test_cmake_with_generated_files_and_options_below(cumatrix: Command, toolkit: Callable[[str], Installed]) -> None:
+    toolkit("13.0")
+    write(cumatrix.folder, CMAKE)
+    cmake = Path(python_with("cmake==3.31.6", "ninja==1.11.1.4")).with_name("cmake")
+    build = f"PATH={cmake.parent}:$PATH; cmake -B build -G Ninja && cmake --build build"
+    done = cumatrix("init", "--record", "--yes", "-t", "13.0", "--", "sh", "-c", build)
+    assert done.returncode == 0, done.stderr
+    assert "left out" not in done.stderr
+    found = ran(cumatrix)
+    assert kernels(found) == {
+        "build/csrc/gen.cu": ["_Z9generatedPf"],
+        "csrc/deep/shift.cu": ["_Z5shiftPi"],
+        "csrc/main.cu": ["_Z1mPi"],
+        "csrc/scale.cu": ["_Z5scaleILi4EEvPi", "_Z5scaleILi8EEvPi"],
+    }
+    # The build folder goes on with the real nvcc.
+    again = f"PATH={cmake.parent}:$PATH; rm -r build/csrc; cmake -B build && cmake --build build"
+    subprocess.run(["sh", "-c", again], cwd=cumatrix.folder, check=True, capture_output=True)
+    symbols = subprocess.run(
+        ["nm", "build/csrc/libkernels.so"], cwd=cumatrix.folder, check=True, capture_output=True
+    ).stdout
+    assert b"_Z3runPi" in symbols
