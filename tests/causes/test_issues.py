@@ -120,6 +120,7 @@ def rows() -> Iterator[str]:
         ("after those 412", [issue["before"] for issue in ISSUES if issue.get("round") == 6]),
         ("after those 441", [issue["before"] for issue in ISSUES if issue.get("round") == 7]),
         ("after those 450", [issue["before"] for issue in ISSUES if issue.get("round") == 8]),
+        ("after those 536", [issue["before"] for issue in ISSUES if issue.get("round") == 9]),
     ):
         count = Counter(answers)
         yield f"| {name} | {len(answers)} | {count['right']} | {count['wrong']} | {count['none']} |"
