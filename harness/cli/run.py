@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.core import ParameterSource
 
 from harness.cli import complete
 from harness.cli.command import Command, ProgramFile
@@ -98,6 +99,12 @@ def run(
         if out is None and not as_json:
             out = (here().option("results") or RESULTS) / f"{selection.context.name}.jsonl"
             check_writable(out)
+        if (
+            page
+            and out is None
+            and click.get_current_context().get_parameter_source("page") is not ParameterSource.COMMANDLINE
+        ):
+            page = None  # the configuration's page is for records that are kept
         if page and out is None:
             raise UsageError("--page needs a file of records: name one with --out beside --json")
         code = perform(selection, start(selection, cluster), out=out, as_json=as_json, fresh=fresh)

@@ -102,6 +102,11 @@ def test_one_command_runs_the_programs_and_writes_the_page(
     page = project / "out" / "page"
     assert (page / "index.html").is_file()
     assert any("void later" in path.read_text() for path in (page / "cases").glob("*.html"))
+    # --json keeps no records that the configuration's page could show; a page that is asked for is an error.
+    assert {record["cell"] for record in cumatrix.records("run", "-a", "sm_80")} <= {
+        record["cell"] for record in records
+    }
+    assert cumatrix("run", "-a", "sm_80", "--json", "--page", "other").returncode == 2
     # pytest and try take the same cells from the same file, and the header counts for their key.
     (tried,) = cumatrix.records("try", "csrc/scale.cu", "-a", "sm_80")
     assert tried["cached"] and tried["cell"] == by["csrc/scale.cu", "sm_80"]["cell"]

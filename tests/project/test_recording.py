@@ -72,13 +72,6 @@ def write(folder: Path, files: Mapping[str, str]) -> None:
         (folder / name).write_text(text)
 
 
-def ran(cumatrix: Command) -> list[dict[str, Any]]:
-    """The records of the project's programs on one target, by name."""
-    assert cumatrix("run", "-a", "sm_80", "--out", "r.jsonl").returncode == 0
-    lines = map(json.loads, (cumatrix.folder / "r.jsonl").read_text().splitlines())
-    return sorted((line for line in lines if "cell" in line), key=lambda record: str(record["cell"]))
-
-
 def kernels(records: list[dict[str, Any]]) -> dict[str, list[str]]:
     """Kernels of each program; every cell is built."""
     assert {record["status"] for record in records} == {"built"}, [record["log"] for record in records]
@@ -105,7 +98,7 @@ def test_a_makefile(cumatrix: Command, toolkit: Callable[[str], Installed]) -> N
     entries = json.loads((cumatrix.folder / ".cumatrix" / "compile_commands.json").read_text())
     assert [entry["file"] for entry in entries] == ["k.cu", "tool.cpp", "k.cu"]
     assert "the project ships sm_80" in (cumatrix.folder / "cumatrix.toml").read_text()
-    found = ran(cumatrix)
+    found = cumatrix.records("run", "-a", "sm_80")
     assert kernels(found) == {"k.cu": ["k"], "k.cu (2)": ["k"], "tool.cpp": ["x"]}
     assert {record["case"]: "-isystem=" in record["command"][0] for record in found} == {
         "k.cu": True, "k.cu (2)": True, "tool.cpp": False,
@@ -123,7 +116,7 @@ def test_a_build_that_fails_keeps_what_it_compiled(cumatrix: Command, toolkit: C
     ):
         done = cumatrix("init", "--record", "--yes", "--", "sh", "-c", words)
         assert (done.returncode, sentence in done.stderr) == (code, True), done.stderr
-    assert kernels(ran(cumatrix)) == {"k.cu": ["_Z1kv"]}
+    assert kernels(cumatrix.records("run", "-a", "sm_80")) == {"k.cu": ["_Z1kv"]}
 
 
 @pytest.mark.compilers
@@ -188,7 +181,7 @@ def test_cmake_with_generated_files_and_options_below(cumatrix: Command, toolkit
     done = cumatrix("init", "--record", "--yes", "-t", "13.0", "--", "sh", "-c", build)
     assert done.returncode == 0, done.stderr
     assert "left out" not in done.stderr
-    found = ran(cumatrix)
+    found = cumatrix.records("run", "-a", "sm_80")
     assert kernels(found) == {
         "build/csrc/gen.cu": ["_Z9generatedPf"],
         "csrc/deep/shift.cu": ["_Z5shiftPi"],
