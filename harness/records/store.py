@@ -99,12 +99,17 @@ def _files(paths: Iterable[Path]) -> Iterator[Path]:
                 yield file
 
 
+_PARQUET = b"PAR1"  # the first bytes of such a file
+
+
 def read_file(path: Path, warnings: list[str]) -> list[Record]:
     """Read one file; says in `warnings` what was left out."""
     try:
         data = path.read_bytes()
     except OSError as error:
         raise RecordError(f"{path}: cannot be read: {error.strerror}") from None
+    if data.startswith(_PARQUET):
+        raise RecordError(f"{path}: is Parquet; this command reads .jsonl, and `cumatrix report` reads both")
     # Not splitlines(): a log may hold other characters that Python takes for ends of lines.
     *lines, rest = data.split(b"\n")
     records = [_read_line(line, f"{path}: line {number}") for number, line in enumerate(lines, 1)]

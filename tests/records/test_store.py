@@ -61,6 +61,13 @@ def test_reads_what_was_written(tmp_path: Path) -> None:
     assert [item["run"] for item in results.plans] == ["run-1"]
 
 
+def test_parquet_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "results.parquet"
+    path.write_bytes(b"PAR1\x15\x04\xb5")
+    with pytest.raises(RecordError, match=r"results\.parquet: is Parquet; this command reads \.jsonl"):
+        read_records([path])
+
+
 def test_plan_lists_every_cell_before_the_first_is_done(tmp_path: Path) -> None:
     planned = plan(cell(), cell(target="sm_90"))
     write(tmp_path / "r.jsonl", of=planned)
