@@ -22,15 +22,15 @@ from harness.regex import Pattern, PatternError
 
 # What the log has to show of a product that a cause's title names.
 _PRODUCTS = {
-    "CuPy": r"(?i)cupy",
+    "CuPy": r"(?i)cupy|auto-detect CUDA root",
     "FlashAttention": r"(?i)flash.?att",
     "Jitify": r"(?i)jitify|cupy",
-    "Numba": r"(?i)numba|nopython|\bcuda mode pipeline|TypingError|CUDADispatcher|_LaunchConfiguration|No (definition|implementation) (for lowering|of function)|CUDACallConv|JITCUDACodegen|unicode_type|class\(\w+\), <class",
-    "PyTorch": r"(?i)torch|Unknown CUDA arch|c10|\bat(en)?\b|2at\d|pybind11|(?-i)\bAT_[A-Z]|\bTH[CPA]",
-    "Triton": r"(?i)triton|inductor|fp8e4nv",
-    "XLA": r"(?i)xla|jax|tensorflow|\btf\b|HLO",
+    "Numba": r"(?i)numba|nopython|\bcuda mode pipeline|TypingError|CUDADispatcher|_LaunchConfiguration|No (definition|implementation) (for lowering|of function)|CUDACallConv|JITCUDACodegen|unicode_type|class\(\w+\), <class|CUDACodeLibrary|UnsupportedBytecodeError|griddim|Kernel launch configuration|NvvmSupportError",
+    "PyTorch": r"(?i)torch|Unknown CUDA arch|c10|\bat(en)?\b|2at\d|pybind11|\bAT_(ASSERT|CHECK|DISPATCH|ERROR)|\bTH[CPA]",
+    "Triton": r"(?i)triton|inductor|fp8e4nv|AccelerateMatmul|getMMAVersion",
+    "XLA": r"(?i)xla|jax|tensorflow|\btf\b|HLO|CustomCall|PTX compilation provider",
     "bitsandbytes": r"(?i)bitsandbytes",
-    "clang": r"(?i)clang|llvm",
+    "clang": r"(?i)clang|llvm|unsupported CUDA gpu architecture",
 }
 _PRODUCT = re.compile(rf"\b({'|'.join(_PRODUCTS)})\b")
 

@@ -30,6 +30,7 @@ from harness.answers.vocabulary import ARCHITECTURES
 from harness.cases.bundled import case_rank, library_topics
 from harness.causes.catalogue import HEADER, catalogue
 from harness.matrix.marks import ANSWER_KINDS, GROUPS
+from harness.model import Status
 from harness.model.host_compiler import HostCompiler
 from harness.published import ENVIRONMENT
 from harness.records import Merged
@@ -168,9 +169,11 @@ def causes_data() -> dict[str, Any]:
             # A pasted message seldom shows its file, or the tool that speaks.
             ["", *cause.said] if cause.file else list(cause.said),
             cause.against.text if cause.against else "",
+            cause.shown.text if cause.shown else "",
         ]
         for cause in catalogue().values()
-        if cause.pattern or cause.header
+        # Words of cumatrix's own are no message that is pasted.
+        if (cause.pattern or cause.header) and cause.status != {Status.UNAVAILABLE}
     ]
     return {"header": HEADER.pattern.replace("(?P<", "(?<"), "causes": causes}
 

@@ -15,7 +15,7 @@ from harness.errors import NothingToRun, UsageError
 from harness.model import Case, Target, ToolkitRef, Variant
 from harness.protocol.probes import Distribution
 
-NAMES = ["nvrtc", "cupy-nvrtc", "cupy-jitify", "numba", "numba-cuda", "nvcc", "torch-nvcc", "cuda-core"]
+NAMES = ["nvrtc", "cupy-nvrtc", "cupy-jitify", "numba", "numba-cuda", "nvcc", "ptxas", "torch-nvcc", "cuda-core"]
 
 
 def environment(**versions: str) -> Environment:
@@ -147,11 +147,11 @@ def test_a_parameter_of_one_case_is_none_of_another() -> None:
 @pytest.mark.parametrize(
     ("versions", "expected"),
     [
-        ({}, ["nvrtc", "nvcc"]),
-        ({"cupy_cuda12x": "13.6.0"}, ["nvrtc", "cupy-nvrtc", "cupy-jitify", "nvcc"]),
-        ({"numba": "0.59.1"}, ["nvrtc", "numba", "nvcc"]),
-        ({"numba": "0.61.2", "numba_cuda": "0.15.0"}, ["nvrtc", "numba-cuda", "nvcc"]),
-        ({"torch": "2.11.0"}, ["nvrtc", "nvcc", "torch-nvcc"]),
+        ({}, ["nvrtc", "nvcc", "ptxas"]),
+        ({"cupy_cuda12x": "13.6.0"}, ["nvrtc", "cupy-nvrtc", "cupy-jitify", "nvcc", "ptxas"]),
+        ({"numba": "0.59.1"}, ["nvrtc", "numba", "nvcc", "ptxas"]),
+        ({"numba": "0.61.2", "numba_cuda": "0.15.0"}, ["nvrtc", "numba-cuda", "nvcc", "ptxas"]),
+        ({"torch": "2.11.0"}, ["nvrtc", "nvcc", "ptxas", "torch-nvcc"]),
     ],
 )
 def test_backends_that_an_environment_has(versions: dict[str, str], expected: list[str]) -> None:

@@ -22,7 +22,7 @@
  * A known cause: patterns of a missing header's name, of the message, of what it must not say, of the rest of the log;
  * then title, where it applies, sentences, links, the tools that say it, and the pattern of what the log must not say.
  *
- * @typedef {[string, string, string, string, string, string, string[], string[], string[], string]} CauseData
+ * @typedef {[string, string, string, string, string, string, string[], string[], string[], string, string]} CauseData
  */
 /** @typedef {{header: string, causes: CauseData[]}} CausesData */
 
@@ -131,8 +131,8 @@ const intents = (() => {
   };
 
   /**
-   * The known cause of a pasted message: of the first of its lines that has one. One that depends on the cell counts
-   * if no other one fits.
+   * The known cause of a pasted message: of the first of its lines that has one. One that depends on the cell is no
+   * answer.
    *
    * @param {string} text
    * @param {CausesData} data
@@ -145,21 +145,22 @@ const intents = (() => {
       const message = line.replace(/^.{0,300}?\berror ?(?:#[-\w]+)?: /, "");
       const has = (/** @type {string} */ pattern) => regexp(pattern).test(message) || regexp(pattern).test(line);
       const fits = causes.filter(
-        ([name, pattern, unless, near, , , , , , against]) =>
+        ([name, pattern, unless, near, , , , , , against, shown]) =>
           (!name || (missing && regexp(name).test(missing))) &&
           (!pattern || has(pattern)) &&
           !(unless && has(unless)) &&
           !(near && !regexp(near).test(text)) &&
-          !(against && regexp(against).test(text)),
+          !(against && regexp(against).test(text)) &&
+          (!shown || regexp(shown).test(text)),
       );
-      const found = fits.find(([, , , , , where]) => !where) ?? fits[0];
+      const found = fits.find(([, , , , , where]) => !where);
       if (!found) continue;
       // Of tools that speak alike, the text has to name the one whose words these are.
       const speakers = fits[0][8];
       if (speakers.length && !speakers.some((tool) => tool && text.toLowerCase().includes(tool))) return undefined;
-      const [, , , , title, where, sentences, links] = found;
+      const [, , , , title, , sentences, links] = found;
       const rows = sentences.map((each) => /** @type {ReplyRow} */ (["", "", each, []]));
-      return { sentence: `${title}${where ? ` (${where})` : ""}.`, rows, sources: links };
+      return { sentence: `${title}.`, rows, sources: links };
     }
     return undefined;
   };
