@@ -34,7 +34,7 @@ from harness.project.trust import trust as allow
 from harness.protocol.text import counted
 from harness.records.files import replace_files
 from harness.toolkits import RELEASES, parse_toolkits
-from harness.toolkits.releases import PARTS
+from harness.toolkits.releases import PARTS, parts_among
 from harness.toolkits.store import ToolkitStore
 
 
@@ -183,7 +183,11 @@ def _toolkit_for_build(text: str, parts: Sequence[str]) -> Path:
     if why := missing_from(ref.release):
         raise PartUnavailable(f"-t {text}: {why}")
     store = ToolkitStore(tell=lambda sentence: say(sentence, err=True))
-    return store.install(RELEASES[ref.release], [part for part in parts if ref.release in PARTS[part].wheels]).home
+    wanted = [part for part in parts if ref.release in PARTS[part].wheels]
+    there = store.find(ref.release)
+    if there and set(wanted) <= set(parts_among(there.packages, ref.release)):
+        return there.home
+    return store.install(RELEASES[ref.release], wanted).home
 
 
 def _packages_for_build(text: str) -> Path:
