@@ -8,6 +8,11 @@ from harness.protocol.backend import Job, Setup, Unsupported
 from harness.protocol.messages import Ready
 
 
+def options_of(job: Job) -> list[str]:
+    """Options for ptxas: the case's own, and those that a user hands through to it (``-Xptxas``)."""
+    return [*job.options.get("ptxas", []), *(flag.partition("=")[2] for flag in job.options.get("flags", []))]
+
+
 class PtxasBackend:
     """`harness.protocol.backend.Backend` for the assembler."""
 
@@ -22,8 +27,7 @@ class PtxasBackend:
         """Assemble for a real architecture; PTX is for a virtual one already."""
         if job.virtual:
             raise Unsupported(f"ptxas makes code for real architectures, and {job.target} is a virtual one")
-        words = [flag.partition("=")[2] for flag in job.options.get("flags", [])]
-        job.options = {**job.options, "ptxas": [*job.options.get("ptxas", []), *words]}
+        job.options = {**job.options, "ptxas": options_of(job)}
         for source in job.sources:
             tools.assemble(setup, job, source, relocatable=bool(job.options.get("rdc")))
             if job.together:

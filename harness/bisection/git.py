@@ -17,6 +17,7 @@ from pathlib import Path
 from harness.bisection.search import Lane, Seen, seen_of
 from harness.diagnostics import one_line
 from harness.errors import PartUnavailable, UsageError
+from harness.protocol.process_output import run_to_end
 from harness.records import Record, RecordError
 from harness.records.files import replace_files
 from harness.records.store import read_file
@@ -25,7 +26,6 @@ SAME, OTHER, UNTESTABLE = 0, 1, 125
 """Answers to ``git bisect run``: as at the older end, otherwise, or untestable."""
 
 _SECONDS = 120
-_GRACE = 10
 
 
 @dataclass(frozen=True)
@@ -149,20 +149,8 @@ class Checkout:
 
 
 def run_alone(argv: Sequence[str]) -> None:
-    """Run a command to its end; where this process is interrupted, it is ended with all that it has started, and may tidy up first."""
-    process = subprocess.Popen(
-        argv, env=plain_environment(), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, start_new_session=True
-    )
-    try:
-        process.wait()
-    finally:
-        if process.poll() is None:
-            os.killpg(process.pid, signal.SIGTERM)
-            try:
-                process.wait(_GRACE)
-            except subprocess.TimeoutExpired:
-                os.killpg(process.pid, signal.SIGKILL)
-                process.wait()
+    """Run a command silently, without what git tells its own children; see `harness.protocol.process_output.run_to_end`."""
+    run_to_end(argv, env=plain_environment(), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
 
 
 def plain_environment() -> dict[str, str]:

@@ -16,12 +16,8 @@ from harness.cases.toml import read_toml_text
 from harness.cli.command import Command
 from harness.cli.terminal import console_for, say, say_json
 from harness.diagnostics import one_line
-from harness.engine.environments import line_up
-from harness.environments.store import EnvironmentStore
 from harness.errors import NothingToRun, PartUnavailable, UsageError
 from harness.model import Case
-from harness.nvidia.nvcc import missing_from
-from harness.project.commands import units_of
 from harness.project.config import TABLE, Config, config_schema, read_config
 from harness.project.current import here
 from harness.project.detect import Found, look, of_database
@@ -33,9 +29,6 @@ from harness.project.trust import entries, is_trusted, line_of, needs_trust, rev
 from harness.project.trust import trust as allow
 from harness.protocol.text import counted
 from harness.records.files import replace_files
-from harness.toolkits import RELEASES, parse_toolkits
-from harness.toolkits.releases import PARTS, parts_among
-from harness.toolkits.store import ToolkitStore
 
 
 @click.command(cls=Command)
@@ -174,6 +167,11 @@ _PARTS_OF_TORCH = ("cublas", "cusparse", "cusolver", "curand", "cufft")
 
 def _toolkit_for_build(text: str, parts: Sequence[str]) -> Path:
     """The CUDA_HOME of a toolkit, installed if it is missing, with further parts of CUDA as far as its wheels have them."""
+    from harness.nvidia.nvcc import missing_from
+    from harness.toolkits import RELEASES, parse_toolkits
+    from harness.toolkits.releases import PARTS, parts_among
+    from harness.toolkits.store import ToolkitStore
+
     refs = parse_toolkits(text)
     if len(refs) != 1 or refs[0].headers != refs[0].release:
         raise UsageError(f"--record takes one toolkit: -t {refs[-1].release}")
@@ -192,6 +190,9 @@ def _toolkit_for_build(text: str, parts: Sequence[str]) -> Path:
 
 def _packages_for_build(text: str) -> Path:
     """The folder of packages of an environment with a release of a library."""
+    from harness.engine.environments import line_up  # with all of the engine
+    from harness.environments.store import EnvironmentStore
+
     found = line_up([text], None)
     if len(found) != 1 or found[0].resolved is None:
         raise UsageError(
@@ -230,8 +231,6 @@ def _recorded(
     write_database(recorded, root)
     found = of_database(root, DATABASE)
     found.left_out += [f"{path}: it is not there after the build" for path in recorded.lost]
-    folders = dict.fromkeys(folder for unit in units_of(root / DATABASE) for folder in (*unit.include, *unit.system))
-    found.left_out += [f"{folder}: it is not there after the build" for folder in folders if not os.path.isdir(folder)]
     if libraries and "TORCH_CUDA_ARCH_LIST" not in os.environ:
         say(f"TORCH_CUDA_ARCH_LIST is not set: the build made code for {WITHOUT_GPU['TORCH_CUDA_ARCH_LIST']}", err=True)
     say(f"{DATABASE}: {counted(len(recorded.entries), 'unit')} of `{line}`", err=True)

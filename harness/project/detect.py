@@ -230,9 +230,12 @@ def of_database(root: Path, name: str) -> Found:
     """The program table for the compilation database of a recorded build."""
     found = Found()
     units = units_of(root / name)
-    project = ProjectFiles(root, tuple(sorted({os.path.relpath(unit.file, root) for unit in units})))
-    for unit in units:
-        found.require(project, [os.path.relpath(unit.file, root)], unit.define)
+    names = [os.path.relpath(unit.file, root) for unit in units]
+    project = ProjectFiles(root, tuple(sorted(set(names))))
+    for unit, file in zip(units, names, strict=True):
+        found.require(project, [file], unit.define)
+    folders = dict.fromkeys(folder for unit in units for folder in (*unit.include, *unit.system))
+    found.left_out += [f"{folder}: it is not there after the build" for folder in folders if not os.path.isdir(folder)]
     targets = dict.fromkeys(target for unit in units for target in unit.targets)
     found.architectures += [target for target in targets if target.startswith("sm_")]
     ships = f"; the project ships {', '.join(targets)}" if targets else ""

@@ -120,7 +120,7 @@ def read(words: Sequence[str]) -> Command:
             inputs.append(word)
         given[name] = value
     output = given.get("-o") or given.get("--output-file") or ""
-    beside = os.path.splitext(output or os.path.basename(inputs[0] if inputs else "a"))[0] + ".d"
+    default = os.path.splitext(output or os.path.basename(inputs[0] if inputs else "a"))[0] + ".d"
     return Command(
         inputs,
         output=output,
@@ -130,7 +130,7 @@ def read(words: Sequence[str]) -> Command:
         read=makes,
         shared=shared,
         language=given.get("-x") or given.get("--x") or "",
-        depends=given.get("-MF") or given.get("--dependency-output") or (beside if depends else ""),
+        depends=given.get("-MF") or given.get("--dependency-output") or (default if depends else ""),
     )
 
 
@@ -163,8 +163,8 @@ def record(argv: Sequence[str], command: Command, folder: str) -> None:
             os.close(log)
 
 
-def stand_in(command: Command) -> int:
-    """Make what the build expects: an empty object, and the file of dependencies."""
+def make_empty_objects(command: Command) -> int:
+    """Make what the build expects: an empty object for each source, and the file of dependencies."""
     for source in command.sources or [""]:
         stem = os.path.splitext(os.path.basename(source))[0] or "a_dlink"
         output = command.output if command.output and len(command.sources) < 2 else f"{stem}.o"
@@ -184,14 +184,14 @@ def main(argv: Sequence[str]) -> int:
     if LOG in os.environ and is_recorded(command, folder):
         record(argv, command, folder)
         if command.objects and not command.read:
-            return stand_in(command)
+            return make_empty_objects(command)
         if not command.read:
             # A program that is compiled and linked at once: its sources are empty.
             words = [*_compiler(), *(["-shared", "-fPIC"] if command.shared else []), "-x", "c", "-"]
             text = b"int main(void) { return 0; }\n"
             return subprocess.run([*words, "-o", command.output or "a.out"], input=text, check=False).returncode
     elif LOG in os.environ and command.device_link and not command.query and not command.read:
-        return stand_in(command)
+        return make_empty_objects(command)
     return os.execv(real, [real, *argv[2:]])  # noqa: S606
 
 

@@ -7,8 +7,6 @@ import os
 import re
 import shlex
 import shutil
-import signal
-import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -19,6 +17,7 @@ from harness.errors import PartUnavailable, UsageError
 from harness.process_locks import HeldFolder
 from harness.project import recorder
 from harness.project.recorder import KEPT, LOG
+from harness.protocol.process_output import run_to_end
 from harness.records.files import replace_files
 
 FOLDER = ".cumatrix"
@@ -27,8 +26,6 @@ DATABASE = f"{FOLDER}/compile_commands.json"
 
 WITHOUT_GPU = {"FORCE_CUDA": "1", "TORCH_CUDA_ARCH_LIST": "8.0;9.0"}
 """Variables that builds of PyTorch's extensions need on a machine without a GPU, and what they are set to where they are not set."""
-
-_GRACE = 10.0
 
 
 @dataclass(frozen=True)
@@ -76,16 +73,19 @@ def record_build(argv: Sequence[str], root: Path, home: Path, packages: Path | N
         raise PartUnavailable(f"{home} has no nvcc: name a toolkit that has one with -t")
     place = root / FOLDER
     place.mkdir(exist_ok=True)
-    cuda = _stand_in(place / "recording", home)
+    cuda = _recording_toolkit(place / "recording", home)
     with HeldFolder(place, "log-") as scratch:
         log = Path(scratch, "log.jsonl")
         env = _environment(os.environ, cuda, packages) | {LOG: str(log), KEPT: str(root)}
-        code = _run(argv, root, env)
+        try:
+            code = run_to_end(list(argv), cwd=root, env=env)
+        except OSError as error:
+            raise UsageError(f"cannot run {argv[0]}: {error.strerror}") from None
         lines = log.read_text("utf-8", "surrogateescape").splitlines() if log.exists() else []
         return _kept(list(map(json.loads, lines)), root, cuda, code)
 
 
-def _stand_in(folder: Path, home: Path) -> Path:
+def _recording_toolkit(folder: Path, home: Path) -> Path:
     """A CUDA_HOME like the real one, but for a recording nvcc.
 
     It stays, since a build folder keeps the path of its compiler; without a recording, that is the real nvcc.
@@ -136,24 +136,6 @@ def _environment(given: Mapping[str, str], cuda: Path, packages: Path | None) ->
     if packages:
         found["PYTHONPATH"] = os.pathsep.join(filter(None, [str(packages), given.get("PYTHONPATH", "")]))
     return found
-
-
-def _run(argv: Sequence[str], root: Path, env: Mapping[str, str]) -> int:
-    """Run the build to its end; an interrupt ends it with all that it has started."""
-    try:
-        process = subprocess.Popen(list(argv), cwd=root, env=dict(env), start_new_session=True)
-    except OSError as error:
-        raise UsageError(f"cannot run {argv[0]}: {error.strerror}") from None
-    try:
-        return process.wait()
-    except KeyboardInterrupt:
-        os.killpg(process.pid, signal.SIGTERM)
-        try:
-            process.wait(_GRACE)
-        except subprocess.TimeoutExpired:
-            os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
-        raise
 
 
 def _kept(entries: Sequence[dict[str, Any]], root: Path, cuda: Path, code: int) -> Recorded:

@@ -36,6 +36,37 @@ def resume(child: int) -> None:
         pass  # it has ended
 
 
+_GRACE = 10.0  # seconds
+
+
+def run_to_end(argv: Sequence[str], **options: Any) -> int:
+    """Run a command to its end and return its exit code; if this process is interrupted, end it with all that it has started.
+
+    Parameters
+    ----------
+    argv : sequence of str
+        The program and its arguments.
+    **options
+        Of `subprocess.Popen`.
+
+    Raises
+    ------
+    OSError
+        When it cannot be started.
+    """
+    process = subprocess.Popen(argv, start_new_session=True, **options)
+    try:
+        return process.wait()
+    finally:
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGTERM)
+            try:
+                process.wait(_GRACE)  # it may tidy up first
+            except subprocess.TimeoutExpired:
+                os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
+
+
 KEPT = 2 << 20
 """Kept size of a tool's output, in bytes: half from the start, half from the end."""
 

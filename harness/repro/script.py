@@ -14,6 +14,7 @@ from harness.backends import BACKENDS
 from harness.backends import cuda_core as cuda_core_backend
 from harness.backends import nvcc as nvcc_backend
 from harness.backends import nvrtc as nvrtc_backend
+from harness.backends import ptxas as ptxas_backend
 from harness.backends.cupy import c_table
 from harness.backends.cupy.backend import options_of as cupy_options_of
 from harness.backends.cupy.program import is_program
@@ -365,14 +366,8 @@ images.append(image.raw{stripped})
 def ptxas(subject: ReproTarget) -> Script:
     """ptxas as a process."""
     job = subject.job
-    flags = [flag.partition("=")[2] for flag in job.options.get("flags", [])]
-    options = [
-        f"-arch=sm_{job.arch}",
-        "-v",
-        *job.options.get("ptxas", []),
-        *flags,
-        *(["-c"] if job.options.get("rdc") else []),
-    ]
+    rdc = ["-c"] if job.options.get("rdc") else []
+    options = [f"-arch=sm_{job.arch}", "-v", *ptxas_backend.options_of(job), *rdc]
     text = start(subject, "hashlib", "os", "subprocess") + f"""\
 options = {lines_of(options)}
 """ + of_each(subject, """\
