@@ -98,6 +98,10 @@ _SCREEN = 60
 class Command(click.Command):
     """A command whose single-valued options may be given once, and whose help fits on a screen."""
 
+    def get_help_option_names(self, ctx: click.Context) -> list[str]:
+        """Names of the help option, which click keeps with the command, whatever context it was first asked in."""
+        return ["-h", "--help"]
+
     def format_help(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the whole help if it is short, else the brief one."""
         whole = ctx.make_formatter()
