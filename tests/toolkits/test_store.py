@@ -32,7 +32,8 @@ def left(store: ToolkitStore) -> list[str]:
 @pytest.mark.parametrize("release", ["11.8", "12.4", "13.0"])
 def test_a_release_is_a_whole_cuda_home(toolkit: Callable[[str], Installed], release: str) -> None:
     found = toolkit(release)
-    assert dict(found.packages) == dict(RELEASES[release].packages)
+    # Another test of the same store may have added parts, such as cuBLAS's headers.
+    assert RELEASES[release].packages.items() <= found.packages.items()
     said = subprocess.run(
         [found.home / "bin" / "ptxas", "--version"], capture_output=True, text=True, check=True
     ).stdout
