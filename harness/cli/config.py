@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 import shlex
+import subprocess
 import sys
 import tomllib
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +20,7 @@ from harness.cli.terminal import console_for, say, say_json
 from harness.diagnostics import one_line
 from harness.errors import NothingToRun, PartUnavailable, UsageError
 from harness.model import Case
+from harness.project.commands import units_of
 from harness.project.config import TABLE, Config, config_schema, read_config
 from harness.project.current import here
 from harness.project.detect import Found, look, of_database
@@ -228,16 +231,45 @@ def _recorded(
             else "compiled no CUDA C++ with the nvcc of PATH and CUDA_HOME: clean the build, or configure it in a new folder"
         )
         raise NothingToRun(f"`{line}` {why}")
+    before = len(units_of(root / DATABASE)) if (root / DATABASE).is_file() else 0
     write_database(recorded, root)
     found = of_database(root, DATABASE)
     found.left_out += [f"{path}: it is not there after the build" for path in recorded.lost]
     if libraries and "TORCH_CUDA_ARCH_LIST" not in os.environ:
         say(f"TORCH_CUDA_ARCH_LIST is not set: the build made code for {WITHOUT_GPU['TORCH_CUDA_ARCH_LIST']}", err=True)
     say(f"{DATABASE}: {counted(len(recorded.entries), 'unit')} of `{line}`", err=True)
+    if len(recorded.entries) < before:
+        say(f"the recording before had {counted(before, 'unit')}: was this build up to date in part?", err=True)
     say("the objects of this build are empty: clean it before you build for use", err=True)
     if recorded.code:
         say(f"`{line}` ended with {recorded.code}: units that follow are missing", err=True)
     return found, recorded.code
+
+
+def _count_kernels(root: Path, toolkit: str, targets: Sequence[str]) -> None:
+    """Compile the recorded units once, for the first real architecture of the build, and keep the number of their kernels."""
+    from harness.project.recording import DATABASE, FOLDER, KERNELS, write_kernels
+    from harness.records.store import read_records
+
+    target = next((target for target in targets if target.startswith("sm_")), "")
+    if not target:
+        say("the build names no architecture (sm_80): the number of kernels is not recorded", err=True)
+        return
+    out = root / FOLDER / "kernels.jsonl"
+    own = [sys.executable, "-P", "-m", "cumatrix", "run", "-b", "nvcc", "-t", toolkit, "-a", target]
+    say(f"counting kernels: {target}, CUDA {toolkit} (Ctrl-C ends it; --no-kernels leaves it out)", err=True)
+    process = subprocess.Popen([*own, "--trust", "--fresh", "--out", str(out)], cwd=root, stdout=subprocess.DEVNULL)
+    while process.poll() is None:
+        with suppress(KeyboardInterrupt):  # the run ends by itself, and keeps its records
+            process.wait()
+    records = list(read_records([out]).records) if out.is_file() else []
+    counts = write_kernels(records, root)
+    say(
+        f"{Path(DATABASE).with_name(KERNELS)}: {counted(sum(counts.values()), 'kernel')} in {counted(len(counts), 'unit')}",
+        err=True,
+    )
+    for name in [record["case"] for record in records if record["status"] != "built"]:
+        say(f"{shown(name)} does not build for {target}: its kernels are not counted", err=True)
 
 
 @click.command(cls=Command)
@@ -250,19 +282,31 @@ def _recorded(
     help="The CUDA release of the recorded build: 13.0, local, or a path.",
 )  # fmt: skip
 @click.option("--with", "libraries", metavar="torch=V", help="A release of PyTorch for the recorded build.")
+@click.option(
+    "--kernels/--no-kernels", "kernels", default=True,
+    help="Compile the recorded units once, and require as many kernels as each has. Default: yes.",
+)  # fmt: skip
 @click.argument("command", nargs=-1, metavar="[-- COMMAND…]")
 def init(
-    *, dry_run: bool, own: bool, record: bool, yes: bool, toolkit: str, libraries: str | None, command: tuple[str, ...]
+    *,
+    dry_run: bool,
+    own: bool,
+    record: bool,
+    yes: bool,
+    toolkit: str,
+    libraries: str | None,
+    kernels: bool,
+    command: tuple[str, ...],
 ) -> int:
     """Write a configuration for this project.
 
-    init reads setup.py (CUDAExtension), compile_commands.json or CMakeLists.txt, other CUDA C++ files (.cu) with their include directories,
-    and Python files with Numba kernels. It runs and copies nothing. It lists what it leaves out, with the reason. It does not overwrite a
+    init reads setup.py (CUDAExtension), compile_commands.json, other CUDA C++ files (.cu) with their include directories, and Python files
+    with Numba kernels. It runs and copies nothing. It lists what it leaves out, with file, line and reason. It does not overwrite a
     configuration.
 
     --record runs the project's own build, with a recording compiler in the place of nvcc: it notes each compilation of CUDA C++ and makes
-    an empty object. The commands are kept in .cumatrix/compile_commands.json, and run compiles them with other versions. COMMAND runs the
-    project's code with your rights.
+    an empty object. The commands are kept in .cumatrix/compile_commands.json, and run compiles them with other versions. With a
+    configuration that names them, --record only refreshes the recording. COMMAND runs the project's code with your rights.
 
     \b
     cumatrix init --dry-run
@@ -272,7 +316,8 @@ def init(
     """
     root = Path.cwd()
     there = found(root)
-    if there:
+    again = bool(record and there and there.parent == root and _names_recording(there))
+    if there and not again:
         raise UsageError(
             f"{os.path.relpath(there)} configures cumatrix already: `cumatrix config` shows what it says; --dry-run shows nothing new"
         )
@@ -281,11 +326,17 @@ def init(
     seen, code = _recorded(root, command, toolkit, libraries, yes=yes) if record else (look(root), 0)
     for text in seen.left_out:
         say(f"left out: {one_line(text, 500)}", err=True)
+    if seen.record:
+        say(f"to compile with the options of the build, record it: {seen.record}", err=True)
     if not seen.programs:
         raise NothingToRun(
-            "found no setup.py with a CUDAExtension, no compile_commands.json, no CMakeLists.txt with CUDA, no CUDA C++ (.cu) and no Python with typed Numba kernels here: "
+            "found no setup.py with a CUDAExtension, no compile_commands.json, no CUDA C++ (.cu) and no Python with typed Numba kernels here: "
             "name files in cumatrix.toml, or try one with `cumatrix try FILE`"
         )
+    if again:
+        if kernels and not dry_run:
+            _count_kernels(root, toolkit, seen.architectures)
+        return 1 if code else 0
     shared = (root / PYPROJECT).is_file() and not own
     path = root / (PYPROJECT if shared else OWN)
     block = proposal(seen, TABLE if shared else ())
@@ -304,7 +355,15 @@ def init(
     replace_files({path: text.encode()})
     programs = configured(read_config(path))
     say(
-        f"{path.name}: {len(programs)} program{'s' if len(programs) != 1 else ''}; `cumatrix config` shows them, `cumatrix run` compiles them",
+        f"{path.name}: {counted(len(programs), 'program')}; `cumatrix config` shows them, `cumatrix run` compiles them",
         err=True,
     )
+    if record and kernels:
+        _count_kernels(root, toolkit, seen.architectures)
     return 1 if code else 0
+
+
+def _names_recording(path: Path) -> bool:
+    from harness.project.recording import DATABASE
+
+    return any(table.get("commands") == DATABASE for table in read_config(path).tables)

@@ -57,10 +57,14 @@ _OUTPUT_VALUES = (
     "--compiler-bindir",
     "-t",
     "--threads",
+    "-Xfatbin",
+    "--fatbin-options",
+    "-Xlinker",
+    "--linker-options",
 )
 _TARGET_VALUES = ("-arch", "--gpu-architecture", "-gencode", "--generate-code", "-code", "--gpu-code")
 _NOTHING = re.compile(
-    r"-c|--compile|--?(?:cubin|ptx|fatbin)|-M[DMPG]*|--generate-\S*dependencies\S*|--?forward-unknown-to-host-\S+|--?cudart\S*|-[lL]\S*|--?keep\S*|-v|--verbose|-Xlinker\S*|-shared|--cuda-gpu-arch=\S+"
+    r"-c|--compile|--?(?:cubin|ptx|fatbin)|-M[DMPG]*|--generate-\S*dependencies\S*|--?forward-unknown-to-host-\S+|--?cudart\S*|-[lL]\S*|--?keep\S*|-v|--verbose|-shared|--cuda-gpu-arch=\S+"
 )
 
 
@@ -211,6 +215,8 @@ def read_command(argv: Sequence[str], folder: Path, file: Path) -> Unit:
         elif not word.startswith("-"):
             if os.path.realpath(folder / word) != os.path.realpath(file):
                 found.dropped.append(word)
+        elif os.path.basename(argv[0]) == "nvcc":
+            found.flags.append(f"nvcc:{word}")
         else:
             found.dropped.append(word)
     return Unit(

@@ -17,13 +17,21 @@ from harness.cases.preprocessor import host_signs
 from harness.errors import UsageError
 from harness.model import Case, OptionRule
 from harness.model.condition import Condition
-from harness.model.target import short_or_whole
-from harness.project.cmake import LISTS, built_by
 from harness.project.commands import Unit, units_of
 from harness.project.config import definitions_of, split_flags
-from harness.project.discovery import INCLUDE, ProjectFiles, files_in, folder_of, headers_of, some
+from harness.project.discovery import (
+    INCLUDE,
+    ProjectFiles,
+    files_in,
+    folder_of,
+    header_of,
+    headers_of,
+    some,
+    vendored_in,
+)
 from harness.project.python_ast import texts_of
 from harness.project.setup_py import Extension, extensions_of
+from harness.protocol.text import counted
 
 
 @dataclass
@@ -44,6 +52,8 @@ class Found:
         Targets that the project is built for, as ``sm_80``; empty where it does not say.
     kernels : dict
         By file of CUDA C++, the kernels that it must have, as the configuration's ``kernels`` states them, and a comment; None for files without such kernels.
+    record : str
+        The command that records the project's build, where some of its options are in `left_out`.
     """
 
     programs: list[dict[str, Any]] = field(default_factory=list)
@@ -52,6 +62,7 @@ class Found:
     kinds: set[str] = field(default_factory=set)
     architectures: list[str] = field(default_factory=list)
     kernels: dict[str, tuple[list[str] | int | None, str]] = field(default_factory=dict)
+    record: str = ""
 
     def require(self, project: ProjectFiles, names: Iterable[str], define: Sequence[str] = ()) -> None:
         """Note the kernels of files that are compiled with these definitions."""
@@ -141,15 +152,33 @@ def _kernels(tree: ast.AST, inside: bool = False) -> Iterator[tuple[str, bool, b
         yield from _kernels(node, inside or isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda))
 
 
+RECORD_CMAKE = "cumatrix init --record -- sh -c 'cmake -B fresh && cmake --build fresh'"
+RECORD_SETUP = "cumatrix init --record --with torch=2.11 -- python setup.py build_ext"
+"""Commands for builds whose options only running them shows."""
+
 _WORDS = {"torch": "with PyTorch's headers", "host": "programs of the host, for nvcc", "device": "device code"}
 _TORCH = re.compile(r"(?:torch|ATen|c10)/")
 
 
-def kind_of(text: str) -> str:
-    """``torch`` for CUDA C++ with PyTorch's headers, ``host`` for a program that compilers of device code cannot take, else ``device``."""
-    if any(_TORCH.match(quoted or pointed) for quoted, pointed in INCLUDE.findall(text)):
-        return "torch"
-    return "host" if host_signs(text) else "device"
+def kind_of(project: ProjectFiles, name: str, headers: Mapping[str, list[str]]) -> str:
+    """``torch`` for CUDA C++ with PyTorch's headers, ``host`` for a program that compilers of device code cannot take, else ``device``.
+
+    The project's own headers count as well, with theirs.
+    """
+    kind, waiting, seen = "device", [name], {name}
+    while waiting:
+        file = waiting.pop()
+        text = project.text(file)
+        for quoted, pointed in INCLUDE.findall(text):
+            if _TORCH.match(quoted or pointed):
+                return "torch"
+            header = header_of(project, file, (quoted, pointed), headers)
+            if header and header not in seen:
+                seen.add(header)
+                waiting.append(header)
+        if host_signs(text):
+            kind = "host"
+    return kind
 
 
 def loose(project: ProjectFiles, names: list[str], found: Found, settings: Mapping[str, dict[str, Any]]) -> None:
@@ -169,7 +198,7 @@ def loose(project: ProjectFiles, names: list[str], found: Found, settings: Mappi
     for name in names:
         text = project.text(name)
         included = INCLUDE.findall(text)
-        kind = kind_of(text)
+        kind = kind_of(project, name, headers)
         folders = dict.fromkeys(folder for pair in included for folder in folder_of(project, name, pair, headers))
         groups.setdefault((kind, tuple(folders)), []).append(name)
     found.require(project, names)
@@ -199,8 +228,9 @@ def _patterns(project: ProjectFiles, files: list[str], others: list[str]) -> lis
 
 
 def look(root: Path) -> Found:
-    """Look at a project: setup.py, compile_commands.json or CMakeLists.txt, other CUDA C++, Python with Numba's kernels or CUDA C++ in texts; what a build system says counts first."""
-    files = tuple(files_in(root))
+    """Look at a project: setup.py, compile_commands.json, other CUDA C++, Python with Numba's kernels or CUDA C++ in texts; what a build system says counts first."""
+    vendored = vendored_in(root)
+    files = tuple(files_in(root, vendored))
     project = ProjectFiles(root, tuple(name for name in files if name.isprintable()))
     found = Found()
     found.left_out += [
@@ -215,8 +245,13 @@ def look(root: Path) -> Found:
     databases = list(_databases(root))
     for name in databases:
         taken |= _database(project, name, found, taken)
-    if not databases and not taken and not settings and (root / LISTS).is_file():
-        taken |= _cmake(project, found, taken)
+    if not databases:
+        _note_cmake(project, found)
+    found.left_out += [
+        f"{folder}: {why}; name its files in sources if they are yours"
+        for folder, why in sorted(vendored.items())
+        if any((root / folder).rglob("*.cu"))
+    ]
     loose(project, [name for name in project.named(".cu") if name not in taken], found, settings)
     typed, without = python_programs(project.root, project.named(".py"))
     found.left_out += without
@@ -230,16 +265,12 @@ def of_database(root: Path, name: str) -> Found:
     """The program table for the compilation database of a recorded build."""
     found = Found()
     units = units_of(root / name)
-    names = [os.path.relpath(unit.file, root) for unit in units]
-    project = ProjectFiles(root, tuple(sorted(set(names))))
-    for unit, file in zip(units, names, strict=True):
-        found.require(project, [file], unit.define)
     folders = dict.fromkeys(folder for unit in units for folder in (*unit.include, *unit.system))
     found.left_out += [f"{folder}: it is not there after the build" for folder in folders if not os.path.isdir(folder)]
     targets = dict.fromkeys(target for unit in units for target in unit.targets)
     found.architectures += [target for target in targets if target.startswith("sm_")]
     ships = f"; the project ships {', '.join(targets)}" if targets else ""
-    found.add({"commands": name}, f"{len(units)} units of the project's own build{ships}")
+    found.add({"commands": name}, f"{counted(len(units), 'unit')} of the project's own build{ships}")
     _note_dropped(units, name, found)
     return found
 
@@ -304,7 +335,10 @@ def _extensions(project: ProjectFiles, name: str, found: Found, settings: dict[s
         found.left_out.append(str(error))
         return set()
     base = os.path.dirname(name)
-    found.left_out += [f"{name}:{each.line}: {what}" for each in extensions for what in each.unread]
+    unread = [f"{name}:{each.line}: {what}" for each in extensions for what in each.unread]
+    if unread:
+        found.left_out += unread
+        found.record = RECORD_SETUP
     host = [source for each in extensions for source in each.host]
     if host:
         found.left_out.append(
@@ -315,7 +349,7 @@ def _extensions(project: ProjectFiles, name: str, found: Found, settings: dict[s
     found.left_out += [f"{source} of {name}: there is no such file" for source in missing]
     there = [source for source in sources if source not in missing]
     found.require(project, there, [macro for each in extensions for macro in each.macros])
-    if there and not missing:
+    if there and not missing and not unread:
         found.add({"extension": name}, f"CUDAExtension in {name}: {some(there)}")
     elif there:
         found.add(_of_extensions(extensions, base, there, project.root), f"CUDAExtension in {name}: {some(there)}")
@@ -345,20 +379,34 @@ def _database(project: ProjectFiles, name: str, found: Found, taken: set[str]) -
     return _units(project, units, name, found, taken)
 
 
-def _cmake(project: ProjectFiles, found: Found, taken: set[str]) -> set[str]:
-    built = built_by(project.root)
-    found.left_out += built.unread
-    found.left_out.append(
-        f"what only running {LISTS} would tell: `cmake -B build -DCMAKE_EXPORT_COMPILE_COMMANDS=ON` writes "
-        "build/compile_commands.json, which init reads in its place"
-    )
-    found.architectures += [str(short_or_whole(each)) for each in built.architectures]
-    return _units(project, built.units, LISTS, found, taken)
+_LISTS = "CMakeLists.txt"
+_OPTIONS_OF_CMAKE = re.compile(
+    r"^[ \t]*(?:(?:target_|add_)?(?:compile_)?(?:definitions|options)|(?:target_)?include_directories|set_(?:source_files|target)_properties"
+    r"|set[ \t]*\([ \t]*CMAKE_CUDA_\w+|configure_file|add_custom_command|find_package)\b",
+    re.IGNORECASE | re.MULTILINE,
+)
+
+
+def _note_cmake(project: ProjectFiles, found: Found) -> None:
+    """Note the lines of each ``CMakeLists.txt`` of a CUDA project that only CMake can read."""
+    lists = [name for name in project.files if os.path.basename(name) == _LISTS]
+    if not any(re.search(r"\bCUDA\b", project.text(name)) for name in lists):
+        return
+    found.record = found.record or RECORD_CMAKE
+    for name in lists:
+        text = project.text(name)
+        lines = [text.count("\n", 0, match.start()) + 1 for match in _OPTIONS_OF_CMAKE.finditer(text)]
+        if lines:
+            more = ", …" if len(lines) > 12 else ""
+            found.left_out.append(
+                f"{name}:{lines[0]}: options that CMake sets, in line {', '.join(map(str, lines[:12]))}{more}"
+            )
 
 
 def _units(project: ProjectFiles, units: list[Unit], name: str, found: Found, taken: set[str]) -> set[str]:
     groups: dict[tuple[Any, ...], list[str]] = {}
     of: dict[str, Unit] = {}
+    headers = headers_of(project)
     for unit in units:
         if not unit.file.resolve().is_relative_to(project.root.resolve()):
             found.left_out.append(f"{unit.file} of {name}: lies outside of the project")
@@ -367,7 +415,7 @@ def _units(project: ProjectFiles, units: list[Unit], name: str, found: Found, ta
         if file in taken or file in of or not unit.file.is_file():
             continue
         of[file] = unit
-        kind = kind_of(project.text(file))
+        kind = kind_of(project, file, headers)
         groups.setdefault((unit.include, unit.system, unit.define, unit.std, unit.rdc, unit.flags, kind), []).append(
             file
         )

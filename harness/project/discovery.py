@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -74,7 +74,9 @@ def _configures(path: Path) -> bool:
 
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*(?:"([^"\n]{1,300})"|<([^>\n]{1,300})>)', re.MULTILINE)
 
-_SKIPPED = frozenset("node_modules __pycache__ site-packages dist venv third_party 3rdparty external vendor".split())
+_SKIPPED = frozenset("node_modules __pycache__ site-packages dist venv".split())
+_VENDORED = frozenset("third_party third-party thirdparty 3rdparty external extern vendor submodules _deps".split())
+_MODULE = re.compile(r"^[ \t]*path[ \t]*=[ \t]*(.+?)[ \t]*$", re.MULTILINE)
 _MOST_FILES, _LARGEST = 50_000, 2_000_000
 # Headers of the system, in the C standard and POSIX (https://pubs.opengroup.org/onlinepubs/9799919799/idx/head.html): projects have
 # files of these names for systems that lack them.
@@ -118,16 +120,44 @@ def headers_of(project: ProjectFiles) -> dict[str, list[str]]:
     return headers
 
 
-def files_in(root: Path) -> Iterator[str]:
+def vendored_in(root: Path) -> dict[str, str]:
+    """Folders with sources of other projects, each with the reason."""
+    found: dict[str, str] = {}
+    try:
+        modules = _MODULE.findall((root / ".gitmodules").read_text("utf-8", "replace"))
+    except OSError:
+        modules = []
+    for folder, folders, names in _walk(root):
+        for name in folders:
+            place = Path(os.path.relpath(os.path.join(folder, name), root)).as_posix()
+            if name in _VENDORED:
+                found[place] = "a folder for sources of other projects"
+            elif place in modules:
+                found[place] = "a submodule"
+        if (
+            folder != str(root)
+            and any(name.startswith(("LICENSE", "COPYING")) for name in names)
+            and {"CMakeLists.txt", "setup.py", "pyproject.toml", "meson.build"} & set(names)
+        ):
+            found[Path(os.path.relpath(folder, root)).as_posix()] = (
+                "another project, with a license and a build of its own"
+            )
+            folders[:] = []
+        folders[:] = [
+            name for name in folders if Path(os.path.relpath(os.path.join(folder, name), root)).as_posix() not in found
+        ]
+    return found
+
+
+def files_in(root: Path, vendored: Collection[str] | None = None) -> Iterator[str]:
     """Names of all files but those of others: hidden folders, builds, environments, copies of libraries, cases."""
+    others = vendored_in(root) if vendored is None else vendored
     count = 0
-    for folder, folders, names in os.walk(root):
-        folders[:] = sorted(
-            name for name in folders
-            if not name.startswith(".") and name not in _SKIPPED and not name.startswith("build")
-            and not os.path.exists(os.path.join(folder, name, "pyvenv.cfg")) and not os.path.exists(os.path.join(folder, name, "case.toml"))
-        )  # fmt: skip
-        for name in sorted(names):
+    for folder, folders, names in _walk(root):
+        folders[:] = [
+            name for name in folders if Path(os.path.relpath(os.path.join(folder, name), root)).as_posix() not in others
+        ]
+        for name in names:
             count += 1
             if count > _MOST_FILES:
                 return
@@ -136,18 +166,39 @@ def files_in(root: Path) -> Iterator[str]:
             yield Path(os.path.relpath(os.path.join(folder, name), root)).as_posix()
 
 
+def _walk(root: Path) -> Iterator[tuple[str, list[str], list[str]]]:
+    for folder, folders, names in os.walk(root):
+        folders[:] = sorted(
+            name for name in folders
+            if not name.startswith(".") and name not in _SKIPPED and not name.startswith("build")
+            and not os.path.exists(os.path.join(folder, name, "pyvenv.cfg")) and not os.path.exists(os.path.join(folder, name, "case.toml"))
+        )  # fmt: skip
+        yield folder, folders, sorted(names)
+
+
+def header_of(project: ProjectFiles, name: str, pair: tuple[str, str], headers: Mapping[str, list[str]]) -> str:
+    """The project's file that an ``#include`` of a file names; empty for a header of others."""
+    quoted, pointed = pair
+    wanted = quoted or pointed
+    if pointed in _SYSTEM:
+        return ""
+    near = os.path.normpath(os.path.join(os.path.dirname(name), wanted))
+    if quoted and (project.root / near).is_file():
+        return near if not near.startswith("..") else ""
+    of_name = headers.get(os.path.basename(wanted), ())
+    return next((header for header in of_name if header == wanted or header.endswith(f"/{wanted}")), "")
+
+
 def folder_of(
     project: ProjectFiles, name: str, pair: tuple[str, str], headers: Mapping[str, list[str]]
 ) -> Iterator[str]:
     """The project's folder with a header, other than the program's own."""
-    quoted, pointed = pair
-    wanted = quoted or pointed
-    if pointed in _SYSTEM or (quoted and (project.root / os.path.dirname(name) / quoted).is_file()):
+    wanted = pair[0] or pair[1]
+    if pair[0] and (project.root / os.path.dirname(name) / wanted).is_file():
         return
-    for header in headers.get(os.path.basename(wanted), ()):
-        if header == wanted or header.endswith(f"/{wanted}"):
-            yield header.removesuffix(wanted).rstrip("/") or "."
-            return
+    header = header_of(project, name, pair, headers)
+    if header == wanted or header.endswith(f"/{wanted}"):
+        yield header.removesuffix(wanted).rstrip("/") or "."
 
 
 def some(names: list[str]) -> str:

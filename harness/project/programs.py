@@ -24,8 +24,9 @@ from harness.model.condition import Condition
 from harness.model.kernels import RequiredKernels
 from harness.project.commands import units_of
 from harness.project.config import Config, TableReport, definitions_of, from_root, listed, only, split_flags
-from harness.project.detect import has_kernels, rules_of_unit
+from harness.project.detect import RECORD_SETUP, has_kernels, rules_of_unit
 from harness.project.python_ast import Text, texts_of
+from harness.project.recording import read_kernels
 from harness.project.setup_py import extensions_of
 from harness.records.files import replace_files
 from harness.toolkits.store import data_folder
@@ -249,7 +250,7 @@ class _Program:
         before = len(self.report.problems)
         place = self.config.root / self.table["commands"]
         try:
-            units = units_of(place)
+            units, counts = units_of(place), read_kernels(place)
         except UsageError as error:
             self.report.add(("commands",), str(error))
             return []
@@ -271,10 +272,11 @@ class _Program:
         cases = []
         for name, unit in zip(names, units, strict=True):
             numbers[name] += 1
+            unit_name = name if numbers[name] == 1 else f"{name} ({numbers[name]})"
             spoken, inapplicable = rules_in(unit.file)
             define = definitions_of(list(unit.define))
             cases.append(Case(
-                name=name if numbers[name] == 1 else f"{name} ({numbers[name]})",
+                name=unit_name,
                 path=unit.file,
                 title=self.table.get("title", f"{name}, as the project's build compiles it"),
                 features=tuple(self.table.get("features", ())),
@@ -283,7 +285,7 @@ class _Program:
                 root=self.config.root,
                 project=project_at(self.config.root, self.config.project),
                 backends=tuple(self.table.get("backends", host_backends())),
-                kernels=kernels([name]),
+                kernels=kernels([name]) or (RequiredKernels(count=counts[unit_name]) if counts.get(unit_name) else None),
                 libraries=libraries,
                 variants=tuple(
                     replace(each, definitions={**each.definitions, **define})
@@ -314,6 +316,13 @@ class _Program:
             )
             self.report.add(("extension",), f"{self.table['extension']} {what}")
             return {}
+        for each in wanted:
+            for what in each.unread:
+                self.report.add(
+                    ("extension",),
+                    f"{self.table['extension']}:{each.line}: {what}: only running it shows this; record the build "
+                    f"(`{RECORD_SETUP}`), or write sources, include, define and flags",
+                )
         base = os.path.dirname(self.table["extension"])
         # Folders that only a build makes are not there yet; nvcc passes over them, too.
         there = [folder for each in wanted for folder in each.include if (self.config.root / base / folder).is_dir()]

@@ -1,8 +1,8 @@
-"""A compiler that records: a substitute for nvcc in a project's own build (`harness.project.recording`).
+"""The recorder of a project's own build (`harness.project.recording`), which runs in the place of its compilers.
 
-It runs as a program of its own, in whatever the build makes of the environment, and imports nothing but the standard library. A compilation
-of CUDA C++ is noted and gives an empty object; the real nvcc does everything else: versions, dry runs, preprocessing, the tests of
-CMake, PTX and cubins, which a build may embed, and links.
+It runs as a program of its own, in the build's environment, and imports nothing but the standard library. A compilation of CUDA C++ is noted
+and gives an empty object; so does the project's host code for shared libraries, which is not noted. The real compilers do everything
+else: versions, dry runs, preprocessing, the tests of CMake, PTX and cubins, which a build may embed, and links.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -20,12 +21,15 @@ from dataclasses import dataclass
 LOG, KEPT = "CUMATRIX_RECORD_LOG", "CUMATRIX_RECORD_FOLDER"
 """Variables: the file of records, and the project's folder."""
 
+LIBRARY = "cumatrix-recording.so"
+"""The preloaded library that starts the recorder (``harness/native/recording.c``)."""
+
 # Options of nvcc with a value as the next word (https://docs.nvidia.com/cuda/cuda-compiler-driver-nvcc/#nvcc-command-options).
 _VALUES = frozenset(
     """-o --output-file -I --include-path -isystem --system-include -D --define-macro -U --undefine-macro -L --library-path -l --library
     -include --pre-include -x --x -std --std -arch --gpu-architecture -code --gpu-code -gencode --generate-code -ccbin --compiler-bindir
     -odir --output-directory -MF --dependency-output -MT --dependency-target-name -MQ -Xcompiler --compiler-options -Xlinker --linker-options
-    -Xptxas --ptxas-options -Xcudafe -Xarchive --archive-options -Xnvlink --nvlink-options -maxrregcount --maxrregcount -m --machine -O
+    -Xptxas --ptxas-options -Xfatbin --fatbin-options -Xcudafe --cudafe-options -Xarchive --archive-options -Xnvlink --nvlink-options -maxrregcount --maxrregcount -m --machine -O
     --optimize -optf --options-file -t --threads -cudart --cudart -cudadevrt --cudadevrt -rdc --relocatable-device-code -ftz -fmad -prec-div
     -prec-sqrt --ftz --fmad --prec-div --prec-sqrt -default-stream --default-stream -Werror -diag-suppress --diag-suppress -diag-error
     -diag-warn -idp -ddp -dp -dbcond -split-compile --split-compile -jump-table-density -ident --keep-dir -keep-dir -target-dir -ldir
@@ -41,9 +45,10 @@ _QUERIES = re.compile(
 _READ = re.compile(r"--?(?:cubin|ptx|fatbin|cuda|optix-ir|ltoir|lib|run)")
 _WITH_DEPENDENCIES = re.compile(r"-MM?D|--generate-(?:nonsystem-)?dependencies-with-compile")
 _SOURCES = (".cu", ".CU", ".cup")
+_HOST_SOURCES = (".c", ".cc", ".cpp", ".cxx", ".C", ".c++")
 # Folders of tests of a compiler, by CMake and by autoconf, which look at what was made.
 _TESTS = re.compile(
-    r"/CMakeFiles/(?:[\d.]+(?:-\w+)?/CompilerId|CMakeTmp|CMakeScratch|ShowIncludes|_CMakeLTOTest)|/conftest\b"
+    r"/CMakeFiles/(?:[\d.]+(?:-\w+)?/CompilerId|CMakeTmp|CMakeScratch|ShowIncludes|_CMakeLTOTest)|/conftest\b|/meson-private/"
 )
 
 
@@ -144,11 +149,41 @@ def is_recorded(command: Command, folder: str) -> bool:
     )
 
 
-def record(argv: Sequence[str], command: Command, folder: str) -> None:
+def expanded(words: Sequence[str], folder: str) -> list[str]:
+    """Words with the content of options files, which a build may delete, and without include directories that do not exist."""
+    kept: list[str] = []
+    waiting = list(words)
+    while waiting:
+        word = waiting.pop(0)
+        name, equals, value = word.partition("=")
+        if name in ("-optf", "--options-file"):
+            files = value if equals else waiting.pop(0) if waiting else ""
+            for file in files.split(","):
+                with open(os.path.join(folder, file), encoding="utf-8", errors="surrogateescape") as text:
+                    kept += expanded(shlex.split(text.read()), folder)
+            continue
+        flag = next((each for each in ("-I", "-isystem", "--include-path", "--system-include") if name == each), "")
+        if word.startswith("-I") and len(word) > 2:
+            flag, value = "-I", word[2:]
+            pair = [word]
+        elif flag and equals:
+            pair = [word]
+        elif flag and waiting:
+            value = waiting.pop(0)
+            pair = [word, value]
+        else:
+            flag, pair = "", [word]
+        if not flag or os.path.isdir(os.path.join(folder, value)):
+            kept += pair
+    return kept
+
+
+def record(words: Sequence[str], command: Command, folder: str) -> None:
     """Note the compilation of each source; a source outside of the project is copied, since a build may delete it."""
+    words = expanded(words, folder)
     for source in command.sources:
         path = os.path.realpath(os.path.join(folder, source))
-        entry = {"directory": folder, "file": source, "arguments": ["nvcc", *argv[2:]], "output": command.output}
+        entry = {"directory": folder, "file": source, "arguments": ["nvcc", *words], "output": command.output}
         if not path.startswith(os.path.realpath(os.environ[KEPT]) + "/") and os.path.isfile(path):
             copies = os.path.join(os.path.dirname(os.environ[LOG]), "sources")
             os.makedirs(copies, exist_ok=True)
@@ -177,22 +212,51 @@ def make_empty_objects(command: Command) -> int:
     return 0
 
 
+def stub_host_object(real: str, words: Sequence[str], folder: str) -> int | None:
+    """Make an empty object of the project's own host code; None for a compilation that the real compiler has to do."""
+    sources = [word for word in words if word.endswith(_HOST_SOURCES) and not word.startswith("-")]
+    output = words[words.index("-o") + 1] if "-o" in words[:-1] else ""
+    if len(sources) != 1 or not output:
+        return None
+    path = os.path.realpath(os.path.join(folder, sources[0]))
+    own = path.startswith(os.path.realpath(os.environ[KEPT]) + "/") and os.path.isfile(path)
+    if not own or any(_TESTS.search(place) for place in (f"{folder}/", path, os.path.join(folder, output))):
+        return None
+    depends = words[words.index("-MF") + 1] if "-MF" in words[:-1] else ""
+    if not depends and any(word in ("-MD", "-MMD") for word in words):
+        depends = os.path.splitext(output)[0] + ".d"
+    done = subprocess.run([real, "-fPIC", "-x", "c", "-c", os.devnull, "-o", output], check=False)
+    if depends and not done.returncode:
+        with open(depends, "w", encoding="utf-8", errors="surrogateescape") as file:
+            file.write(f"{output}: {sources[0]}\n")
+    return done.returncode
+
+
 def main(argv: Sequence[str]) -> int:
-    """Record, or become the real nvcc, whose path is the first argument, as always once the recording has ended."""
-    real, folder = argv[1], os.getcwd()
-    command = read(argv[2:])
-    if LOG in os.environ and is_recorded(command, folder):
-        record(argv, command, folder)
+    """Record, or become the real compiler, whose path is the first argument."""
+    real, words, folder = argv[1], argv[2:], os.getcwd()
+    # What the compiler starts is not the build's.
+    preloaded = os.environ.pop("LD_PRELOAD", "").split(":")
+    if others := [each for each in preloaded if each and os.path.basename(each) != LIBRARY]:
+        os.environ["LD_PRELOAD"] = ":".join(others)
+    if LOG not in os.environ:
+        return os.execv(real, [real, *words])  # noqa: S606
+    if os.path.basename(real) != "nvcc":
+        code = stub_host_object(real, words, folder)
+        return os.execv(real, [real, *words]) if code is None else code  # noqa: S606
+    command = read(words)
+    if is_recorded(command, folder):
+        record(words, command, folder)
         if command.objects and not command.read:
             return make_empty_objects(command)
         if not command.read:
             # A program that is compiled and linked at once: its sources are empty.
-            words = [*_compiler(), *(["-shared", "-fPIC"] if command.shared else []), "-x", "c", "-"]
+            linked = [*_compiler(), *(["-shared", "-fPIC"] if command.shared else []), "-x", "c", "-"]
             text = b"int main(void) { return 0; }\n"
-            return subprocess.run([*words, "-o", command.output or "a.out"], input=text, check=False).returncode
-    elif LOG in os.environ and command.device_link and not command.query and not command.read:
+            return subprocess.run([*linked, "-o", command.output or "a.out"], input=text, check=False).returncode
+    elif command.device_link and not command.query and not command.read:
         return make_empty_objects(command)
-    return os.execv(real, [real, *argv[2:]])  # noqa: S606
+    return os.execv(real, [real, *words])  # noqa: S606
 
 
 def _compiler() -> list[str]:

@@ -1,4 +1,4 @@
-"""Run a project's own build with a recording nvcc, and keep what it compiles as ``compile_commands.json``."""
+"""Run a project's own build with recorded compilers, and keep what it compiles as ``compile_commands.json``."""
 
 from __future__ import annotations
 
@@ -8,21 +8,25 @@ import re
 import shlex
 import shutil
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from harness import native
 from harness.errors import PartUnavailable, UsageError
 from harness.process_locks import HeldFolder
 from harness.project import recorder
-from harness.project.recorder import KEPT, LOG
+from harness.project.recorder import KEPT, LIBRARY, LOG
+from harness.protocol.backend import Unavailable
 from harness.protocol.process_output import run_to_end
 from harness.records.files import replace_files
+from harness.toolkits.store import data_folder
 
 FOLDER = ".cumatrix"
 DATABASE = f"{FOLDER}/compile_commands.json"
-"""Place of the recorded commands in a project."""
+KERNELS = "kernels.json"
+"""Place of the recorded commands in a project, and the file next to them with the number of kernels of each unit."""
 
 WITHOUT_GPU = {"FORCE_CUDA": "1", "TORCH_CUDA_ARCH_LIST": "8.0;9.0"}
 """Variables that builds of PyTorch's extensions need on a machine without a GPU, and what they are set to where they are not set."""
@@ -68,82 +72,79 @@ def record_build(argv: Sequence[str], root: Path, home: Path, packages: Path | N
     PartUnavailable
         When the toolkit has no nvcc.
     """
-    real = home / "bin" / "nvcc"
-    if not real.is_file():
+    if not (home / "bin" / "nvcc").is_file():
         raise PartUnavailable(f"{home} has no nvcc: name a toolkit that has one with -t")
     place = root / FOLDER
     place.mkdir(exist_ok=True)
-    cuda = _recording_toolkit(place / "recording", home)
+    try:
+        library = native.build(data_folder() / "tools", LIBRARY, native.source("recording.c"))
+    except Unavailable as error:
+        raise PartUnavailable(str(error)) from None
     with HeldFolder(place, "log-") as scratch:
         log = Path(scratch, "log.jsonl")
-        env = _environment(os.environ, cuda, packages) | {LOG: str(log), KEPT: str(root)}
+        linker = _linker(Path(scratch, "ld"))
+        env = _environment(os.environ, home, library, linker, packages) | {LOG: str(log), KEPT: str(root)}
         try:
             code = run_to_end(list(argv), cwd=root, env=env)
         except OSError as error:
             raise UsageError(f"cannot run {argv[0]}: {error.strerror}") from None
         lines = log.read_text("utf-8", "surrogateescape").splitlines() if log.exists() else []
-        return _kept(list(map(json.loads, lines)), root, cuda, code)
+        return _kept(list(map(json.loads, lines)), root, home, code)
 
 
-def _recording_toolkit(folder: Path, home: Path) -> Path:
-    """A CUDA_HOME like the real one, but for a recording nvcc.
-
-    It stays, since a build folder keeps the path of its compiler; without a recording, that is the real nvcc.
-    """
-    shutil.rmtree(folder, ignore_errors=True)
-    cuda = folder / "cuda"
-    (cuda / "bin").mkdir(parents=True)
-    for path in home.iterdir():
-        if path.name != "bin":
-            (cuda / path.name).symlink_to(path)
-    for path in (home / "bin").iterdir():
-        if path.name != "nvcc":
-            (cuda / "bin" / path.name).symlink_to(path)
-    # Isolated, so that neither the build's folder nor its variables change what is imported.
-    own = shlex.join([sys.executable, "-I", "-S", str(Path(recorder.__file__).resolve()), str(home / "bin" / "nvcc")])
-    _script(cuda / "bin" / "nvcc", f'exec {own} "$@"')
+def _linker(folder: Path) -> Path:
+    """A folder with a linker that takes functions of empty objects for defined."""
+    folder.mkdir()
     if linker := shutil.which("ld"):
-        # Objects are empty, so programs lack functions. Tests of a build system must still fail where they should.
+        # Tests of a build system must still fail where they should.
         tests, plain = "*CMakeTmp*|*CMakeScratch*|*TryCompile-*|*conftest*", shlex.quote(linker)
         _script(
-            folder / "ld" / "ld",
+            folder / "ld",
             f'case "$PWD $*" in {tests}) exec {plain} "$@";; esac\nexec {plain} --unresolved-symbols=ignore-all "$@"',
         )
-    return cuda
+    return folder
 
 
 def _script(path: Path, text: str) -> None:
-    path.parent.mkdir(exist_ok=True)
     path.write_text(f"#!/bin/sh\n{text}\n", "utf-8")
     path.chmod(0o755)
 
 
-def _environment(given: Mapping[str, str], cuda: Path, packages: Path | None) -> dict[str, str]:
-    nvcc = str(cuda / "bin" / "nvcc")
+def _environment(
+    given: Mapping[str, str], home: Path, library: Path, linker: Path, packages: Path | None
+) -> dict[str, str]:
+    nvcc = str(home / "bin" / "nvcc")
+
+    def first(name: str, value: Path, separator: str = os.pathsep) -> dict[str, str]:
+        return {name: separator.join(filter(None, [str(value), given.get(name, "")]))}
+
     found = {
         **given,
-        "PATH": os.pathsep.join([str(cuda / "bin"), given.get("PATH", os.defpath)]),
+        **first("PATH", home / "bin"),
         **dict.fromkeys(
-            ("CUDA_HOME", "CUDA_PATH", "CUDA_ROOT", "CUDAToolkit_ROOT", "CUDA_TOOLKIT_ROOT_DIR"), str(cuda)
+            ("CUDA_HOME", "CUDA_PATH", "CUDA_ROOT", "CUDAToolkit_ROOT", "CUDA_TOOLKIT_ROOT_DIR"), str(home)
         ),
         **dict.fromkeys(("CUDACXX", "PYTORCH_NVCC", "CMAKE_CUDA_COMPILER"), nvcc),
+        **first("LD_PRELOAD", library, ":"),
+        "CUMATRIX_RECORD_PYTHON": sys.executable,
+        "CUMATRIX_RECORD_SCRIPT": str(Path(recorder.__file__).resolve()),
         # Where gcc looks for its linker (https://gcc.gnu.org/onlinedocs/gcc/Environment-Variables.html).
-        "COMPILER_PATH": os.pathsep.join(filter(None, [str(cuda.parent / "ld"), given.get("COMPILER_PATH", "")])),
+        **first("COMPILER_PATH", linker),
         **{name: given.get(name, value) for name, value in WITHOUT_GPU.items()},
     }
     # A launcher such as ccache would answer in the place of the compiler.
     found.pop("CMAKE_CUDA_COMPILER_LAUNCHER", None)
     if packages:
-        found["PYTHONPATH"] = os.pathsep.join(filter(None, [str(packages), given.get("PYTHONPATH", "")]))
+        found |= first("PYTHONPATH", packages)
     return found
 
 
-def _kept(entries: Sequence[dict[str, Any]], root: Path, cuda: Path, code: int) -> Recorded:
+def _kept(entries: Sequence[dict[str, Any]], root: Path, home: Path, code: int) -> Recorded:
     """The entries with paths that outlast the build."""
     found: dict[str, dict[str, Any]] = {}
     lost: list[str] = []
     of_toolkit = re.compile(
-        rf"(-I|-isystem=|--system-include=|--include-path=)?{re.escape(str(cuda))}/(?:targets/[\w-]+/)?include(?:/cccl)?/?"
+        rf"(-I|-isystem=|--system-include=|--include-path=)?{re.escape(str(home))}/(?:targets/[\w-]+/)?include(?:/cccl)?/?"
     )
     for entry in entries:
         copy = entry.pop("copy", "")
@@ -184,3 +185,31 @@ def write_database(recorded: Recorded, root: Path) -> Path:
     text = json.dumps(recorded.entries, indent=1)
     replace_files({root / DATABASE: text.encode("utf-8", "surrogateescape"), root / FOLDER / ".gitignore": b"*\n"})
     return root / DATABASE
+
+
+def write_kernels(records: Iterable[Mapping[str, Any]], root: Path) -> dict[str, int]:
+    """Write the number of kernels of each unit that was built, by its name, and return it."""
+    counts = {record["case"]: len(record["artifact"]["kernels"]) for record in records if record["status"] == "built"}
+    text = json.dumps(counts, indent=1, sort_keys=True)
+    replace_files({(root / DATABASE).with_name(KERNELS): f"{text}\n".encode("utf-8", "surrogateescape")})
+    return counts
+
+
+def read_kernels(database: Path) -> dict[str, int]:
+    """Return the numbers of kernels next to a database; empty where none are recorded.
+
+    Raises
+    ------
+    UsageError
+        When the file is no table of numbers.
+    """
+    path = database.with_name(KERNELS)
+    if not path.is_file():
+        return {}
+    try:
+        found = json.loads(path.read_bytes()[: 1 << 24])
+    except (OSError, ValueError, RecursionError) as error:
+        raise UsageError(f"{os.path.relpath(path)} cannot be read: {str(error)[:100]}") from None
+    if not isinstance(found, dict) or not all(type(count) is int and count >= 0 for count in found.values()):
+        raise UsageError(f"{os.path.relpath(path)}: a table from units to numbers of kernels is expected")
+    return found

@@ -27,11 +27,16 @@ def test_every_word_goes_where_it_belongs(project: Path) -> None:
     assert (unit.std, unit.rdc) == ("c++17", True)
     assert unit.flags == (
         "-Usecret", "nvcc:-O3", "nvcc:-Xcompiler=-fPIC", "nvcc:-Xcompiler=-Wall,-Wextra", "--use_fast_math",
-        "nvcc:--expt-relaxed-constexpr", "-maxrregcount=64",
+        "nvcc:--expt-relaxed-constexpr", "-maxrregcount=64", "nvcc:--weird",
     )  # fmt: skip
     assert unit.dropped == (
-        "--generate-code arch=compute_80,code=[sm_80]", "-gencode arch=compute_90,code=sm_90", "--weird",
+        "--generate-code arch=compute_80,code=[sm_80]", "-gencode arch=compute_90,code=sm_90",
     )  # fmt: skip
+    # Only nvcc knows all options of nvcc.
+    clang = read_command(
+        "clang++ -x cuda --weird -c ../csrc/scale.cu".split(), project / "build", project / "csrc" / "scale.cu"
+    )
+    assert clang.dropped == ("--weird",)
 
 
 def _database(project: Path, *entries: object) -> Path:

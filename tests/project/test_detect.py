@@ -57,10 +57,23 @@ def test_a_folder_of_one_kind_is_a_pattern(project: Path, names: None) -> None:
 def test_an_extension_counts_before_its_files_and_says_what_is_left_out(project: Path) -> None:
     (project / "setup.py").write_text(SETUP)
     seen = look(project)
-    assert seen.programs == [{"extension": "setup.py"}]
+    (program,) = seen.programs
+    assert (program["sources"], program["flags"]) == (["csrc/scale.cu", "csrc/deep/shift.cu"], ["-O3", "-DBITS=32"])
+    assert "init --record" in seen.record
     assert any("os.environ['ARCH']" in text for text in seen.left_out)
     assert any("csrc/bind.cpp" in text for text in seen.left_out)
     assert _proposed(project) == {"torch": {"csrc/scale.cu", "csrc/deep/shift.cu"}}
+    (project / "setup.py").write_text(SETUP.replace("nvcc + arch", "nvcc"))
+    assert (look(project).programs, look(project).record) == ([{"extension": "setup.py"}], "")
+
+
+def test_options_of_cmake_are_named_with_their_lines(project: Path) -> None:
+    (project / "CMakeLists.txt").write_text(
+        "project(demo LANGUAGES CXX CUDA)\nset(CMAKE_CUDA_STANDARD 17)\nadd_library(k csrc/scale.cu)\ntarget_compile_definitions(k PRIVATE N=3)\n"
+    )
+    seen = look(project)
+    assert "CMakeLists.txt:2: options that CMake sets, in line 2, 4" in seen.left_out
+    assert "cmake --build" in seen.record
 
 
 def test_units_of_a_build_keep_their_options(project: Path) -> None:
@@ -114,13 +127,25 @@ def test_kernels_of_numba_need_types(project: Path) -> None:
 
 
 def test_folders_of_others_are_passed_over(project: Path) -> None:
-    for folder in ("third_party", ".hidden", "build-release", "cases/demo/x"):
+    for folder in ("third_party", ".hidden", "build-release", "cases/demo/x", "csrc/cutlass/examples", "modules/fmt"):
         (project / folder).mkdir(parents=True)
         (project / folder / "other.cu").write_text("")
+    (project / ".gitmodules").write_text('[submodule "fmt"]\n\tpath = modules/fmt\n')
+    for name in ("LICENSE.txt", "CMakeLists.txt"):
+        (project / "csrc" / "cutlass" / name).write_text("")
     (project / "cases" / "demo" / "x" / "case.toml").write_text("")
     assert {source for table in look(project).programs for source in table["sources"]} == {
         "csrc/scale.cu", "csrc/deep/shift.cu",
     }  # fmt: skip
+    told = [text.partition(":")[0] for text in look(project).left_out]
+    assert told == ["csrc/cutlass", "modules/fmt", "third_party"]
+
+
+def test_a_program_of_the_host_is_known_by_the_project_s_headers(project: Path) -> None:
+    (project / "include" / "three.h").write_text('#pragma once\n#include "deep.h"\n')
+    (project / "include" / "deep.h").write_text("#include <torch/extension.h>\n")
+    (project / "csrc" / "scale.cu").write_text('#include "three.h"\n__global__ void k() {}\n')
+    assert {"sources": ["csrc/scale.cu"], "language": "torch", "include": ["include"]} in look(project).programs
 
 
 def test_options_of_a_setup_that_names_no_files_go_to_the_files_below_it(project: Path) -> None:

@@ -52,7 +52,7 @@ def test_what_is_recorded(line: str, folder: str, recorded: bool) -> None:
 
 
 MAKEFILE = """\
-all: libk.so tool k.ptx
+all: libk.so tool k.ptx absolute.o host.o made.h
 libk.so: k.cu
 \tnvcc -shared -Xcompiler -fPIC -isystem inc -DN=3 -gencode arch=compute_80,code=sm_80 -o libk.so k.cu
 tool: tool.o
@@ -60,6 +60,16 @@ tool: tool.o
 tool.o: tool.cpp
 \tnvcc -x cu -c tool.cpp -MD -o tool.o
 \ttest -f tool.d
+absolute.o: k.cu
+\t$(CUDA_HOME)/bin/../bin/nvcc -DN=6 -DM -c k.cu -I not-there --options-file options.txt -o absolute.o
+host.o: broken.cpp
+\tc++ -fPIC -c broken.cpp -MMD -MF host.d -o host.o
+\tgrep -q broken.cpp host.d
+made.h: generator.cpp
+\tg++ -c generator.cpp -o generator.o
+\tg++ generator.o -o generator
+\t./generator > made.h
+\tgrep -q MADE made.h
 k.ptx: k.cu
 \tnvcc -ptx -isystem inc -DN=5 k.cu -o k.ptx
 \tgrep -q entry k.ptx
@@ -84,25 +94,54 @@ def test_a_makefile(cumatrix: Command, toolkit: Callable[[str], Installed]) -> N
     write(cumatrix.folder, {
         "Makefile": MAKEFILE,
         "inc/s.h": "#define S 1\n",
-        "k.cu": '#include <s.h>\nextern "C" __global__ void k(int *a) { *a = N * S; }\n',
+        "k.cu": """#include <s.h>
+extern "C" __global__ void k(int *a) { *a = N * S; }
+#ifdef M
+template <class T> __global__ void t(T *a) { *a = M; }
+void launch() { t<int><<<1, 1>>>(nullptr); t<float><<<1, 1>>>(nullptr); }
+#endif
+""",
+        "options.txt": "-Iinc -std=c++17",
+        "broken.cpp": "#error the host's objects of shared libraries are not compiled\n",
+        "generator.cpp": '#include <cstdio>\nint main() { std::puts("#define MADE"); }\n',
         "tool.cpp": 'extern "C" __global__ void x(int *a) { *a = 1; }\nint main() {}\n',
     })  # fmt: skip
     asked = cumatrix("init", "--record", "--", "make")
     assert (asked.returncode, "confirm it with --yes" in asked.stderr) == (2, True)
     done = cumatrix("init", "--record", "--yes", "-t", "13.0", "--", "make")
     assert done.returncode == 0, done.stderr
-    assert ".cumatrix/compile_commands.json: 3 units of `make`" in done.stderr
+    assert ".cumatrix/compile_commands.json: 4 units of `make`" in done.stderr
+    assert ".cumatrix/kernels.json: 6 kernels in 4 units" in done.stderr
     assert "left out" not in done.stderr
     # What the build asked for is there; the program has no functions.
     subprocess.run(["test", "-x", "tool"], cwd=cumatrix.folder, check=True)
     entries = json.loads((cumatrix.folder / ".cumatrix" / "compile_commands.json").read_text())
-    assert [entry["file"] for entry in entries] == ["k.cu", "tool.cpp", "k.cu"]
+    assert [entry["file"] for entry in entries] == ["k.cu", "tool.cpp", "k.cu", "k.cu"]
+    assert entries[3]["arguments"] == ["nvcc", "-DN=6", "-DM", "-c", "k.cu", "-Iinc", "-std=c++17", "-o", "absolute.o"]
     assert "the project ships sm_80" in (cumatrix.folder / "cumatrix.toml").read_text()
     found = cumatrix.records("run", "-a", "sm_80")
-    assert kernels(found) == {"k.cu": ["k"], "k.cu (2)": ["k"], "tool.cpp": ["x"]}
+    generic = ["_Z1tIfEvPT_", "_Z1tIiEvPT_"]
+    assert kernels(found) == {"k.cu": ["k"], "k.cu (2)": ["k"], "k.cu (3)": [*generic, "k"], "tool.cpp": ["x"]}
     assert {record["case"]: "-isystem=" in record["command"][0] for record in found} == {
-        "k.cu": True, "k.cu (2)": True, "tool.cpp": False,
+        "k.cu": True, "k.cu (2)": True, "k.cu (3)": False, "tool.cpp": False,
     }  # fmt: skip
+    # Fewer kernels than the build has are not as expected.
+    source = cumatrix.folder / "k.cu"
+    source.write_text(source.read_text().replace("t<float><<<1, 1>>>(nullptr);", ""))
+    done = cumatrix("run", "-a", "sm_80", "--where", 'case == "k.cu (3)"')
+    assert (done.returncode, "2 kernels came out where at least 3 must" in done.stderr) == (1, True), done.stderr
+    # A second recording has them; the configuration stays.
+    (cumatrix.folder / "absolute.o").unlink()
+    before = (cumatrix.folder / "cumatrix.toml").read_text()
+    done = cumatrix("init", "--record", "--yes", "-t", "13.0", "--", "make")
+    assert done.returncode == 0, done.stderr
+    assert "the recording before had 4 units" in done.stderr
+    assert (cumatrix.folder / "cumatrix.toml").read_text() == before
+    assert json.loads((cumatrix.folder / ".cumatrix" / "kernels.json").read_text()) == {
+        "k.cu": 1,
+        "k.cu (2)": 1,
+        "k.cu (3)": 2,
+    }
 
 
 @pytest.mark.compilers
@@ -178,7 +217,7 @@ def test_cmake_with_generated_files_and_options_below(cumatrix: Command, toolkit
     write(cumatrix.folder, CMAKE)
     cmake = Path(python_with("cmake==3.31.6", "ninja==1.11.1.4")).with_name("cmake")
     build = f"PATH={cmake.parent}:$PATH; cmake -B build -G Ninja && cmake --build build"
-    done = cumatrix("init", "--record", "--yes", "-t", "13.0", "--", "sh", "-c", build)
+    done = cumatrix("init", "--record", "--yes", "-t", "13.0", "--no-kernels", "--", "sh", "-c", build)
     assert done.returncode == 0, done.stderr
     assert "left out" not in done.stderr
     found = cumatrix.records("run", "-a", "sm_80")

@@ -62,47 +62,26 @@ def test_a_class_that_is_chosen_first_is_followed(project: Path) -> None:
 
 
 GROWN = """
-import os, sys, torch
+import os, torch
 from torch.utils.cpp_extension import CUDAExtension
 
-def threads(flags):
-    return [*flags, "--threads", os.getenv("N")]
-
 def extensions():
-    sources = ["csrc/bind.cpp"]
-    sources += ["csrc/scale.cu"]
-    flags = []
-    flags.append("-gencode")
-    flags.append("arch=compute_75,code=sm_75")
-    nvcc = os.getenv("NVCC_FLAGS", "")
-    nvcc = [] if nvcc == "" else nvcc.split(" ")
-    nvcc += ["-O3"]
-    if torch.version.hip:
-        nvcc += ["--rocm-only"]
-    else:
-        nvcc += ["--expt-relaxed-constexpr"]
-    if sys.platform == "win32":
-        nvcc += ["/bigobj"]
+    sources = ["csrc/bind.cpp", "csrc/scale.cu"]
+    nvcc = ["-O3"]
     if os.environ.get("LINES"):
         nvcc += ["-lineinfo"]
-    args = {"cxx": ["-O2"] + os.environ["CXX"].split()}
-    args["nvcc"] = threads(nvcc + flags)
     macros = [("A", None)]
-    if WITH_CUDA:
-        macros += [("B", None)]
-    return CUDAExtension("a", sources, define_macros=macros, extra_compile_args=args)
+    macros.append(("B", None))
+    return CUDAExtension("a", sources, define_macros=macros, extra_compile_args={"nvcc": nvcc})
 """
 
 
-def test_lists_grow_line_by_line_for_cuda_on_linux(project: Path) -> None:
+def test_lists_that_grow_are_named_and_not_guessed(project: Path) -> None:
     (project / "setup.py").write_text(GROWN)
     (found,) = extensions_of(project / "setup.py")
     assert (found.sources, found.host) == (("csrc/scale.cu",), ("csrc/bind.cpp",))
-    assert found.macros == ("A", "B")
-    assert found.flags == ("-O3", "--expt-relaxed-constexpr"), "architectures are cumatrix's to choose"
-    told = " ".join(found.unread)
-    assert "['-lineinfo'] if os.environ.get('LINES')" in told and "what threads() makes of it" in told
-    assert "rocm" not in told and "bigobj" not in told and "CXX" not in told and "compute_75" not in told
+    assert (found.macros, found.flags) == ((), ())
+    assert found.unread == ("extra_compile_args in line 12: nvcc", "define_macros in line 12: macros")
 
 
 @pytest.mark.parametrize(
@@ -126,7 +105,7 @@ def test_what_is_no_python_is_told_with_its_line(project: Path) -> None:
 
 
 def test_a_configuration_takes_an_extension_as_it_is_built(configure: Configure, project: Path) -> None:
-    (project / "setup.py").write_text(SETUP)
+    (project / "setup.py").write_text(SETUP.replace("nvcc + arch", "nvcc"))
     cases = cases_of(configure('extension = "setup.py"\nflags = ["-lineinfo"]\ndefine = { N = 5 }\n'))
     assert list(cases) == ["csrc/scale.cu", "csrc/deep/shift.cu"]
     case = cases["csrc/scale.cu"]
@@ -134,6 +113,12 @@ def test_a_configuration_takes_an_extension_as_it_is_built(configure: Configure,
     assert case.variants[0].definitions == {"N": 5, "FAST": 1}
     (options,) = [rule.values for rule in case.options]
     assert options == {"include": [str(project / "include")], "flags": ["-lineinfo", "-O3", "-DBITS=32"]}
+
+
+def test_an_extension_with_unknown_options_is_refused(configure: Configure, project: Path) -> None:
+    (project / "setup.py").write_text(SETUP)
+    with pytest.raises(UsageError, match=r"setup\.py:16: extra_compile_args in line \d+: os\.environ.*init --record"):
+        cases_of(configure('extension = "setup.py"\n'))
 
 
 def test_an_extension_without_cuda_is_told(configure: Configure, project: Path) -> None:

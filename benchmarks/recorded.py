@@ -1,0 +1,113 @@
+"""A recorded build against nvcc driven by hand: kernels and registers of each unit.
+
+    cumatrix init --record --no-kernels -- COMMAND
+    python benchmarks/recorded.py 13.0 sm_80 [MOST] < /dev/null
+
+In the folder of a project, ``cumatrix run`` compiles the units, at most MOST of them, evenly chosen; then the toolkit's nvcc gets
+the recorded words. One line a unit is printed. docs/configuration.md has numbers.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from pathlib import Path
+
+from harness.artifacts import read_cubin
+from harness.toolkits.store import ToolkitStore
+
+PLACE = Path(".cumatrix")
+_WITH_VALUE = frozenset(
+    (
+        "-o",
+        "--output-file",
+        "-gencode",
+        "--generate-code",
+        "-arch",
+        "--gpu-architecture",
+        "-code",
+        "--gpu-code",
+        "-MF",
+        "-MT",
+        "-MQ",
+    )
+)
+_ALONE = frozenset(("-c", "--compile", "-dc", "-MD", "-MMD", "-ptx", "--ptx", "-cubin", "-shared"))
+
+
+def kernels_of_nvcc(home: Path, entry: dict[str, object], target: str) -> dict[str, int]:
+    """Names and registers of the kernels that the recorded words give for a target."""
+    words, arguments = [], iter(list(entry["arguments"])[1:])  # type: ignore[call-overload]
+    for word in arguments:
+        name = word.partition("=")[0]
+        if name in _WITH_VALUE:
+            if "=" not in word:
+                next(arguments)
+        elif word not in _ALONE:
+            words.append(word)
+    with tempfile.TemporaryDirectory() as folder:
+        cubin = Path(folder, "unit.cubin")
+        gencode = f"-gencode=arch={target.replace('sm', 'compute')},code={target}"
+        argv = [str(home / "bin" / "nvcc"), *words, "-cubin", gencode, "-o", str(cubin)]
+        done = subprocess.run(argv, cwd=str(entry["directory"]), capture_output=True, text=True)
+        if done.returncode:
+            raise SystemExit(f"nvcc fails: {' '.join(argv)}\n{done.stderr[-2000:]}")
+        return {kernel.name: kernel.registers for kernel in read_cubin(cubin.read_bytes()).kernels}
+
+
+def main(release: str, target: str, most: str = "1000") -> int:
+    """Compare the units of the project in this folder."""
+    installed = ToolkitStore().find(release)
+    assert installed, f"CUDA {release} is not installed"
+    entries = json.loads((PLACE / "compile_commands.json").read_text())
+    numbers: Counter[str] = Counter()
+    units = {}
+    for entry in entries:
+        name = os.path.relpath(Path(entry["directory"], entry["file"]))
+        numbers[name] += 1
+        units[name if numbers[name] == 1 else f"{name} ({numbers[name]})"] = entry
+    step = max(1, -(-len(units) // int(most)))
+    chosen = dict(list(units.items())[::step])
+    out = PLACE / "compared.jsonl"
+    start = time.monotonic()
+    argv = [
+        "cumatrix",
+        "run",
+        *chosen,
+        "-b",
+        "nvcc",
+        "-t",
+        release,
+        "-a",
+        target,
+        "--trust",
+        "--fresh",
+        "--out",
+        str(out),
+    ]
+    subprocess.run(argv, stdout=subprocess.DEVNULL, check=False)
+    between = time.monotonic()
+    records = {record["case"]: record for record in map(json.loads, out.read_text().splitlines())}
+    same = total = 0
+    for name, entry in chosen.items():
+        record, by_hand = records[name], kernels_of_nvcc(installed.home, entry, target)
+        ours = {each["name"]: each["registers"] for each in (record.get("artifact") or {}).get("kernels", ())}
+        equal = record["status"] == "built" and ours == by_hand
+        same, total = same + equal, total + len(by_hand)
+        print(f"{'equal' if equal else 'DIFFERENT'}\t{len(by_hand)} kernels\t{name}", flush=True)
+        if not equal:
+            print(f"  {record['status']}: {sorted(ours.items() ^ by_hand.items())[:6]}")
+    run, hand = between - start, time.monotonic() - between
+    print(
+        f"{same} of {len(chosen)} units ({len(units)} recorded), {total} kernels; cumatrix {run:.0f} s, nvcc {hand:.0f} s"
+    )
+    return int(same != len(chosen))
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))
