@@ -57,7 +57,7 @@ def kernels_of_nvcc(home: Path, entry: dict[str, object], target: str) -> dict[s
         done = subprocess.run(argv, cwd=str(entry["directory"]), capture_output=True, text=True)
         if done.returncode:
             raise SystemExit(f"nvcc fails: {' '.join(argv)}\n{done.stderr[-2000:]}")
-        return {kernel.name: kernel.registers for kernel in read_cubin(cubin.read_bytes()).kernels}
+        return {kernel.name: kernel.num_regs or 0 for kernel in read_cubin(cubin.read_bytes()).kernels}
 
 
 def main(release: str, target: str, most: str = "1000") -> int:
@@ -96,7 +96,7 @@ def main(release: str, target: str, most: str = "1000") -> int:
     same = total = 0
     for name, entry in chosen.items():
         record, by_hand = records[name], kernels_of_nvcc(installed.home, entry, target)
-        ours = {each["name"]: each["registers"] for each in (record.get("artifact") or {}).get("kernels", ())}
+        ours = {each["name"]: each["num_regs"] for each in (record.get("artifact") or {}).get("kernels", ())}
         equal = record["status"] == "built" and ours == by_hand
         same, total = same + equal, total + len(by_hand)
         print(f"{'equal' if equal else 'DIFFERENT'}\t{len(by_hand)} kernels\t{name}", flush=True)

@@ -164,10 +164,6 @@ def _file(place: Path, *, gone: bool) -> Path:
     return file
 
 
-# Headers that those of PyTorch's CUDA part include.
-_PARTS_OF_TORCH = ("cublas", "cusparse", "cusolver", "curand", "cufft")
-
-
 def _toolkit_for_build(text: str, parts: Sequence[str]) -> Path:
     """The CUDA_HOME of a toolkit, installed if it is missing, with further parts of CUDA as far as its wheels have them."""
     from harness.nvidia.nvcc import missing_from
@@ -221,7 +217,9 @@ def _recorded(
         click.confirm(
             f"run `{line}` with a recording nvcc? It is the project's code and has your rights", abort=True, err=True
         )
-    home = _toolkit_for_build(toolkit, _PARTS_OF_TORCH if libraries else ())
+    from harness.toolkits.releases import PARTS_OF_TORCH
+
+    home = _toolkit_for_build(toolkit, PARTS_OF_TORCH if libraries else ())
     packages = _packages_for_build(libraries) if libraries else None
     recorded = record_build(command, root, home, packages)
     if not recorded.entries:

@@ -300,7 +300,7 @@ def _of(cells: Sequence[Cell], run: Run, jobs: int) -> Forecast:
             if resolved.outcome.status == "unavailable":
                 reasons[resolved.outcome.reason] += 1
     needs = [(each.cell, each.need) for each in prepared] + [(cell, run.resolver.needs.of(cell)) for cell in unknown]
-    seconds = [need.seconds or cost_of(cell, {}) for cell, need in needs]
+    seconds = [run.resolver.needs.seconds(cell) for cell, _ in needs]
     largest = sorted((need.memory for _, need in needs), reverse=True)[:jobs]
     return Forecast(
         cells=len(cells),
@@ -331,7 +331,10 @@ def _show(found: Forecast) -> None:
         (KINDS["unavailable"].word, f"{found.unavailable}"),
         ("to compile", f"{found.compile}" + (f" ({by_backend})" if by_backend else "")),
         ("to install first", ", ".join(found.to_install) or "nothing"),
-        ("seen before", f"{found.known} of these, with this or another architecture; the others are guessed"),
+        (
+            "seen before",
+            f"{found.known} of these, with this or another architecture; the others take the mean of their folder, or are guessed",
+        ),
         ("compilers' time", _span(found.processor_seconds)),
         (f"time, {found.jobs} at a time", f"about {_span(found.seconds)}"),
         ("memory", f"{found.memory_bytes / 2**30:.1f} GiB of {found.memory_available_bytes / 2**30:.1f} GiB"),

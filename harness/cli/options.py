@@ -134,7 +134,7 @@ def axes(command: Callable[..., Any]) -> Callable[..., Any]:
             help="CUDA devices: auto, none, or numbers (0,1). Cells of a device's own target are also loaded, launched and verified on it.",
         ),
         click.option("--sanitize", is_flag=True, help="Repeat launches under compute-sanitizer."),
-        click.option("--timeout", type=Seconds(0.1, 7 * 86400), default=300.0, show_default=True, metavar="S", help="Time limit of a cell in seconds."),
+        click.option("--timeout", type=Seconds(0.1, 7 * 86400), metavar="S", help="Time limit of a cell in seconds. Default: 300, longer for cells that took long before, and on a busy machine."),
         click.option("--memory", type=Size(), default="16G", show_default=True, help="Memory limit of a cell. It limits the address space of each process, and the memory of all together if a control group can (see doctor). 0 is no limit."),
         click.option(
             "--limit", "rlimits", type=Rlimit(), multiple=True, metavar="NAME=SIZE",

@@ -144,6 +144,8 @@ class RunRequest:
         Run compute-sanitizer over every launch.
     limits : Limits
         Limits of each cell.
+    patient : bool
+        Whether time limits grow as `harness.engine.machine.deadline` says, since none was asked for.
     total_memory : int
         Memory of all cells together, in bytes; 0 for the machine's free memory.
     jobs : int or None
@@ -182,6 +184,7 @@ class RunRequest:
     device: str = "auto"
     sanitize: bool = False
     limits: Limits = field(default_factory=Limits)
+    patient: bool = False
     total_memory: int = 0
     jobs: int | None = None
     executor: str = ""
@@ -198,8 +201,14 @@ class RunRequest:
         given: dict[str, Any] = {
             name: tuple(value) if isinstance(value, list) else value for name, value in options.items()
         }
-        limits = Limits(seconds=given["timeout"], memory=given["memory"], rlimits=dict(given["rlimits"]))
-        return cls(**{name: value for name, value in given.items() if name in names} | {"limits": limits} | more)
+        patient = given["timeout"] is None
+        seconds = Limits.seconds if patient else given["timeout"]
+        limits = Limits(seconds=seconds, memory=given["memory"], rlimits=dict(given["rlimits"]))
+        return cls(
+            **{name: value for name, value in given.items() if name in names}
+            | {"limits": limits, "patient": patient}
+            | more
+        )
 
     @property
     def python_versions(self) -> str | None:

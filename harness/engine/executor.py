@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import queue
 import threading
 from collections import Counter, deque
@@ -16,7 +17,7 @@ from typing import Protocol, Self
 from harness.engine.collect import remove
 from harness.engine.context import RunContext
 from harness.engine.fork_server import Compiled, ForkServer
-from harness.engine.machine import DevicePool, Memory, available
+from harness.engine.machine import DevicePool, Memory, available, deadline
 from harness.engine.prepared import PreparedCell, Result, Worker
 from harness.engine.reader import Reader
 from harness.engine.resolve import ForkServers, Resolver
@@ -147,14 +148,18 @@ class Runner:
     def _order(self, prepared: PreparedCell, scratch: Path, alike: int) -> Iterator[Order]:
         """The order for the fork server; a cell of a real device holds one until it ends."""
         name = prepared.cell.toolchain.device
+        limits = prepared.limits
+        if self.resolver.context.request.patient:
+            seconds = deadline(limits.seconds, prepared.need, os.getloadavg()[0], os.cpu_count() or 1)
+            limits = replace(limits, seconds=seconds)
         if not name:
             toolchain = prepared.toolchain
             steps = steps_of(toolchain, prepared.cell.case)
-            yield Order(prepared.job, scratch, prepared.limits, path=toolchain.path, steps=steps, alike=alike)
+            yield Order(prepared.job, scratch, limits, path=toolchain.path, steps=steps, alike=alike)
             return
         with self.devices.take(name) as device:
             # The driver reserves more address space than any machine has memory.
-            limits = replace(prepared.limits, memory=0)
+            limits = replace(limits, memory=0)
             sanitizer = self.resolver.context.sanitizer
             yield Order(
                 prepared.job, scratch, limits, visible=device.token, device=dict(device.facts), sanitizer=sanitizer

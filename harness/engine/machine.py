@@ -258,6 +258,26 @@ class Need:
     seconds: float = 0.0
 
 
+_PATIENCE, _BUSIEST = 10.0, 10.0
+
+
+def deadline(seconds: float, need: Need, load: float, cores: int) -> float:
+    """Default time limit of a cell, in seconds: longer for one that took longer before, and on a busy machine.
+
+    Parameters
+    ----------
+    seconds : float
+        The limit on an idle machine.
+    need : Need
+        What the cell took before, with any architecture.
+    load : float
+        Processes that run or wait for a processor (`os.getloadavg`).
+    cores : int
+        Processors of the machine.
+    """
+    return max(seconds, _PATIENCE * need.seconds) * min(_BUSIEST, max(1.0, load / cores))
+
+
 class Needs:
     """Memory and time estimates for cells, by variant and toolchain.
 
@@ -270,6 +290,7 @@ class Needs:
     def __init__(self, cache: ResultStore | None) -> None:
         self._cache = cache
         self._known: dict[str, Need] = {}
+        self._means: dict[str, tuple[float, int]] = {}
 
     def of(self, cell: Cell) -> Need:
         """Memory estimate of a cell: measured on its other architectures, declared by the case, or guessed for its backend."""
@@ -281,16 +302,36 @@ class Needs:
             self._known[key] = _read(kept, default) if kept else Need(default)
         return self._known[key]
 
+    def seconds(self, cell: Cell) -> float:
+        """Time estimate of a cell: measured on its other architectures, the mean of its folder's programs, or guessed for its backend."""
+        if known := self.of(cell).seconds:
+            return known
+        kept = self._cache.fact(self._key(cell, of_folder=True)) if self._cache else None
+        mean = _read(kept, 0).seconds if kept else 0.0
+        return mean or BACKENDS[cell.toolchain.backend].seconds
+
     def learn(self, cell: Cell, outcome: Outcome) -> None:
-        """Remember what a cell needed, for the others of its variant and for later runs."""
+        """Remember what a cell needed, for the others of its variant and folder and for later runs."""
         if outcome.peak_bytes:
             key = self._key(cell)
             self._known[key] = Need(outcome.peak_bytes, outcome.seconds or 0.0)
             if self._cache:
                 self._cache.keep_fact(key, {"bytes": outcome.peak_bytes, "seconds": outcome.seconds or 0.0})
+                self._learn_of_folder(cell, outcome.seconds or 0.0)
+
+    def _learn_of_folder(self, cell: Cell, seconds: float) -> None:
+        key = self._key(cell, of_folder=True)
+        mean, count = self._means.get(key, (0.0, 0))
+        mean, count = (mean * count + seconds) / (count + 1), count + 1
+        self._means[key] = mean, count
+        if count & (count - 1) == 0 and self._cache:  # after 1, 2, 4, … cells
+            self._cache.keep_fact(key, {"seconds": mean})
 
     @staticmethod
-    def _key(cell: Cell) -> str:
+    def _key(cell: Cell, *, of_folder: bool = False) -> str:
+        if of_folder:
+            key = Key("needs of a folder").add("backend", cell.toolchain.backend)
+            return key.add("folder", str(cell.case.path.parent)).hex()
         key = Key("needs").add("toolchain", cell.toolchain.name)
         return key.add("variant", [cell.case.name, cell.variant.name]).hex()
 

@@ -26,7 +26,7 @@ from harness.nvidia.nvcc import missing_from
 from harness.protocol.backend import Ended
 from harness.protocol.messages import CLAIMED_LANDLOCK, Ready, Setup, made_for
 from harness.toolkits import Installed, ToolkitStore
-from harness.toolkits.releases import PARTS
+from harness.toolkits.releases import PARTS, PARTS_OF_TORCH
 from harness.toolkits.store import borrowed
 
 
@@ -345,6 +345,7 @@ def _problem(status: Status, reason: str) -> Outcome:
 _NOT_FOUND = re.compile(
     r'(?:cannot|could not) open source file "([^"]+)"|^(\S+): No such file or directory$|\'([^\']+)\' file not found'
 )
+_OF_TORCH = re.compile(r"(?:^|/)(?:torch|ATen|c10)/")
 _INCLUDE = re.compile(r"^[ \t]*#[ \t]*include[ \t]*[<\"]([^>\"\n]+)[>\"]", re.MULTILINE)
 
 
@@ -377,6 +378,9 @@ def without_part(outcome: Outcome, ref: ToolkitRef, include: Iterable[Path], sou
         return outcome
     named = [header, *(name for name in _INCLUDE.findall(_text(source)) if not _is_there(name, folders))]
     parts = list(dict.fromkeys(filter(None, map(part_of, named))))
+    if first and _OF_TORCH.search(first.file):
+        # PyTorch's headers include those of all of them, one after the other.
+        parts += [name for name in PARTS_OF_TORCH if name not in parts and not _has(PARTS[name].headers, folders)]
     reason = f"{header} is a header of {parts[0]}, a part of CUDA that is not installed with {ref}"
     how = (
         f"add it to {ref.home}"
@@ -388,6 +392,10 @@ def without_part(outcome: Outcome, ref: ToolkitRef, include: Iterable[Path], sou
 
 def _is_there(header: str, folders: Iterable[Path]) -> bool:
     return any((folder / header).is_file() for folder in folders)
+
+
+def _has(patterns: Iterable[str], folders: Iterable[Path]) -> bool:
+    return any(True for folder in folders for pattern in patterns for _ in folder.glob(pattern))
 
 
 def _text(path: Path) -> str:

@@ -316,6 +316,10 @@ class Component:
     wheels: Mapping[str, tuple[str, str]]
 
 
+PARTS_OF_TORCH = ("cublas", "cusparse", "cusolver", "curand", "cufft")
+"""Parts whose headers those of PyTorch's CUDA part include."""
+
+
 def _read_parts() -> dict[str, Component]:
     table = read_table("toolkits/parts.toml")["part"]
     versions = read_table("toolkits/part_versions.toml")

@@ -8,8 +8,12 @@ from pathlib import Path
 from queue import Queue
 
 import pytest
+from cells import make_case, make_cell
 
-from harness.engine.machine import Memory, available, size
+from harness.backends import BACKENDS
+from harness.engine.cache import ResultCache
+from harness.engine.machine import Memory, Need, Needs, available, deadline, size
+from harness.model import Outcome, Status
 
 
 def test_sizes_of_case_files() -> None:
@@ -27,6 +31,24 @@ def test_what_is_available(tmp_path: Path, limit: str | None, used: str | None, 
         (tmp_path / "memory.max").write_text(limit)
         (tmp_path / "memory.current").write_text(used)
     assert available(meminfo, tmp_path) == pytest.approx(expected * 0.9)
+
+
+@pytest.mark.parametrize(
+    ("took", "load", "limit"), [(0.0, 0.5, 300.0), (100.0, 4.0, 1000.0), (0.0, 8.0, 600.0), (100.0, 400.0, 10_000.0)]
+)
+def test_the_default_time_limit(took: float, load: float, limit: float) -> None:
+    assert deadline(300.0, Need(1, took), load, 4) == limit
+
+
+def test_time_of_a_program_is_guessed_from_its_folder(tmp_path: Path) -> None:
+    cells = [
+        make_cell(make_case(tmp_path / name / "kernel.cu", f"{name}/{number}"))
+        for name, number in (("a", 0), ("a", 1), ("b", 0))
+    ]
+    cache = ResultCache(tmp_path / "cache")
+    Needs(cache).learn(cells[0], Outcome(status=Status.BUILT, peak_bytes=1, seconds=32.0))
+    needs = Needs(cache)
+    assert [needs.seconds(cell) for cell in cells] == [32.0, 32.0, BACKENDS["nvrtc"].seconds]
 
 
 class Watched(threading.Condition):

@@ -70,6 +70,14 @@ def test_as_compilers_say_it(message: str, tmp_path: Path) -> None:
     assert without_part(refused(message), ref, [tmp_path], tmp_path / "none.cu").status is Status.REJECTED
 
 
+def test_parts_of_pytorch_s_headers_are_named_at_once(tmp_path: Path) -> None:
+    outcome = refused("cusparse.h: No such file or directory", file="torch/include/ATen/cuda/CUDAContextLight.h")
+    ref = ToolkitRef(release="13.0", headers="13.0")
+    (tmp_path / "curand.h").touch()
+    found = without_part(outcome, ref, [tmp_path], tmp_path / "none.cu")
+    assert "install 13.0 --with cusparse,cublas,cusolver,cufft`" in found.reason
+
+
 @pytest.mark.parametrize("status", [Status.CRASHED, Status.BUILT])
 def test_only_a_refusal_misses_a_part(status: Status, tmp_path: Path) -> None:
     outcome = replace(refused("curand.h: No such file or directory"), status=status)
