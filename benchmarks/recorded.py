@@ -53,10 +53,17 @@ def kernels_of_nvcc(home: Path, entry: dict[str, object], target: str) -> dict[s
     with tempfile.TemporaryDirectory() as folder:
         cubin = Path(folder, "unit.cubin")
         gencode = f"-gencode=arch={target.replace('sm', 'compute')},code={target}"
-        argv = [str(home / "bin" / "nvcc"), *words, "-cubin", gencode, "-o", str(cubin)]
-        done = subprocess.run(argv, cwd=str(entry["directory"]), capture_output=True, text=True)
-        if done.returncode:
-            raise SystemExit(f"nvcc fails: {' '.join(argv)}\n{done.stderr[-2000:]}")
+        nvcc = str(home / "bin" / "nvcc")
+        lines = [[nvcc, *words, "-cubin", gencode, "-o", str(cubin)]]
+        if "-rdc=true" in words or "-dc" in list(entry["arguments"]):  # type: ignore[call-overload]
+            # Relocatable code has its registers once it is linked.
+            whole = str(cubin.with_suffix(".o"))
+            link = [nvcc, "-dlink", "-cubin", gencode, whole, "-lcudadevrt", "-o", str(cubin)]
+            lines = [[nvcc, *words, "-rdc=true", "-c", gencode, "-o", whole], link]
+        for argv in lines:
+            done = subprocess.run(argv, cwd=str(entry["directory"]), capture_output=True, text=True)
+            if done.returncode:
+                raise SystemExit(f"nvcc fails: {' '.join(argv)}\n{done.stderr[-2000:]}")
         return {kernel.name: kernel.num_regs or 0 for kernel in read_cubin(cubin.read_bytes()).kernels}
 
 

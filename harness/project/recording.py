@@ -18,6 +18,7 @@ from harness.errors import PartUnavailable, UsageError
 from harness.process_locks import HeldFolder
 from harness.project import recorder
 from harness.project.recorder import KEPT, LIBRARY, LOG
+from harness.protocol import process_output
 from harness.protocol.backend import Unavailable
 from harness.protocol.process_output import run_to_end
 from harness.records.files import replace_files
@@ -83,7 +84,9 @@ def record_build(argv: Sequence[str], root: Path, home: Path, packages: Path | N
     with HeldFolder(place, "log-") as scratch:
         log = Path(scratch, "log.jsonl")
         linker = _linker(Path(scratch, "ld"))
+        stubs = _libraries(Path(scratch, "lib"))
         env = _environment(os.environ, home, library, linker, packages) | {LOG: str(log), KEPT: str(root)}
+        env["LIBRARY_PATH"] = os.pathsep.join(filter(None, [str(stubs), env.get("LIBRARY_PATH", "")]))
         try:
             code = run_to_end(list(argv), cwd=root, env=env)
         except OSError as error:
@@ -102,6 +105,15 @@ def _linker(folder: Path) -> Path:
             folder / "ld",
             f'case "$PWD $*" in {tests}) exec {plain} "$@";; esac\nexec {plain} --unresolved-symbols=ignore-all "$@"',
         )
+    return folder
+
+
+def _libraries(folder: Path) -> Path:
+    """A folder with an empty libcuda where the machine has none: extensions link it, and a driver alone brings it."""
+    folder.mkdir()
+    compiler = [*(os.environ.get("CC") or "cc").split(), "-shared", "-x", "c", os.devnull]
+    if process_output.run([*compiler, "-o", os.devnull, "-lcuda"], seconds=60).code:
+        process_output.run([*compiler, "-o", str(folder / "libcuda.so")], seconds=60)
     return folder
 
 

@@ -54,7 +54,7 @@ def test_what_is_recorded(line: str, folder: str, recorded: bool) -> None:
 MAKEFILE = """\
 all: libk.so tool k.ptx absolute.o host.o made.h
 libk.so: k.cu
-\tnvcc -shared -Xcompiler -fPIC -isystem inc -DN=3 -gencode arch=compute_80,code=sm_80 -o libk.so k.cu
+\tnvcc -shared -Xcompiler -fPIC -lcuda -isystem inc -DN=3 -gencode arch=compute_80,code=sm_80 -o libk.so k.cu
 tool: tool.o
 \tnvcc -o tool tool.o
 tool.o: tool.cpp
