@@ -16,6 +16,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from harness.artifacts import read_cubin
@@ -101,8 +102,10 @@ def main(release: str, target: str, most: str = "1000") -> int:
     between = time.monotonic()
     records = {record["case"]: record for record in map(json.loads, out.read_text().splitlines())}
     same = total = 0
-    for name, entry in chosen.items():
-        record, by_hand = records[name], kernels_of_nvcc(installed.home, entry, target)
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        found = list(pool.map(lambda entry: kernels_of_nvcc(installed.home, entry, target), chosen.values()))
+    for name, by_hand in zip(chosen, found, strict=True):
+        record = records[name]
         ours = {each["name"]: each["num_regs"] for each in (record.get("artifact") or {}).get("kernels", ())}
         equal = record["status"] == "built" and ours == by_hand
         same, total = same + equal, total + len(by_hand)

@@ -7,7 +7,8 @@
 
 `run` puts cases through compilers, `try_` files or texts that have no case; both give `Results`, which a notebook shows as the
 matrix. `iter_run` and `iter_try` give each `Cell` as it finishes. `read` opens records of earlier runs, `explain` tells the known cause of
-what a compiler said, `ask` answers questions in plain words from results, and `bisect` finds the release that changed an outcome. Errors are `CumatrixError`: one sentence that says what to
+what a compiler said, `ask` answers questions in plain words from results, `bisect` finds the release that changed an outcome, and `repro` writes a folder that
+shows an outcome without cumatrix. Errors are `CumatrixError`: one sentence that says what to
 do, as the command prints it.
 
 The names in ``__all__`` are stable; everything else is internal. Names are imported on first use, so
@@ -24,6 +25,7 @@ from harness import __version__
 if TYPE_CHECKING:
     from cumatrix._ask import Answer, Finding, Said, ask
     from cumatrix._bisect import Bisection, Border, bisect
+    from cumatrix._repro import Reproduction, repro
     from cumatrix._results import Cause, Cell, Diagnostic, Explanation, Kernel, Results, explain, read
     from cumatrix._run import Options, TryOptions, iter_run, iter_try, run, try_
     from harness.errors import CumatrixError, NothingToRun, PartUnavailable, UsageError
@@ -44,6 +46,7 @@ __all__ = [
     "Options",
     "PartUnavailable",
     "RecordError",
+    "Reproduction",
     "Results",
     "Said",
     "TryOptions",
@@ -55,6 +58,7 @@ __all__ = [
     "iter_run",
     "iter_try",
     "read",
+    "repro",
     "run",
     "try_",
 ]
@@ -62,6 +66,7 @@ __all__ = [
 _FROM = {
     "cumatrix._ask": ("Answer", "Finding", "Said", "ask"),
     "cumatrix._bisect": ("Bisection", "Border", "bisect"),
+    "cumatrix._repro": ("Reproduction", "repro"),
     "cumatrix._results": ("Cause", "Cell", "Diagnostic", "Explanation", "Kernel", "Results", "explain", "read"),
     "cumatrix._run": ("Options", "TryOptions", "iter_run", "iter_try", "run", "try_"),
     "harness.errors": ("CumatrixError", "NothingToRun", "PartUnavailable", "UsageError"),

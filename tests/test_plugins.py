@@ -157,7 +157,7 @@ class Shader:
 backend = Shader()
 """,
     "shader/script.py": """\
-from cumatrix.repro import Script
+from cumatrix.repro_script import Script
 
 
 def script(subject):

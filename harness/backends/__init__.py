@@ -89,7 +89,7 @@ class BackendInfo:
     seconds : float
         What such a cell may take, roughly: it is used only where nothing is known, to share work out and to foretell its end.
     repro : str
-        The function that writes the script of ``cumatrix repro``, as ``module:function`` (`cumatrix.repro`); empty for none. Only the scheduler loads it.
+        The function that writes the script of ``cumatrix repro``, as ``module:function`` (`cumatrix.repro_script`); empty for none. Only the scheduler loads it.
     repro_seconds : float
         The least time limit of that script.
     words : tuple of str

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import click
@@ -27,7 +27,7 @@ from harness.records import Record
 from harness.records.merge import DIGITS, case_of, is_of
 from harness.repro import check_folder, make_folder, reduce_folder
 from harness.repro.reduce import check_reducible, reducer
-from harness.repro.subject import check_shown, subject_of
+from harness.repro.subject import ReproTarget, check_shown, subject_of
 
 
 @click.command(cls=Command)
@@ -86,23 +86,12 @@ def repro(
     cumatrix repro 'numba-9432[cache=true]*sm_80' --results reports --out numba-9432 --check
     cumatrix repro kernel.cu --results try.jsonl --out smaller --reduce
     """
-    records, name = _found(cell, results)
-    record = records[name]
-    check_shown(record)
-    if reduced:
-        check_reducible(record)
-        reducer()
-    if record.get("program"):
-        case, folders = _program(record, program, include)
-    else:
-        case, folders = _case(record, cases), ()
-    subject = subject_of(record, case, folders)
-    make_folder(subject, records.values(), out)
-    say(f"{out}: what it shows, and how, is in {out / 'README.md'}")
 
     def tell(text: str) -> None:
         say(text, err=True)
 
+    subject = write_folder(cell, results, out, tell, cases=cases, program=program, include=include, reducible=reduced)
+    say(f"{out}: what it shows, and how, is in {out / 'README.md'}")
     if reduced:
         say(reduce_folder(out, subject.program.sources, tell))
     if check or reduced:
@@ -112,7 +101,34 @@ def repro(
     return 0
 
 
-def _found(cell: str, results: tuple[Path, ...]) -> tuple[dict[str, Record], str]:
+def write_folder(
+    cell: str,
+    results: tuple[Path, ...],
+    out: Path,
+    tell: Callable[[str], None],
+    *,
+    cases: Path | None = None,
+    program: Path | None = None,
+    include: Sequence[Path] = (),
+    reducible: bool = False,
+) -> ReproTarget:
+    """Write the folder of a cell; `reducible` refuses what ``--reduce`` cannot make smaller before anything is written."""
+    records, name = _found(cell, results, tell)
+    record = records[name]
+    check_shown(record)
+    if reducible:
+        check_reducible(record)
+        reducer()
+    if record.get("program"):
+        case, folders = _program(record, program, include)
+    else:
+        case, folders = _case(record, cases), ()
+    subject = subject_of(record, case, folders)
+    make_folder(subject, records.values(), out)
+    return subject
+
+
+def _found(cell: str, results: tuple[Path, ...], tell: Callable[[str], None]) -> tuple[dict[str, Record], str]:
     """The records that have a cell, and its id: those of `results`, or the user's own, or the published ones."""
     missing = NoSuchCell(f"there is no folder {RESULTS} to look for a cell in: name the records with --results")
     if results or RESULTS.is_dir():
@@ -132,7 +148,7 @@ def _found(cell: str, results: tuple[Path, ...]) -> tuple[dict[str, Record], str
         name = one_cell(cell, list(records))
     except UsageError:
         raise missing from None
-    say(f"{name} is a cell of the published matrix", err=True)
+    tell(f"{name} is a cell of the published matrix")
     return records, name
 
 
