@@ -1,7 +1,7 @@
 """A recorded build against nvcc driven by hand: kernels and registers of each unit.
 
     cumatrix init --record --no-kernels -- COMMAND
-    python benchmarks/recorded.py 13.0 sm_80 [MOST] < /dev/null
+    python benchmarks/recorded.py 13.0 sm_80 [MOST]
 
 In the folder of a project, ``cumatrix run`` compiles the units, at most MOST of them, evenly chosen; then the toolkit's nvcc gets
 the recorded words. One line a unit is printed. docs/configuration.md has numbers.
@@ -59,19 +59,31 @@ def kernels_of_nvcc(home: Path, entry: dict[str, object], target: str) -> dict[s
         if "-rdc=true" in words or "-dc" in list(entry["arguments"]):  # type: ignore[call-overload]
             # Relocatable code has its registers once it is linked.
             whole = str(cubin.with_suffix(".o"))
-            link = [nvcc, "-dlink", "-cubin", gencode, whole, "-lcudadevrt", "-o", str(cubin)]
+            link = [
+                nvcc,
+                "-dlink",
+                "--keep",
+                "--keep-dir",
+                folder,
+                gencode,
+                whole,
+                "-lcudadevrt",
+                "-o",
+                f"{folder}/link.o",
+            ]
             lines = [[nvcc, *words, "-rdc=true", "-c", gencode, "-o", whole], link]
         for argv in lines:
             done = subprocess.run(argv, cwd=str(entry["directory"]), capture_output=True, text=True)
             if done.returncode:
                 raise SystemExit(f"nvcc fails: {' '.join(argv)}\n{done.stderr[-2000:]}")
-        return {kernel.name: kernel.num_regs or 0 for kernel in read_cubin(cubin.read_bytes()).kernels}
+        (made,) = Path(folder).glob("*.cubin")
+        return {kernel.name: kernel.num_regs or 0 for kernel in read_cubin(made.read_bytes()).kernels}
 
 
 def main(release: str, target: str, most: str = "1000") -> int:
-    """Compare the units of the project in this folder."""
-    installed = ToolkitStore().find(release)
-    assert installed, f"CUDA {release} is not installed"
+    """Compare the units of the project in this folder; RELEASE may be the path of a CUDA installation."""
+    installed = ToolkitStore().find(release) if "/" not in release else None
+    home = installed.home if installed else Path(release)
     entries = json.loads((PLACE / "compile_commands.json").read_text())
     numbers: Counter[str] = Counter()
     units = {}
@@ -103,7 +115,7 @@ def main(release: str, target: str, most: str = "1000") -> int:
     records = {record["case"]: record for record in map(json.loads, out.read_text().splitlines())}
     same = total = 0
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        found = list(pool.map(lambda entry: kernels_of_nvcc(installed.home, entry, target), chosen.values()))
+        found = list(pool.map(lambda entry: kernels_of_nvcc(home, entry, target), chosen.values()))
     for name, by_hand in zip(chosen, found, strict=True):
         record = records[name]
         ours = {each["name"]: each["num_regs"] for each in (record.get("artifact") or {}).get("kernels", ())}
