@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -39,6 +40,13 @@ _WITH_VALUE = frozenset(
     )
 )
 _ALONE = frozenset(("-c", "--compile", "-dc", "-MD", "-MMD", "-ptx", "--ptx", "-cubin", "-shared"))
+
+
+def plain(name: str) -> str:
+    """A mangled name without those of unnamed namespaces, which hold a hash of the path and a process id."""
+    while match := re.search(r"(\d+)_GLOBAL__N_", name):
+        name = f"{name[: match.start()]}@{name[match.end(1) + int(match[1]) :]}"
+    return name
 
 
 def kernels_of_nvcc(home: Path, entry: dict[str, object], target: str) -> dict[str, int]:
@@ -77,7 +85,7 @@ def kernels_of_nvcc(home: Path, entry: dict[str, object], target: str) -> dict[s
             if done.returncode:
                 raise SystemExit(f"nvcc fails: {' '.join(argv)}\n{done.stderr[-2000:]}")
         (made,) = Path(folder).glob("*.cubin")
-        return {kernel.name: kernel.num_regs or 0 for kernel in read_cubin(made.read_bytes()).kernels}
+        return {plain(kernel.name): kernel.num_regs or 0 for kernel in read_cubin(made.read_bytes()).kernels}
 
 
 def main(release: str, target: str, most: str = "1000") -> int:
@@ -118,7 +126,7 @@ def main(release: str, target: str, most: str = "1000") -> int:
         found = list(pool.map(lambda entry: kernels_of_nvcc(home, entry, target), chosen.values()))
     for name, by_hand in zip(chosen, found, strict=True):
         record = records[name]
-        ours = {each["name"]: each["num_regs"] for each in (record.get("artifact") or {}).get("kernels", ())}
+        ours = {plain(each["name"]): each["num_regs"] for each in (record.get("artifact") or {}).get("kernels", ())}
         equal = record["status"] == "built" and ours == by_hand
         same, total = same + equal, total + len(by_hand)
         print(f"{'equal' if equal else 'DIFFERENT'}\t{len(by_hand)} kernels\t{name}", flush=True)
