@@ -123,6 +123,7 @@ def package() -> str:
         "explain",
         "ask",
         "bisect",
+        "repro",
         "Results",
         "Cell",
         "Diagnostic",
@@ -134,6 +135,7 @@ def package() -> str:
         "Said",
         "Bisection",
         "Border",
+        "Reproduction",
     ]
     from cumatrix import _PLACES
 
