@@ -188,7 +188,7 @@ def perform(
     for sentence in [silence] if silence or interrupted else unanswered(selection.asked, records):
         if sentence:
             console.print(Text(one_line(sentence, 500), "bold yellow"), soft_wrap=True)
-    for sentence in _notes(run, len(records), taken, missed):
+    for sentence in (*_notes(run, len(records), taken, missed), *beyond_builds(cells)):
         console.print(clean(sentence), markup=False, soft_wrap=True)
     if writer:
         kept = f", which keeps {writer.kept} of earlier runs" if writer.kept else ""
@@ -218,6 +218,17 @@ def exit_code(statuses: Container[str], *, unexpected: int, answered: bool) -> i
     if unexpected:
         return 1
     return 0 if answered else 3
+
+
+def beyond_builds(cells: Iterable[Cell]) -> Iterator[str]:
+    """A sentence about targets that the projects' own builds make no code for, by what those ship."""
+    found: dict[tuple[str, ...], dict[str, None]] = {}
+    for cell in cells:
+        target = str(cell.target)
+        if cell.case.ships and target not in cell.case.ships:
+            found.setdefault(cell.case.ships, {})[target] = None
+    for ships, targets in found.items():
+        yield f"{', '.join(targets)}: not in the project's own build, which ships {', '.join(ships)}"
 
 
 @dataclass(frozen=True)

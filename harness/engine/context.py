@@ -145,7 +145,7 @@ class RunRequest:
     limits : Limits
         Limits of each cell.
     patient : bool
-        Whether time limits grow as `harness.engine.machine.deadline` says, since none was asked for.
+        Whether time limits grow as `harness.engine.machine.deadline` says; false where the user sets one.
     total_memory : int
         Memory of all cells together, in bytes; 0 for the machine's free memory.
     jobs : int or None

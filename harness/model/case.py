@@ -345,6 +345,8 @@ class Case:
         a Numba signature such as ``void(float32[:])`` for Python).
     kernels : RequiredKernels or None
         Kernels without which a built cell is not as expected, where no expectation says otherwise.
+    ships : tuple of str
+        Targets that the project's own build makes code for (``sm_80``, ``compute_90``); empty where no build was recorded.
     libraries : Mapping[str, HeaderLibrary]
         Header libraries that its variants name versions of.
     variants : tuple of Variant
@@ -375,6 +377,7 @@ class Case:
     root: Path | None = None
     entries: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     kernels: RequiredKernels | None = None
+    ships: tuple[str, ...] = ()
     libraries: Mapping[str, HeaderLibrary] = field(default_factory=dict)
     variants: tuple[Variant, ...] = (Variant(labels={}, definitions={}),)
     options: tuple[OptionRule, ...] = ()

@@ -286,6 +286,7 @@ class _Program:
                 project=project_at(self.config.root, self.config.project),
                 backends=tuple(self.table.get("backends", host_backends())),
                 kernels=kernels([name]) or (RequiredKernels(count=counts[unit_name]) if counts.get(unit_name) else None),
+                ships=unit.targets,
                 libraries=libraries,
                 variants=tuple(
                     replace(each, definitions={**each.definitions, **define})

@@ -119,6 +119,8 @@ void launch() { t<int><<<1, 1>>>(nullptr); t<float><<<1, 1>>>(nullptr); }
     assert [entry["file"] for entry in entries] == ["k.cu", "tool.cpp", "k.cu", "k.cu"]
     assert entries[3]["arguments"] == ["nvcc", "-DN=6", "-DM", "-c", "k.cu", "-Iinc", "-std=c++17", "-o", "absolute.o"]
     assert "the project ships sm_80" in (cumatrix.folder / "cumatrix.toml").read_text()
+    done = cumatrix("run", "-a", "sm_80,sm_90", "--where", 'case == "k.cu"', "--out", "other.jsonl")
+    assert "sm_90: not in the project's own build, which ships sm_80" in done.stderr
     found = cumatrix.records("run", "-a", "sm_80")
     generic = ["_Z1tIfEvPT_", "_Z1tIiEvPT_"]
     assert kernels(found) == {"k.cu": ["k"], "k.cu (2)": ["k"], "k.cu (3)": [*generic, "k"], "tool.cpp": ["x"]}
