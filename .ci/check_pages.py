@@ -3,7 +3,7 @@
 
 check_pages.py [MATRIX] --page DIR
 
-The statements of support.html, the rows of stories.html, the latest changes and counts of index.html, the numbers of the pictures,
+The statements of support.html, the rows of stories.html, new releases (with the feed), the latest changes and counts of index.html, the numbers of the pictures,
 and the figures of the matrix's README.md. It reads the words of the pages and the Parquet file, and shares no code with what writes them.
 Exits with 1 if a sentence is false.
 """
@@ -19,11 +19,12 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from itertools import pairwise
+from itertools import chain, pairwise
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
+from check_releases import check_releases
 from check_support import ENDINGS, Row, check_support, false_numbers, number, plain, ranges_in, rows_of
 from statement_rules import Cell, Cells, differ_alone, inside, order
 
@@ -85,7 +86,8 @@ def check_changes(page: str, cells: Cells) -> Iterator[tuple[str, str]]:
     """
     found = re.search(r'<h2 id="latest">(.*?)</section>', page, re.DOTALL)
     names = dict(re.findall(r'href="cases/([\w.-]+)\.html">', page) and [(case.replace("/", "-"), case) for case in {cell.case for cell in cells.by_id.values()}])  # fmt: skip
-    lines = re.findall(r"<li>(.*?)</li>", found[1], re.DOTALL) if found else []
+    changes = re.sub(r'<ul class="lines releases">.*?</ul>', "", found[1], flags=re.DOTALL) if found else ""
+    lines = re.findall(r"<li>(.*?)</li>", changes, re.DOTALL)
     listed: dict[str, list[str]] = defaultdict(list)
     moves = _moves(cells)
     for line in lines:
@@ -307,10 +309,13 @@ def _false_resources(described: str, table: pd.DataFrame, title: re.Match[str]) 
 
 def check(folder: Path, table: pd.DataFrame, readme: str = "") -> Iterator[tuple[str, str]]:
     """Yield what is false of a built page and of the matrix's README: where, and why."""
+    cells = Cells(table.astype(object).where(lambda frame: frame.notna(), None))
+    feed = folder / "regressions.atom"
+    told = feed.read_text("utf-8") if feed.exists() else ""
     pages: Mapping[str, Callable[[str], Iterator[tuple[str, str]]]] = {
         "support": lambda page: check_support(page, rows_of(table)),
         "stories": lambda page: check_stories(page, rows_of(table)),
-        "index": lambda page: check_changes(page, Cells(table.astype(object).where(lambda frame: frame.notna(), None))),
+        "index": lambda page: chain(check_changes(page, cells), check_releases(page, told, cells)),
         "pictures": lambda page: check_pictures(page, table),
     }
     for name, of_page in pages.items():

@@ -120,7 +120,7 @@ class Replies:
         found = self.comparison.pairs(name, before, after) if before else []
         if not found:
             return None
-        one, other = _release(name, before), _release(name, after)
+        one, other = release_label(name, before), release_label(name, after)
         broken = [(pair.before, pair.after) for pair in found if pair.breaks]
         fixed = [(pair.before, pair.after) for pair in found if pair.fixes]
         of = f"{len(broken):,} of {len(found):,} pairs of cells"
@@ -150,7 +150,7 @@ class Replies:
         if not built:
             return None
         broken = [(pair.before, pair.after) for pair in built if pair.breaks]
-        one, own = _release(name, before), _release(name, release)
+        one, own = release_label(name, before), release_label(name, release)
         if not broken:
             return Reply(sentence=f"No. {own} builds each of the {len(built):,} programs that {one} builds.")
         lost = {id(row) for _, row in broken}
@@ -166,9 +166,9 @@ class Replies:
         fixed = sum(pair.fixes for pair in again)
         these = "these" if len(again) == len(broken) else f"the {len(again):,} of these that were tried with it"
         more = (
-            f"{_release(name, after)} builds {'all' if fixed == len(again) else f'{fixed:,}'} of {these} again"
+            f"{release_label(name, after)} builds {'all' if fixed == len(again) else f'{fixed:,}'} of {these} again"
             if fixed
-            else f"{_release(name, after)} builds none of {these} either"
+            else f"{release_label(name, after)} builds none of {these} either"
             if again
             else "no later release was tried with these"
         )
@@ -219,7 +219,7 @@ class Replies:
         rows, count = self.comparison.only_with(name, release)
         if not count:
             return None
-        label = _release(name, release)
+        label = release_label(name, release)
         cases = {row.case for row in rows}
         lead = (
             f"{counted(len(cases), 'case')} {'builds' if len(cases) == 1 else 'build'} with {label} and with no newer release ({len(rows):,} of {count:,} cells)."
@@ -536,7 +536,8 @@ def _without_lead(reply: Reply | None) -> Reply | None:
     return reply and replace(reply, sentence=reply.sentence.partition(". ")[2])
 
 
-def _release(name: str, version: str) -> str:
+def release_label(name: str, version: str) -> str:
+    """``CUDA 13.5``, ``CuPy 14.2.0``."""
     return f"{'CUDA' if name == 'cuda' else library_label(name)} {version}"
 
 

@@ -9,6 +9,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from harness.cases.bundled import packaged_cases
 from harness.cases.sources import FILE_NAME
 from harness.cases.toml import CaseError, Problem
 from harness.errors import did_you_mean
@@ -17,6 +18,9 @@ if TYPE_CHECKING:
     from harness.model.case import Case
 
 Roots = Path | Sequence[Path]
+
+DEFAULT = Path("cases")
+"""The folder of cases of a command that names none."""
 
 
 def find_cases(root: Roots, selection: Sequence[str] = ()) -> list[Path]:
@@ -50,7 +54,7 @@ def load_cases(root: Roots, selection: Sequence[str] = (), programs: Sequence[Ca
     Parameters
     ----------
     root, selection
-        As for `find_cases`.
+        As for `find_cases`; without the default folder, names choose cumatrix's own cases.
     programs : sequence of Case
         Programs of a configuration, which can be selected too; with any, no folder of cases is needed.
 
@@ -61,7 +65,7 @@ def load_cases(root: Roots, selection: Sequence[str] = (), programs: Sequence[Ca
     """
     from harness.cases.load import load_case  # completion of names does not need it
 
-    found = _found(root, needed=not programs)
+    found = _found(_or_bundled(root, selection, programs), needed=not programs)
     own = {case.name: case for case in programs}
     cases: list[Case] = []
     problems: list[Problem] = []
@@ -80,7 +84,15 @@ def load_cases(root: Roots, selection: Sequence[str] = (), programs: Sequence[Ca
 
 def names_of(root: Roots, selection: Sequence[str], programs: Sequence[Case] = ()) -> list[str]:
     """Names of the chosen cases, without reading them; see `load_cases`."""
-    return _names(_found(root, needed=not programs), selection, {case.name: case for case in programs})
+    found = _found(_or_bundled(root, selection, programs), needed=not programs)
+    return _names(found, selection, {case.name: case for case in programs})
+
+
+def _or_bundled(root: Roots, selection: Sequence[str], programs: Sequence[Case]) -> Roots:
+    """Cumatrix's own cases, where cases are named and there is neither the default folder nor a program."""
+    roots = [root] if isinstance(root, Path) else list(root)
+    missing = roots == [DEFAULT] and not DEFAULT.exists()
+    return packaged_cases() if selection and missing and not programs else root
 
 
 def _found(root: Roots, *, needed: bool = True) -> dict[str, tuple[Path, Path]]:
@@ -91,7 +103,7 @@ def _found(root: Roots, *, needed: bool = True) -> dict[str, tuple[Path, Path]]:
         if not each.is_dir():
             if not needed:
                 continue
-            where = "" if each == Path("cases") else f" {shlex.quote(str(each))}"
+            where = "" if each == DEFAULT else f" {shlex.quote(str(each))}"
             raise CaseError(
                 f"there is no folder of cases at {each}: `cumatrix cases copy{where}` puts cumatrix's own cases there, "
                 "and `cumatrix init` looks for programs in this project"

@@ -82,7 +82,7 @@ def report(
 
     RESULTS are .jsonl files, results.parquet of earlier reports, or folders of them. Without any, the page shows the folder reports and,
     separately, the published matrix. The output is index.html and its pages, JSON of each feature (api/v1), matrix.json, matrix.csv,
-    matrix.md, results.parquet, junit.xml, a badge per environment and, with --history, a feed of regressions. Exports hold your records:
+    matrix.md, results.parquet, junit.xml, a badge per environment and, with --history or a published matrix, a feed. Exports hold your records:
     the page of a published matrix alone (cumatrix report reports/matrix) has none, since that folder's results.parquet is its export.
 
     \b

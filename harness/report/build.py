@@ -24,7 +24,7 @@ from harness.records.parquet import results_parquet
 from harness.records.record_names import choose
 from harness.report.embed import badges
 from harness.report.exports import matrix_csv, matrix_json, matrix_markdown
-from harness.report.feed import atom_feed, entries_of
+from harness.report.feed import FEED, atom_feed, entries_of
 from harness.report.inputs import read_results
 from harness.report.junit import junit_xml
 from harness.report.overview import totals
@@ -114,7 +114,7 @@ _OURS = frozenset(
             "matrix.md",
             "results.parquet",
         ),
-        *("junit.xml", "regressions.atom", "sitemap.xml", FOLDER, CARD),
+        *("junit.xml", FEED, "sitemap.xml", FOLDER, CARD),
     )
 )
 
@@ -254,8 +254,9 @@ def _exports(site: Site, address: str) -> Iterator[tuple[str, bytes]]:
         yield "results.parquet", results_parquet(merged.records, merged.plans, inputs)
     for name, data in badges(table).items():
         yield f"badges/{name}", data
-    if site.history is not None:
-        yield "regressions.atom", atom_feed(entries_of(site.history), address=address)
+    if site.fed:
+        entries = entries_of(site.history) if site.history is not None else ()
+        yield FEED, atom_feed(entries, site.releases, address=address)
 
 
 def _read(

@@ -14,6 +14,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any, cast
 
+from harness.analysis.frame import outcome_of
 from harness.analysis.history import History
 from harness.answers.feature import VersionRow
 from harness.backends import library_of
@@ -263,8 +264,23 @@ def _events(history: History) -> dict[str, list[dict[str, Any]]]:
     return found
 
 
-HELPS = 3
+HELPS = 2
 """Known causes that the page of a case shows first."""
+
+FAULTS = 2
+"""Known faults that it shows first."""
+
+OUTCOMES = 3
+"""Outcomes that it lists first."""
+
+VARIANTS = 1
+"""Variants whose tables it shows first."""
+
+ROWS = 8
+"""Rows of a table over versions that it shows whole; of a longer one, the newest versions of each tool come first."""
+
+SHORT = 12
+"""Lines of a program that it shows without a click."""
 
 LONGEST = 300
 """Letters of an answer that the page of a case shows in full."""
@@ -286,20 +302,39 @@ def helps_of(groups: Sequence[CellGroup]) -> list[Mapping[str, Any]]:
     return list(found.values())
 
 
-def again_of(groups: Sequence[CellGroup]) -> str:
-    """Commands that compile one cell again, one a line: the last one of those that do not build, else of those that do; empty where none is known."""
+@dataclass(frozen=True, kw_only=True)
+class Again:
+    """One cell, compiled again.
+
+    Parameters
+    ----------
+    commands : str
+        One a line.
+    outcome, message : str
+        The recorded outcome, such as ``rejected at compile``, and the main message of a failure.
+    """
+
+    commands: str
+    outcome: str
+    message: str
+
+
+def again_of(groups: Sequence[CellGroup]) -> Again | None:
+    """The last cell that does not build, else of those that do; None where no command is known."""
     tried = [group for group in groups if group.kind.group in ("surprise", "fault", "not", "works")]
     tried.sort(key=lambda group: group.kind.group == "works")
     for group in tried:
-        record = group.cells[-1]
+        record = cast("Record", group.cells[-1])
         # A published record does not name its environment, which is that of the release.
         release = f"{library_of(record['backend'])}-{record['library']}"
         where = release if record["environment"] == ENVIRONMENT else record["environment"]
         if command := again_command({**record, "environment": where}):
             toolkit = record["toolkit"]
             # A toolkit of the machine is there already.
-            return command if "@" in toolkit else f"cumatrix toolkits install {shlex.quote(toolkit)}\n{command}"
-    return ""
+            install = "" if "@" in toolkit else f"cumatrix toolkits install {shlex.quote(toolkit)}\n"
+            message = "" if record["status"] == "built" else main_message_of(record)
+            return Again(commands=install + command, outcome=outcome_of(record), message=one_line(message, 200))
+    return None
 
 
 def snippet_of(sources: Mapping[str, str]) -> str:
@@ -334,6 +369,22 @@ def version_columns(rows: Sequence[VersionRow], toolkits: Sequence[str]) -> list
 def newest_first(rows: Sequence[VersionRow]) -> list[VersionRow]:
     """Rows of a table over versions, in the order of tools; of each tool, the newest versions first."""
     return [row for _, run in groupby(rows, lambda row: row.tool) for row in reversed(list(run))]
+
+
+def newest_apart(rows: Sequence[VersionRow]) -> tuple[list[VersionRow], list[VersionRow]]:
+    """Split the rows of a long table over versions: those with the newest versions of each tool, and the earlier ones."""
+    ordered = newest_first(rows)
+    if len(ordered) <= ROWS:
+        return ordered, []
+    newest = [next(run) for _, run in groupby(ordered, lambda row: row.tool)]
+    return newest, [row for row in ordered if row not in newest]
+
+
+def short_of(rows: Sequence[VersionRow]) -> str:
+    """Architectures that build with the newest versions of each tool: ``NVRTC from sm_80; CuPy all``."""
+    newest = [next(run) for _, run in groupby(newest_first(rows), lambda row: row.tool)]
+    last = [next((words for kind, words in reversed(row.cells) if kind), "") for row in newest]
+    return "; ".join(f"{row.tool} {words}" for row, words in zip(newest, last, strict=True) if words)
 
 
 def proof_link(case: str, backend: str, target: str) -> str:

@@ -1,4 +1,4 @@
-"""An Atom feed of regressions (RFC 4287), out of a history: the same history gives the same bytes."""
+"""An Atom feed (RFC 4287) of new releases with what they break, and of regressions out of a history: the same cells give the same bytes."""
 
 from __future__ import annotations
 
@@ -8,12 +8,17 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from html import escape
 from itertools import pairwise
+from urllib.parse import quote
 from uuid import NAMESPACE_URL, uuid5
 
 from harness.analysis.diff import Change, changes
 from harness.analysis.history import History
 from harness.report.junit import xml_text
+from harness.report.releases import NewRelease
 from harness.report.text import one_line, safe_link
+
+FEED = "regressions.atom"
+"""File of the feed."""
 
 _ATOM = "http://www.w3.org/2005/Atom"
 _LISTED = 100
@@ -66,13 +71,21 @@ def entries_of(history: History, *, last: int = 30) -> tuple[Entry, ...]:
     return tuple(sorted(found, key=lambda entry: (_time(entry.started), entry.run), reverse=True))
 
 
-def atom_feed(entries: Sequence[Entry], *, title: str = "Regressions of cumatrix", address: str = "") -> bytes:
-    """``regressions.atom``.
+def atom_feed(
+    entries: Sequence[Entry],
+    releases: Sequence[NewRelease] = (),
+    *,
+    title: str = "Regressions of cumatrix",
+    address: str = "",
+) -> bytes:
+    """The content of `FEED`.
 
     Parameters
     ----------
     entries : sequence of Entry
-        Newest first.
+        Regressions.
+    releases : sequence of NewRelease
+        New releases; one that cannot be compared has no entry.
     title : str
         Of the feed.
     address : str, optional
@@ -82,14 +95,16 @@ def atom_feed(entries: Sequence[Entry], *, title: str = "Regressions of cumatrix
     root = ET.Element(f"{{{_ATOM}}}feed")
     _text(root, "title", title)
     _text(root, "id", f"urn:uuid:{uuid5(NAMESPACE_URL, f'cumatrix:{address or title}')}")
-    _text(root, "updated", _time(entries[0].started).isoformat() if entries else _FIRST)
-    _text(ET.SubElement(root, f"{{{_ATOM}}}author"), "name", "cumatrix")
     link = safe_link(address)
+    found = [(_time(entry.started), entry.run, _entry(entry, link)) for entry in entries]
+    found += [(_time(item.updated), item.label, _release(item, link)) for item in releases if item.pairs]
+    found.sort(key=lambda item: item[:2], reverse=True)
+    _text(root, "updated", found[0][0].isoformat() if found else _FIRST)
+    _text(ET.SubElement(root, f"{{{_ATOM}}}author"), "name", "cumatrix")
     if link:
         ET.SubElement(root, f"{{{_ATOM}}}link", rel="alternate", href=link)
-        ET.SubElement(root, f"{{{_ATOM}}}link", rel="self", href=f"{link.rstrip('/')}/regressions.atom")
-    for entry in entries:
-        root.append(_entry(entry, link))
+        ET.SubElement(root, f"{{{_ATOM}}}link", rel="self", href=f"{link.rstrip('/')}/{FEED}")
+    root.extend(element for *_, element in found)
     ET.indent(root, " ")
     text: bytes = ET.tostring(root, "utf-8", xml_declaration=True)
     return text + b"\n"
@@ -97,18 +112,50 @@ def atom_feed(entries: Sequence[Entry], *, title: str = "Regressions of cumatrix
 
 def _entry(entry: Entry, link: str) -> ET.Element:
     count = len(entry.regressions)
-    element = ET.Element(f"{{{_ATOM}}}entry")
     commit = f", commit {entry.commit[:12]}" if entry.commit else ""
-    _text(
-        element, "title", f"{count} regression{'s' if count > 1 else ''} in {entry.environment or 'cumatrix'}{commit}"
+    return _element(
+        title=f"{count} regression{'s' if count > 1 else ''} in {entry.environment or 'cumatrix'}{commit}",
+        name=f"{entry.before}:{entry.run}:{entry.environment}",
+        updated=entry.started,
+        link=link,
+        content=_html(entry),
     )
-    _text(element, "id", f"urn:uuid:{uuid5(NAMESPACE_URL, f'cumatrix:{entry.before}:{entry.run}:{entry.environment}')}")
-    _text(element, "updated", _time(entry.started).isoformat())
+
+
+def _release(item: NewRelease, link: str) -> ET.Element:
+    return _element(
+        title=one_line(f"{item.label} {item.finding}"),
+        name=f"release:{item.name}:{item.version}",
+        updated=item.updated,
+        link=f"{link}#ask={quote(item.question)}" if link else "",
+        content=_release_html(item),
+    )
+
+
+def _element(*, title: str, name: str, updated: str, link: str, content: Iterable[str]) -> ET.Element:
+    element = ET.Element(f"{{{_ATOM}}}entry")
+    _text(element, "title", title)
+    _text(element, "id", f"urn:uuid:{uuid5(NAMESPACE_URL, f'cumatrix:{name}')}")
+    _text(element, "updated", _time(updated).isoformat())
     if link:
         ET.SubElement(element, f"{{{_ATOM}}}link", rel="alternate", href=link)
-    content = _text(element, "content", "".join(_html(entry)))
-    content.set("type", "html")
+    text = _text(element, "content", "".join(content))
+    text.set("type", "html")
     return element
+
+
+def _release_html(item: NewRelease) -> Iterable[str]:
+    """Markup of our own, with every word of others escaped."""
+    yield f"<p>{escape(item.label)} {escape(item.finding)} ({escape(item.basis)}).</p>"
+    if item.broken:
+        lines = (
+            " ".join(filter(None, (f"{each.title or each.case}:", each.label and f"{each.label},", f"{each.tools}:")))
+            + f" {each.message}"
+            for each in item.broken[:_LISTED]
+        )
+        yield f"<ul>{''.join(f'<li>{escape(one_line(line, 400))}</li>' for line in lines)}</ul>"
+    if len(item.broken) > _LISTED:
+        yield f"<p>… and {len(item.broken) - _LISTED} more.</p>"
 
 
 def _html(entry: Entry) -> Iterable[str]:

@@ -20,17 +20,23 @@ from harness.published import ENVIRONMENT
 from harness.records import Merged, spell_other
 from harness.records.merge import virtual_against_real
 from harness.report.case import (
+    FAULTS,
     HELPS,
     LONGEST,
+    OUTCOMES,
     PLACES,
+    SHORT,
+    VARIANTS,
     CellGroup,
     again_of,
     anchor_of,
     excerpt,
     helps_of,
+    newest_apart,
     newest_first,
     proof_link,
     remedies,
+    short_of,
     snippet_of,
     version_columns,
 )
@@ -267,6 +273,10 @@ def case_page(
         every=f"../{matrix_link(case=case)}",
         link_of=cell_link,
         first_helps=HELPS,
+        first_faults=FAULTS,
+        first_groups=OUTCOMES,
+        first_variants=VARIANTS,
+        short=SHORT,
         places=PLACES,
         groups=shown,
         remedies=remedies,
@@ -325,7 +335,9 @@ def _environment() -> jinja2.Environment:
         answer_scripts=ANSWER_SCRIPTS,
         list_scripts=LIST_SCRIPTS,
         excerpt=excerpt,
+        newest_apart=newest_apart,
         newest_first=newest_first,
+        short_of=short_of,
         version_columns=version_columns,
     )
     environment.filters.update(link=safe_link, one_line=one_line, anchor=anchor_of, spell=spell)

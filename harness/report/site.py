@@ -36,6 +36,7 @@ from harness.report.answer_data import (
 from harness.report.case import CellGroup, annotator, files_of, group_cells, page_names
 from harness.report.code import Code
 from harness.report.embed import FOLDER, badges_of, embedded_of
+from harness.report.feed import FEED
 from harness.report.overview import Sum, parts, totals, unavailable_of
 from harness.report.page_data import CELLS, chunks, compact, matrix_data, more_data, script, stories_of
 from harness.report.pages import (
@@ -49,6 +50,7 @@ from harness.report.pages import (
     section_page,
 )
 from harness.report.publish import Publication, is_own
+from harness.report.releases import NewRelease, new_releases
 from harness.report.sections import make_sections, section_names
 from harness.report.text import safe_link
 
@@ -125,6 +127,21 @@ class Site:
     def own_table(self) -> pd.DataFrame:
         """The table of `own`; that of everything where there is nothing else."""
         return cells_frame(self.own) if self.own else self.table
+
+    @cached_property
+    def itself(self) -> Known:
+        """The newest releases with their breakage."""
+        return known_of_itself(self.known)
+
+    @cached_property
+    def releases(self) -> list[NewRelease]:
+        """The newest releases, and what they break."""
+        return new_releases(self.known, self.itself, self.merged)
+
+    @property
+    def fed(self) -> bool:
+        """Return whether there is a feed: of a history, and of new releases of a published matrix."""
+        return self.history is not None or self.publication is not None
 
     @property
     def exported(self) -> bool:
@@ -206,13 +223,12 @@ def front_files(site: Site) -> Iterator[tuple[str, bytes]]:
     yield "index.html", _text(answer_page(front_of(site), site.own_table, site.frame))
     yield plots.NAME, plots.card(site.table, site.title)
     yield "data/answers.js", script("answers", compact(answers_data(site.known, site.files)))
-    itself = known_of_itself(site.known)
-    yield "data/replies.js", script("replies", compact(replies_data(site.known, itself)))
+    yield "data/replies.js", script("replies", compact(replies_data(site.known, site.itself)))
     yield "data/causes.js", script("causes", compact(causes_data()))
     for target in site.known.targets or [first_target(site.known)]:
         yield (
             f"data/answers-{target}.js",
-            script(f"answers-{target}", compact(answers_for(site.known, target, itself))),
+            script(f"answers-{target}", compact(answers_for(site.known, target, site.itself))),
         )
     for section in site.sections:
         yield f"{section.name}.html", _text(section_page(section, site.frame, site.files))
@@ -264,11 +280,13 @@ def front_of(site: Site) -> dict[str, Any]:
             {**of_case(item), "what": "builds" if item.works else "does not build any more"}
             for item in latest_changes(known)
         ],
+        "releases": [(item, [(each, site.files[each.case]) for each in item.broken]) for item in site.releases],
         "differing": [
             {"case": item.case, "sentence": item.sentence, "link": link}
             for item, _, link, _ in differing["items"][:DIFFERING]
         ],
         "differing_count": differing["count"],
+        "feed": FEED if site.fed else "",
         "newest": newest_day(known.runs),
     }
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.cases.discovery import find_cases, load_cases
+from harness.cases.discovery import find_cases, load_cases, names_of
 from harness.cases.toml import CaseError
 
 from .conftest import GOOD, Write
@@ -86,3 +86,18 @@ def test_hidden_folders_and_linked_ones_are_not_entered(library: Path, write: Wr
 def test_no_folder_of_cases(tmp_path: Path) -> None:
     with pytest.raises(CaseError, match="there is no folder of cases"):
         load_cases(tmp_path / "nowhere")
+
+
+def test_names_are_those_of_cumatrix_s_own_cases_where_there_is_no_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (case,) = load_cases([Path("cases")], ["atomics/double"])
+    assert (case.name, names_of(Path("cases"), ["atomics/double"])) == ("atomics/double", ["atomics/double"])
+    with pytest.raises(CaseError, match="there is no folder of cases at other"):
+        load_cases([Path("other")], ["atomics/double"])
+    with pytest.raises(CaseError, match="there is no folder of cases"):
+        load_cases([Path("cases")])
+    (tmp_path / "cases").mkdir()
+    with pytest.raises(CaseError, match="no case is called"):
+        load_cases([Path("cases")], ["atomics/double"])

@@ -13,6 +13,8 @@ import pytest
 from harness.analysis.frame import cells_frame
 from harness.records import merge
 from harness.records.parquet import read_parquet
+from harness.records.record_names import choose
+from harness.report.feed import atom_feed
 from harness.report.pages import answer_page, section_page
 from harness.report.site import Site, front_of
 
@@ -51,6 +53,53 @@ def test_pages_of_real_cells_are_true(pages: dict[str, str], table: pd.DataFrame
 
 def one_more(match: re.Match[str]) -> str:
     return f"{match[1]}{int(match[2].replace(',', '')) + 1}{match[3]}"
+
+
+@pytest.fixture(scope="module")
+def breaking() -> dict[str, str]:
+    """The page and the feed of the cells up to CUDA 13.0, which breaks two of these features."""
+    merged = choose(merge(*read_parquet(CELLS)), 'toolkit <= "13.0"')
+    site = Site(merged=merged, table=cells_frame(merged))
+    index = answer_page(front_of(site), site.own_table, site.frame)
+    return {"index.html": index, "regressions.atom": atom_feed((), site.releases).decode()}
+
+
+def false_releases(files: dict[str, str], table: pd.DataFrame, folder: Path) -> list[str]:
+    for name, text in files.items():
+        (folder / name).write_text(text)
+    some = table[table["toolkit"] != "13.5"]
+    return [f"{where}: {why}" for where, why in check_pages.check(folder, some)]
+
+
+def test_new_releases_of_real_cells_are_true(breaking: dict[str, str], table: pd.DataFrame, tmp_path: Path) -> None:
+    assert "breaks 2 features" in breaking["index.html"] and "no longer builds for sm_60" in breaking["index.html"]
+    assert false_releases(breaking, table, tmp_path) == []
+
+
+@pytest.mark.parametrize(
+    ("file", "pattern", "wrong"),
+    [
+        ("index.html", r"(<b>CUDA 13\.)(0)(</b> breaks)", r"\g<1>1\3"),
+        ("index.html", r"(breaks )(2)( features)", one_more),
+        ("index.html", r"(\()(\d+)( of \d+ pairs)", one_more),
+        ("index.html", r"(of )(\d+)( pairs that build with 12\.9)", one_more),
+        ("index.html", r"(pairs that build with 12\.)(9)(;)", r"\g<1>4\3"),
+        ("index.html", r"(no longer builds for sm_)(60)(\))", r"\g<1>75\3"),
+        ("index.html", r"(; no longer builds for )(sm_60)(\))", r"\3"),
+        ("index.html", r"(NVRTC on sm_75, )(sm_80, )(sm_89)", r"\1\3"),
+        ("index.html", r"(<b>CuPy 14\.2\.0</b>)( breaks nothing that was tried)( )", r"\1 cannot be compared: no cell\3"),
+        ("index.html", r"(<li><b>)(Numba 0\.68\.1.*?)(</li>)", ""),
+        ("regressions.atom", r"(<title>CUDA 13\.0 breaks )(2)( )", one_more),
+        ("regressions.atom", r"(of )(\d+)( pairs that build with 12\.9)", one_more),
+        ("regressions.atom", r"(&lt;li&gt;)(.*?)(&lt;/li&gt;)", ""),
+        ("regressions.atom", r"(<entry>\s*<title>)(CuPy.*?)(</entry>)", "<entry></entry>"),
+    ],
+)  # fmt: skip
+def test_a_wrong_line_of_a_new_release_is_found(file: str, pattern: str, wrong: str | Callable[[re.Match[str]], str], breaking: dict[str, str], table: pd.DataFrame, tmp_path: Path) -> None:  # fmt: skip
+    changed, count = re.subn(pattern, wrong, breaking[file], count=1, flags=re.DOTALL)
+    assert count == 1
+    found = false_releases({**breaking, file: changed}, table, tmp_path)
+    assert found and all(where.startswith((file, "index.html, new releases")) for where in found)
 
 
 @pytest.mark.parametrize(

@@ -144,6 +144,8 @@ def test_the_first_view_tells_what_works_without_a_script(visit: Visit, answers:
     assert "builds since 13.6.0" in text
     assert "Latest changes" in text
     with_script = visit("index.html", folder=answers)
+    for button in with_script.locator("#answers th button").all():
+        button.click()
     shown = [page.locator(f"#answers {part}").all_inner_texts() for part in ("thead th", "tbody td")]
     drawn = [with_script.locator(f"#answers {part}").all_inner_texts() for part in ("thead th", "tbody td")]
     assert [list(map(words, part)) for part in shown] == [list(map(words, part)) for part in drawn]
@@ -185,6 +187,26 @@ def test_topics_are_folded_on_a_narrow_screen(visit: Visit, answers: Path) -> No
     assert page.locator("#answers .topic button").count() == 0
     assert page.locator("#answers tbody a").last.is_visible()
     assert page.evaluate(before) == 2
+
+
+def test_a_feature_has_one_row_and_shows_its_other_variants_on_demand(visit: Visit, answers: Path) -> None:
+    page = visit("index.html", folder=answers)
+    buttons = page.locator("#answers th button", has_text="more variant")
+    count = page.locator("#answers tbody tr:visible").count()
+    more = int(buttons.first.inner_text().partition(" ")[0])
+    assert buttons.first.get_attribute("aria-expanded") == "false"
+    buttons.first.click()
+    assert buttons.first.get_attribute("aria-expanded") == "true"
+    assert page.locator("#answers tbody tr:visible").count() == count + more
+    page.select_option("#on", index=1)
+    page.select_option("#on", index=0)
+    settled(page)
+    assert buttons.first.get_attribute("aria-expanded") == "true"
+    page.fill("#ask", "wmma")
+    settled(page)
+    assert buttons.count() == 0 and page.locator("#answers tr.spare").count() == 0
+    page = visit("index.html", folder=answers, script=False)
+    assert page.locator("#answers tbody tr:visible").count() > count
 
 
 def test_links_of_earlier_reports_find_the_matrix(visit: Visit, answers: Path) -> None:

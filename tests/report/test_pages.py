@@ -21,7 +21,7 @@ from harness.model.condition import Condition
 from harness.published import ENVIRONMENT
 from harness.records import Record, merge
 from harness.records.plan import Plan
-from harness.report.case import excerpt, newest_first, page_names, version_columns
+from harness.report.case import excerpt, newest_apart, newest_first, page_names, short_of, version_columns
 from harness.report.pages import SHOWN, assets
 from harness.report.site import Site, case_files_of, front_files
 from harness.report.text import clean, one_line, safe_link
@@ -189,7 +189,7 @@ def test_cells_with_the_same_facts_are_told_once() -> None:
     page = pages(*same, other)["cases/wmma-fragments.html"]
     assert page.count('<details id="g') == 2
     assert ">sm_70–sm_80</td>" in page
-    assert Page(page).text.count("is too old") == 2  # the headline and the diagnostic
+    assert Page(page).text.count("is too old") == 3  # the headline, the diagnostic, and the outcome of the command
 
 
 def test_only_so_many_kinds_of_outcome_are_told_and_the_gravest_are() -> None:
@@ -368,6 +368,19 @@ def test_versions_come_newest_first_and_equal_neighbors_are_one_column() -> None
     assert version_columns(rows, releases) == [("12.4", 4), ("12.3", 3), ("12.1 to 12.2", 1), ("12.0", 0)]
     assert version_columns(rows[:1], releases) == [("12.4", 4), ("12.1 to 12.2", 1), ("12.0", 0)]
     assert [item.versions for item in newest_first(rows)] == ["", "14", "13"]
+
+
+def test_a_long_table_begins_with_the_newest_versions_of_each_tool() -> None:
+    def row(tool: str, versions: str, *words: str) -> VersionRow:
+        return VersionRow(tool=tool, versions=versions, cells=tuple(("part" if word else "", word) for word in words))
+
+    few = [row("CuPy", "13", "", "all"), row("CuPy", "14", "from sm_80", ""), row("nvcc", "", "none", "from sm_90")]
+    assert newest_apart(few) == ([few[1], few[0], few[2]], [])
+    many = [row("CuPy", str(number), "all") for number in range(8)] + few[2:]
+    newest, earlier = newest_apart(many)
+    assert [item.versions for item in newest] == ["7", ""]
+    assert [item.versions for item in earlier] == ["6", "5", "4", "3", "2", "1", "0"]
+    assert short_of(few) == "CuPy from sm_80; nvcc from sm_90"
 
 
 def test_addresses_of_shared_links_are_whole_where_the_report_is_published() -> None:

@@ -17,6 +17,8 @@ class AnswerPage {
     this.table = /** @type {HTMLTableElement} */ (dom.get("answers"));
     /** @type {Set<string>} topics that a reader has opened on a narrow screen, where they are closed at first */
     this.open = new Set();
+    /** @type {Set<string>} features whose variants are all shown */
+    this.varied = new Set();
     const soon = timers.later(120, () => this.update());
     this.input.addEventListener("input", () => soon());
     this.on.addEventListener("change", () => this.choose(this.on.value));
@@ -253,6 +255,8 @@ class AnswerPage {
     let before = -2;
     /** @type {Map<string, RowGroup>} */
     const topics = new Map();
+    /** @type {Map<string, HTMLTableRowElement[]>} rows of each feature */
+    const features = new Map();
     const rows = shown.flatMap(({ line, fields }) => {
       const [feature, label] = line;
       const { title, page } = this.data.features[feature] || { title: ITSELF, page: "" };
@@ -266,6 +270,7 @@ class AnswerPage {
         h("th", { scope: "row" }, name, label && h("small", { class: "variant" }, label)),
         columns.map(({ heading, places }) => this.field(fields, feature, places, target, heading)),
       );
+      if (overview && page) features.set(page, [...(features.get(page) || []), row]);
       const its = this.data.features[feature]?.topic;
       if (!overview || !its) return [row];
       const topic = topics.get(its);
@@ -277,6 +282,8 @@ class AnswerPage {
       return [made.row, row];
     });
     for (const { fold } of topics.values()) fold();
+    for (const [page, [head, ...more]] of features)
+      if (more.length) head.cells[0].append(dom.further(page, more, this.varied));
     this.table.tHead?.replaceChildren(head);
     this.table.tBodies[0].replaceChildren(...rows);
   }

@@ -110,5 +110,27 @@ const dom = (() => {
     return { row, rows, fold };
   };
 
-  return { narrow, rowGroup, real, h, get, around, outside, chip };
+  /**
+   * A button that shows and hides the further rows of a feature, which are hidden at first.
+   *
+   * @param {string} name
+   * @param {HTMLTableRowElement[]} rows
+   * @param {Set<string>} open names of the features whose rows are shown
+   */
+  const further = (name, rows, open) => {
+    const fold = () => {
+      button.setAttribute("aria-expanded", String(open.has(name)));
+      for (const row of rows) row.classList.toggle("spare", !open.has(name));
+    };
+    const toggle = () => {
+      if (!open.delete(name)) open.add(name);
+      fold();
+    };
+    const words = `${rows.length} more variant${rows.length === 1 ? "" : "s"}`;
+    const button = h("button", { type: "button", class: "small", click: toggle }, words);
+    fold();
+    return button;
+  };
+
+  return { narrow, rowGroup, further, real, h, get, around, outside, chip };
 })();
