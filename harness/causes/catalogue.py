@@ -27,7 +27,7 @@ _PRODUCTS = {
     "Jitify": r"(?i)jitify|cupy",
     "Numba": r"(?i)numba|nopython|\bcuda mode pipeline|TypingError|CUDADispatcher|_LaunchConfiguration|No (definition|implementation) (for lowering|of function)|CUDACallConv|JITCUDACodegen|unicode_type|class\(\w+\), <class|CUDACodeLibrary|UnsupportedBytecodeError|griddim|Kernel launch configuration|NvvmSupportError",
     "PyTorch": r"(?i)torch|Unknown CUDA arch|c10|\bat(en)?\b|2at\d|pybind11|\bAT_(ASSERT|CHECK|DISPATCH|ERROR)|\bTH[CPA]",
-    "Triton": r"(?i)triton|inductor|fp8e4nv|AccelerateMatmul|getMMAVersion",
+    "Triton": r"(?i)triton|inductor|= tt\.\w|fp8e4nv|AccelerateMatmul|getMMAVersion",
     "XLA": r"(?i)xla|jax|tensorflow|\btf\b|HLO|CustomCall|PTX compilation provider",
     "bitsandbytes": r"(?i)bitsandbytes",
     "clang": r"(?i)clang|llvm|unsupported CUDA gpu architecture",
@@ -42,7 +42,7 @@ _LOST = re.compile(
 
 # A name that the host's compiler does not know, unless it is one of device code's own: patterns have it in nvcc's words.
 _UNDECLARED = re.compile(
-    r"^[`'‘](?P<name>(?!__(?!half|nv_))[\w:]{1,200})['’](?: was not declared in this scope|: undeclared identifier|: identifier not found)"
+    r"^[`'‘](?P<name>(?!__(?!half|nv_)|(?:tex|surf)[123]D)[\w:]{1,200})['’](?: was not declared in this scope|: undeclared identifier|: identifier not found)"
 )
 
 

@@ -169,6 +169,38 @@ def test_who_speaks_decides_what_a_missing_name_is() -> None:
     assert list(told.values()) == [["nv-target"], ["toolkit-header-host"], ["header-not-found"], []]
 
 
+LOOK_ALIKES = {
+    "std without the header that PyTorch guards": (
+        "a.cpp(3): error C2872: 'std': ambiguous symbol\nC:\\torch\\a.h",
+        "",
+    ),
+    "std in another header of PyTorch's": ("C:\\torch\\nn\\pimpl.h(123): error C2872: 'std': ambiguous symbol", ""),
+    "a type of one's own that is called like one of NEON's": (
+        'own.h(1): error: identifier "__Int8x8_t" is undefined',
+        "",
+    ),
+    "relocatable code of a file, without the device link": (
+        "a.obj : error LNK2001: unresolved external symbol __fatbinwrap_66_a_cu",
+        "device-link-missing",
+    ),
+    "a texture that nvcc does not know": ('a.cu(1): error: identifier "tex2D" is undefined', "texture-references"),
+    "a texture that gcc does not know": (
+        "a.hpp:1:2: error: 'tex2D' was not declared in this scope",
+        "cuda-source-to-host-compiler",
+    ),
+    "newer IR": ("NVVM: <unnamed> (1, 2): parse expected binary operation in atomicrmw", "nvvm-parse"),
+    "a type of one's own, declared twice": ('own.h(1): error: invalid redeclaration of type name "CUuuid"', ""),
+    "a limit of elements that is not Triton's": ("error: Maximum allowed number of elements is 4096 in triton", ""),
+    "a path that is not Windows's": ("bitsandbytes: argument of type 'PosixPath' is not iterable", ""),
+}
+
+
+@pytest.mark.parametrize("name", LOOK_ALIKES)
+def test_a_look_alike_has_its_own_cause(name: str) -> None:
+    log, expected = LOOK_ALIKES[name]
+    assert next((match.cause.name for match in causes_in_log(log)), "") == expected
+
+
 def test_hostile_logs() -> None:
     """No escape sequence gets out, and no log makes the patterns slow."""
     (match,) = causes_in_log("\x1b]0;title\x07\x1b[31minvalid device function\x1b[0m")
