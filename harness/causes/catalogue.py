@@ -40,6 +40,8 @@ _LOST = re.compile(
     r"|^global-scope qualifier|^this declaration has no storage class"
 )
 
+_CCCL = re.compile(r"[\\/](cub|thrust|cuda)[\\/]")
+
 # A name that the host's compiler does not know, unless it is one of device code's own: patterns have it in nvcc's words.
 _UNDECLARED = re.compile(
     r"^[`'‘](?P<name>(?!__(?!half|nv_)|(?:tex|surf)[123]D)[\w:]{1,200})['’](?: was not declared in this scope|: undeclared identifier|: identifier not found)"
@@ -337,8 +339,11 @@ def explain_log(log: str) -> Explained:
 
 def _may_follow(said: LogMessage, first: LogMessage) -> bool:
     """Return whether an error may be a consequence of the first, a compiler's, whose cause is not known; the lines beneath it are its own."""
-    if first.tool in ("", "python") or _LOST.search(first.message) or said.severity in ("warning", "remark", "note"):
+    if first.tool in ("", "python") or said.severity in ("warning", "remark", "note"):
         return False
+    # In a program the reason comes after it; in a header of CCCL's own, what follows is lost too.
+    if _LOST.search(first.message):
+        return said.file == first.file and bool(_CCCL.search(first.file))
     return bool(said.severity) or not 0 < said.number - first.number <= 3
 
 

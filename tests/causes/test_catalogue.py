@@ -191,6 +191,27 @@ LOOK_ALIKES = {
     "newer IR": ("NVVM: <unnamed> (1, 2): parse expected binary operation in atomicrmw", "nvvm-parse"),
     "a type of one's own, declared twice": ('own.h(1): error: invalid redeclaration of type name "CUuuid"', ""),
     "a limit of elements that is not Triton's": ("error: Maximum allowed number of elements is 4096 in triton", ""),
+    "an architecture that a library refuses": ("Unsupported CUDA architecture: sm75", ""),
+    "a symbol of another toolchain's": ("a.o: undefined reference to `__hip_fatbin'", ""),
+    "a symbol that MSVC imports": (
+        "a.obj : error LNK2019: unresolved external symbol __imp_f",
+        "undefined-host-symbol",
+    ),
+    "__shfl for an architecture that had it": ('a.cu(1): error: identifier "__shfl" is undefined', "warp-without-mask"),
+    "half of the program's own": (
+        'error: more than one operator "<" matches these operands:\n            operand types are: Half < Half',
+        "",
+    ),
+    "a package without CUDA that is not PyTorch's": ("RuntimeError: Not compiled with GPU support", ""),
+    "a type that Numba does not know": ("numba: cannot determine Numba type of <class 'cupy.Kernel'>", ""),
+    "what follows from an error in a header of CUB's": (
+        """/usr/include/cub/a.cuh(1): error: expected a ";"\n/usr/include/cub/a.cuh(2): error: namespace "std" has no member "x"\n""",
+        "",
+    ),
+    "what follows from an error in a program": (
+        'a.cu(1): error: expected a ";"\na.cu(2): error: namespace "std" has no member "x"\n',
+        "std-include",
+    ),
     "a path that is not Windows's": ("bitsandbytes: argument of type 'PosixPath' is not iterable", ""),
 }
 

@@ -198,3 +198,21 @@ def test_nvcc_takes_the_last_of_two_values(home: Homes) -> None:
     """Old releases say "redefinition of argument"; none of those can be had."""
     built, said = ask_tool("nvcc", home("13.0"), {"source": "__global__ void k() {}", "options": "-O2 -O3"})
     assert built, said
+
+
+@pytest.mark.parametrize(
+    ("release", "name", "header", "there"),
+    [
+        ("13.0", "cuda::proclaim_return_type", "cuda/functional", True),
+        ("13.0", "cuda::std::identity", "cuda/std/functional", True),
+        ("13.0", "cuda::make_counting_iterator", "cuda/iterator", False),
+        ("13.5", "cuda::make_counting_iterator", "cuda/iterator", True),
+    ],
+)
+def test_the_header_of_a_name_of_libcudacxx(release: str, name: str, header: str, there: bool, home: Homes) -> None:
+    assert name in CAUSES["libcudacxx-newer"].cause
+    using = f"using {name};\n"
+    sources = {"without": f"#include <cuda/std/cstdint>\n{using}", "with": f"#include <{header}>\n{using}"}
+    said = ask_nvrtc(home(release), {key: {"source": source} for key, source in sources.items()})
+    assert [built for built, _ in said.values()] == [False, there]
+    assert [match.cause.name for match in explain_log(said["without"][1]).matches] == ["libcudacxx-newer"]

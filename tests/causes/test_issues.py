@@ -122,6 +122,7 @@ def rows() -> Iterator[str]:
         ("after those 450", [issue["before"] for issue in ISSUES if issue.get("round") == 8]),
         ("after those 536", [issue["before"] for issue in ISSUES if issue.get("round") == 9]),
         ("after those 552", [issue["before"] for issue in ISSUES if issue.get("round") == 11]),
+        ("after those 627", [issue["before"] for issue in ISSUES if issue.get("round") == 12]),
     ):
         count = Counter(answers)
         yield f"| {name} | {len(answers)} | {count['right']} | {count['wrong']} | {count['none']} |"
