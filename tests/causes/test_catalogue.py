@@ -193,6 +193,11 @@ LOOK_ALIKES = {
     "a limit of elements that is not Triton's": ("error: Maximum allowed number of elements is 4096 in triton", ""),
     "an architecture that a library refuses": ("Unsupported CUDA architecture: sm75", ""),
     "a symbol of another toolchain's": ("a.o: undefined reference to `__hip_fatbin'", ""),
+    "a function of C++ that is called like one of CUDA's": (
+        "a.o: undefined reference to `cudaScale(float*, int)'",
+        "undefined-host-symbol",
+    ),
+    "a function of CUDA's": ("a.o: undefined reference to `cudaMalloc'", "undefined-cuda-library"),
     "a symbol that MSVC imports": (
         "a.obj : error LNK2019: unresolved external symbol __imp_f",
         "undefined-host-symbol",
