@@ -61,7 +61,7 @@ _MSVC = re.compile(
 _CL = re.compile(r"C\d{4}")
 # The linker names no severity: a.cpp:(.text+0x8b): undefined reference to `f()'
 _LINK = re.compile(
-    r"^(?:[^\n]{0,600}?:\s?)?(?P<message>(?:undefined reference to |multiple definition of |cannot find -l|relocation R_X86_64_"
+    r"^(?:[^\n]{0,600}?:\s?)?(?P<message>(?:undefined reference to |multiple definition of |cannot find -l|relocation (?:R_X86_64_|truncated to fit: )"
     r"|undefined symbol: |DSO missing from |hidden symbol )[^\n]*)$"
 )
 # /bin/sh: 1: nvcc: not found      make: nvcc: No such file or directory

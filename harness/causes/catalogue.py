@@ -61,7 +61,7 @@ _KEYS = frozenset(
 _PATTERNS = ("pattern", "unless", "header", "file", "near", "against")
 HEADER = re.compile(
     r"(?:could not|[cC]annot) open (?:source|include) file:? [\"'](?P<open>[^\"']{1,300})[\"']"
-    r"|(?:^|error: )(?P<gcc>[^\s:'\"]{1,300}): No such file or directory$|'(?P<clang>[^'\s]{1,300})' file not found"
+    r"|(?:^|error: )(?P<gcc>[^\s:'\"]{1,300}): No such file or directory$|['“](?P<clang>[^'”\s]{1,300})(?:' file not found|”: No such file or directory$)"
 )
 """A missing header, in the words of each compiler."""
 
@@ -142,8 +142,8 @@ class Cause:
             name = match and (match["open"] or match["gcc"] or match["clang"])
             if not name or not self.header.found_in(name):
                 return False
-            # NVRTC speaks in the front end's words, never in gcc's.
-            if match and match["gcc"] and self.said == {"nvrtc"}:
+            # NVRTC speaks in the front end's words, never in gcc's or cl's.
+            if match and self.said == {"nvrtc"} and (match["gcc"] or "include file" in match[0]):
                 return False
         if self.file is not None and file and not self.file.found_in(file):
             return False

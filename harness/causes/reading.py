@@ -32,7 +32,7 @@ _MAY_TELL = re.compile(
     r"error|fail|not |n't|cannot|unsupported|undefined|mismatch|missing|died|dumped|terminated|Killed|memory|requires|invalid|incompatible"
     r"|too |no |unable|unknown|deprecated|must |more than|insufficient|unresolved|unexpected|duplicate|overflow|broken|incomplete|older|newer"
     r"|denied|attempted|outside|redefin|sm_|bad input|declaration|aborted|ended by|asked for|suffix|silently|identifier|forward|once"
-    r"|parse expected|feature|disabled|has a bug|ambiguous|only allowed|set to|mask|sure that|panicked|ADVANCED",
+    r"|parse expected|feature|disabled|has a bug|ambiguous|only allowed|set to|compiled with|mask|sure that|panicked|ADVANCED",
     re.IGNORECASE,
 )
 _COMMAND = re.compile(

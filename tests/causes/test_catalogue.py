@@ -217,6 +217,49 @@ LOOK_ALIKES = {
         'a.cu(1): error: expected a ";"\na.cu(2): error: namespace "std" has no member "x"\n',
         "std-include",
     ),
+    "a header of the program's own that is called like CUDA's": (
+        "a.cu(1) : fatal error C1083: Cannot open include file: 'cuda_util.h': No such file or directory",
+        "header-not-found",
+    ),
+    "a header of CUDA's that Visual Studio misses": (
+        "fatal error C1083: Cannot open include file: 'cuda_runtime.h': No such file or directory",
+        "toolkit-header-host",
+    ),
+    "a header of the C library's that gcc misses": (
+        "a.cu:1:10: fatal error: stddef.h: No such file or directory",
+        "host-header-missing",
+    ),
+    "an operand of the program's own that is too wide": (
+        "a.cu(1): error: asm operand type size(8) does not match type/size implied by constraint 'r'",
+        "asm-operands",
+    ),
+    "what is no inline variable": (
+        'a.cu(1): error: inline specifier allowed on function declarations only\na.cu(1): error: expected a ";"',
+        "",
+    ),
+    "halves that CUDA's own header does not convert": (
+        'cuda_fp16.hpp(1): error: no suitable conversion function from "const __half" to "unsigned short" exists',
+        "",
+    ),
+    "a number for a half": (
+        'a.cu(1): error: no suitable constructor exists to convert from "unsigned short" to "__half"',
+        "",
+    ),
+    "a function that another file defines": (
+        "ptxas fatal   : Unresolved extern function '_Z12linear_Indexi'",
+        "separate-compilation",
+    ),
+    "NCCL without a word of memory": ("NCCL error in: a.hpp:317, unhandled system error", ""),
+    "two runtimes": ("cudart.lib(cudart64_110.dll) : error LNK2005: cudaFree already defined in cudart_static.lib", ""),
+    "a template of the program's own": ("a.cu:1:1: error: no template named 'texture'", ""),
+    "an unknown option of the host's": ("c++: error: unrecognized command line option ‘-mfoo’", ""),
+    "a number of Python's": ("TypeError: must be real number, not str", ""),
+    "a misspelt name in code for HIP": (
+        "a.hip:1:1: error: unknown type name 'bfloat'; did you mean 'hip_bfloat16'?",
+        "",
+    ),
+    "cuDNN that is new enough": ("Loaded runtime CuDNN library: 9.10.1", ""),
+    "a code that is not CUDA's": ("nvcc fatal   : 'maxrregcount=x': expected a number", ""),
     "a path that is not Windows's": ("bitsandbytes: argument of type 'PosixPath' is not iterable", ""),
 }
 

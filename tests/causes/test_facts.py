@@ -216,3 +216,16 @@ def test_the_header_of_a_name_of_libcudacxx(release: str, name: str, header: str
     said = ask_nvrtc(home(release), {key: {"source": source} for key, source in sources.items()})
     assert [built for built, _ in said.values()] == [False, there]
     assert [match.cause.name for match in explain_log(said["without"][1]).matches] == ["libcudacxx-newer"]
+
+
+def test_cuda_takes_a_compiler_without_win64_for_one_of_32_bits(home: Homes) -> None:
+    header = (home("13.0") / "include/sm_32_intrinsics.hpp").read_text()
+    where = header.index("#define __LDG_PTR")
+    condition, wide, other = (
+        header[:where].splitlines()[-1],
+        header[where:].splitlines()[0],
+        header[where:].splitlines()[2],
+    )
+    assert "defined(_MSC_VER) && defined(_WIN64)" in condition
+    assert (wide.split()[-1], other.split()[-1]) == ('"l"', '"r"')
+    assert "_WIN64" in CAUSES["compiler-32-bit"].cause
