@@ -361,7 +361,7 @@ def _telling(said: LogMessage, context: Context) -> list[Cause]:
     """Causes that tell a message, wherever they apply."""
     found = [cause for cause in _worded(said.message, said.file) if cause.fits(said, context)]
     # nvcc's front end and NVRTC speak alike, and a log that names neither is more often nvcc's.
-    unknown = said.tool == "edg" and not context.speaker
+    unknown = (said.tool == "edg" or (not said.tool and said.severity == "error")) and not context.speaker
     return sorted(found, key=lambda cause: cause.said == {"nvrtc"}) if unknown else found
 
 

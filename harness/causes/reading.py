@@ -21,7 +21,7 @@ _STAMP = re.compile(
     r"\d{4}-\d\d-\d\d[T ][\d:.,]{5,20}\d(?:: [EWIF] \S{1,300}:\d+\] |Z? )"
     r"|\d\d:\d\d:\d\d |\[cmake\] |\d{1,3}>|(?:#\d+ )?\d+\.\d{1,3} |##\[(?:error|warning)\]"
     r"|(?:ERROR|WARNING|INFO) \d\d-\d\d [\d:]{8} \[[^\]\s]{1,300}\] "
-    r"|[EWIF]\d{4} [\d:.]{8,20} \d+ \S{1,300}:\d+\] (?:\[[\d/_]{1,30}\] ?)?"
+    r"|[EWIF]\d{4} [\d:.]{8,20} {1,9}\d+ \S{1,300}:\d+\] (?:\[[\d/_]{1,30}\] ?)?"
     r")?(?: {0,12}E {3}){0,2}"
 )
 # Lines that show the program, and the marks beneath them.

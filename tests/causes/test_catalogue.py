@@ -260,6 +260,22 @@ LOOK_ALIKES = {
     ),
     "cuDNN that is new enough": ("Loaded runtime CuDNN library: 9.10.1", ""),
     "a code that is not CUDA's": ("nvcc fatal   : 'maxrregcount=x': expected a number", ""),
+    "a name of std's, said by nobody that is shown": (
+        'error: namespace "std" has no member "uintptr_t"',
+        "std-include",
+    ),
+    "a library's header below a project's folder": (
+        "a.cu:1:10: fatal error: third_party/glm/glm/glm.hpp: No such file or directory",
+        "library-header",
+    ),
+    "a header below a project's folder": (
+        "a.cu:1:10: fatal error: third_party/own/own.hpp: No such file or directory",
+        "header-not-found",
+    ),
+    "an #error of the program's own": ('a.hpp:1:2: error: #error "needs __CUDACC__VER"', "error-directive"),
+    "a DNN that is not cuDNN": ("RuntimeError: the DNN model is not found", ""),
+    "architectures that a project names": ("-- CMAKE_CUDA_ARCHITECTURES is set to 80", ""),
+    "a toolkit that is not wanted": ("-- Looking for a CUDA compiler - NOTFOUND", ""),
     "a path that is not Windows's": ("bitsandbytes: argument of type 'PosixPath' is not iterable", ""),
 }
 
