@@ -15,7 +15,13 @@ from harness.model import Diagnostic
 from harness.protocol.text import clean, no_command, one_line
 
 _WIDTH = 4000
-_SEVERITY = {"catastrophic error": "fatal", "fatal error": "fatal", "internal compiler error": "fatal", "info": "note"}
+_SEVERITY = {
+    "catastrophic error": "fatal",
+    "fatal error": "fatal",
+    "internal compiler error": "fatal",
+    "internal error": "fatal",
+    "info": "note",
+}
 
 # A log is hostile text, so none of these may look at a part of a line again and again: what repeats is bounded, or possessive (`*+`).
 _CODE = r"(?P<code>#?(?=[\w-]*\d)[\w-]++)"
@@ -23,7 +29,7 @@ _CODE = r"(?P<code>#?(?=[\w-]*\d)[\w-]++)"
 # kernel.cu(12): error #1234-D: message      kernel.cu:12:5: error: message      kernel.cu(2): Error: Formal parameter space …
 _PLACED = re.compile(
     r"^(?P<file>[^\s(](?:[^(\n]|\(x86\)){0,400}?)(?:\((?P<line>\d{1,9})\)|:(?P<line2>\d{1,9})(?P<column>:\d{1,9})?)\s*+:\s*"
-    r"(?P<severity>catastrophic error|fatal error|internal compiler error|error|warning|remark|note)\s*+"
+    r"(?P<severity>catastrophic error|fatal error|internal compiler error|internal error|error|warning|remark|note)\s*+"
     rf"(?:{_CODE}\s*+)?:\s*(?P<message>.+)$",
     re.IGNORECASE,
 )
@@ -45,7 +51,7 @@ _BARE = re.compile(
 )
 # /usr/bin/g++-12: fatal error: message      cc1plus: error: message      collect2: error: message      /usr/bin/ld: error: message
 _HOST = re.compile(
-    r"^(?P<tool>\S{0,300}?(?:gcc|g\+\+|c\+\+|clang|clang\+\+|cc1|cc1plus|cc|collect2|as|ld|ld\.gold|ld\.lld|lld)(?:-\d+)?): "
+    r"^(?P<tool>\S{0,300}?(?:gcc|g\+\+|c\+\+|clang|clang\+\+|cc1|cc1plus|cc|collect2|as|ld|ld\.gold|ld\.lld|lld)(?:-[\d.]+)?): "
     r"(?P<severity>fatal error|internal compiler error|error|warning): (?P<message>.+)$"
 )
 # a.obj : error LNK2001: message      c1xx : fatal error C1083: message; the message keeps the code, which no language translates
@@ -55,7 +61,7 @@ _MSVC = re.compile(
 _CL = re.compile(r"C\d{4}")
 # The linker names no severity: a.cpp:(.text+0x8b): undefined reference to `f()'
 _LINK = re.compile(
-    r"^(?:[^\n]{0,600}?:\s?)?(?P<message>(?:undefined reference to |multiple definition of |cannot find -l|relocation R_X86_64_"
+    r"^(?:[^\n]{0,600}?:\s?)?(?P<message>(?:undefined reference to |multiple definition of |cannot find -l|relocation (?:R_X86_64_|truncated to fit: )"
     r"|undefined symbol: |DSO missing from |hidden symbol )[^\n]*)$"
 )
 # /bin/sh: 1: nvcc: not found      make: nvcc: No such file or directory

@@ -27,7 +27,7 @@ _PRODUCTS = {
     "Jitify": r"(?i)jitify|cupy",
     "Numba": r"(?i)numba|nopython|\bcuda mode pipeline|TypingError|CUDADispatcher|_LaunchConfiguration|No (definition|implementation) (for lowering|of function)|CUDACallConv|JITCUDACodegen|unicode_type|class\(\w+\), <class|CUDACodeLibrary|UnsupportedBytecodeError|griddim|Kernel launch configuration|NvvmSupportError",
     "PyTorch": r"(?i)torch|Unknown CUDA arch|c10|\bat(en)?\b|2at\d|pybind11|\bAT_(ASSERT|CHECK|DISPATCH|ERROR)|\bTH[CPA]",
-    "Triton": r"(?i)triton|inductor|fp8e4nv|AccelerateMatmul|getMMAVersion",
+    "Triton": r"(?i)triton|inductor|= tt\.\w|fp8e4nv|AccelerateMatmul|getMMAVersion",
     "XLA": r"(?i)xla|jax|tensorflow|\btf\b|HLO|CustomCall|PTX compilation provider",
     "bitsandbytes": r"(?i)bitsandbytes",
     "clang": r"(?i)clang|llvm|unsupported CUDA gpu architecture",
@@ -40,9 +40,11 @@ _LOST = re.compile(
     r"|^global-scope qualifier|^this declaration has no storage class"
 )
 
+_CCCL = re.compile(r"[\\/](cub|thrust|cuda)[\\/]")
+
 # A name that the host's compiler does not know, unless it is one of device code's own: patterns have it in nvcc's words.
 _UNDECLARED = re.compile(
-    r"^[`'‘](?P<name>(?!__(?!half|nv_))[\w:]{1,200})['’](?: was not declared in this scope|: undeclared identifier|: identifier not found)"
+    r"^[`'‘](?P<name>(?!__(?!half|nv_)|(?:tex|surf)[123]D)[\w:]{1,200})['’](?: was not declared in this scope|: undeclared identifier|: identifier not found)"
 )
 
 
@@ -59,7 +61,7 @@ _KEYS = frozenset(
 _PATTERNS = ("pattern", "unless", "header", "file", "near", "against")
 HEADER = re.compile(
     r"(?:could not|[cC]annot) open (?:source|include) file:? [\"'](?P<open>[^\"']{1,300})[\"']"
-    r"|(?:^|error: )(?P<gcc>[^\s:'\"]{1,300}): No such file or directory$|'(?P<clang>[^'\s]{1,300})' file not found"
+    r"|(?:^|error: )(?P<gcc>[^\s:'\"]{1,300}): No such file or directory$|['“](?P<clang>[^'”\s]{1,300})(?:' file not found|”: No such file or directory$)"
 )
 """A missing header, in the words of each compiler."""
 
@@ -140,8 +142,8 @@ class Cause:
             name = match and (match["open"] or match["gcc"] or match["clang"])
             if not name or not self.header.found_in(name):
                 return False
-            # NVRTC speaks in the front end's words, never in gcc's.
-            if match and match["gcc"] and self.said == {"nvrtc"}:
+            # NVRTC speaks in the front end's words, never in gcc's or cl's.
+            if match and self.said == {"nvrtc"} and (match["gcc"] or "include file" in match[0]):
                 return False
         if self.file is not None and file and not self.file.found_in(file):
             return False
@@ -337,8 +339,11 @@ def explain_log(log: str) -> Explained:
 
 def _may_follow(said: LogMessage, first: LogMessage) -> bool:
     """Return whether an error may be a consequence of the first, a compiler's, whose cause is not known; the lines beneath it are its own."""
-    if first.tool in ("", "python") or _LOST.search(first.message) or said.severity in ("warning", "remark", "note"):
+    if first.tool in ("", "python") or said.severity in ("warning", "remark", "note"):
         return False
+    # In a program the reason comes after it; in a header of CCCL's own, what follows is lost too.
+    if _LOST.search(first.message):
+        return said.file == first.file and bool(_CCCL.search(first.file))
     return bool(said.severity) or not 0 < said.number - first.number <= 3
 
 
@@ -356,7 +361,7 @@ def _telling(said: LogMessage, context: Context) -> list[Cause]:
     """Causes that tell a message, wherever they apply."""
     found = [cause for cause in _worded(said.message, said.file) if cause.fits(said, context)]
     # nvcc's front end and NVRTC speak alike, and a log that names neither is more often nvcc's.
-    unknown = said.tool == "edg" and not context.speaker
+    unknown = (said.tool == "edg" or (not said.tool and said.severity == "error")) and not context.speaker
     return sorted(found, key=lambda cause: cause.said == {"nvrtc"}) if unknown else found
 
 

@@ -21,7 +21,7 @@ _STAMP = re.compile(
     r"\d{4}-\d\d-\d\d[T ][\d:.,]{5,20}\d(?:: [EWIF] \S{1,300}:\d+\] |Z? )"
     r"|\d\d:\d\d:\d\d |\[cmake\] |\d{1,3}>|(?:#\d+ )?\d+\.\d{1,3} |##\[(?:error|warning)\]"
     r"|(?:ERROR|WARNING|INFO) \d\d-\d\d [\d:]{8} \[[^\]\s]{1,300}\] "
-    r"|[EWIF]\d{4} [\d:.]{8,20} \d+ \S{1,300}:\d+\] (?:\[[\d/_]{1,30}\] ?)?"
+    r"|[EWIF]\d{4} [\d:.]{8,20} {1,9}\d+ \S{1,300}:\d+\] (?:\[[\d/_]{1,30}\] ?)?"
     r")?(?: {0,12}E {3}){0,2}"
 )
 # Lines that show the program, and the marks beneath them.
@@ -32,7 +32,7 @@ _MAY_TELL = re.compile(
     r"error|fail|not |n't|cannot|unsupported|undefined|mismatch|missing|died|dumped|terminated|Killed|memory|requires|invalid|incompatible"
     r"|too |no |unable|unknown|deprecated|must |more than|insufficient|unresolved|unexpected|duplicate|overflow|broken|incomplete|older|newer"
     r"|denied|attempted|outside|redefin|sm_|bad input|declaration|aborted|ended by|asked for|suffix|silently|identifier|forward|once"
-    r"|feature|disabled|has a bug|ambiguous|only allowed|set to|mask|sure that|panicked|ADVANCED",
+    r"|parse expected|feature|disabled|has a bug|ambiguous|only allowed|set to|compiled with|mask|sure that|panicked|ADVANCED",
     re.IGNORECASE,
 )
 _COMMAND = re.compile(
@@ -48,7 +48,7 @@ _SPEAKERS = {
     "nvcc": re.compile(r"tmpxft_|__attribute__\(\((?:global|device|shared|host)|\bnvcc\b(?! flag)|cudafe|\bcicc\b|\.cudafe1\.|building extension"),
     "nvrtc": re.compile(
         # nvcc's front end shows the program as the host's preprocessor leaves it, NVRTC as it was written.
-        r"(?im)^\s(?>.*?__(?:global|device|shared)__\b).*+\n\s++\^|^\W{0,8}default_program\(\d|nvrtc|\bjit mode|cupy|jitify|no directories in search list|catastrophic error: cannot open source file|compileexception"
+        r"(?im)^\s(?>.*?__(?:global|device|shared)__\b).*+\n\s++\^|^\W{0,8}default_program\(\d|nvrtc|\bjit (?:mode|compile log)|cupy|jitify|no directories in search list|catastrophic error: cannot open source file|compileexception"
     ),
 }  # fmt: skip
 _PREFIX = re.compile(r"^(ptxas|nvlink|nvrtc|nvcc|cudafe\+\+|cicc|nvvm): ", re.IGNORECASE)

@@ -169,6 +169,123 @@ def test_who_speaks_decides_what_a_missing_name_is() -> None:
     assert list(told.values()) == [["nv-target"], ["toolkit-header-host"], ["header-not-found"], []]
 
 
+LOOK_ALIKES = {
+    "std without the header that PyTorch guards": (
+        "a.cpp(3): error C2872: 'std': ambiguous symbol\nC:\\torch\\a.h",
+        "",
+    ),
+    "std in another header of PyTorch's": ("C:\\torch\\nn\\pimpl.h(123): error C2872: 'std': ambiguous symbol", ""),
+    "a type of one's own that is called like one of NEON's": (
+        'own.h(1): error: identifier "__Int8x8_t" is undefined',
+        "",
+    ),
+    "relocatable code of a file, without the device link": (
+        "a.obj : error LNK2001: unresolved external symbol __fatbinwrap_66_a_cu",
+        "device-link-missing",
+    ),
+    "a texture that nvcc does not know": ('a.cu(1): error: identifier "tex2D" is undefined', "texture-references"),
+    "a texture that gcc does not know": (
+        "a.hpp:1:2: error: 'tex2D' was not declared in this scope",
+        "cuda-source-to-host-compiler",
+    ),
+    "newer IR": ("NVVM: <unnamed> (1, 2): parse expected binary operation in atomicrmw", "nvvm-parse"),
+    "a type of one's own, declared twice": ('own.h(1): error: invalid redeclaration of type name "CUuuid"', ""),
+    "a limit of elements that is not Triton's": ("error: Maximum allowed number of elements is 4096 in triton", ""),
+    "an architecture that a library refuses": ("Unsupported CUDA architecture: sm75", ""),
+    "a symbol of another toolchain's": ("a.o: undefined reference to `__hip_fatbin'", ""),
+    "a function of C++ that is called like one of CUDA's": (
+        "a.o: undefined reference to `cudaScale(float*, int)'",
+        "undefined-host-symbol",
+    ),
+    "a function of CUDA's": ("a.o: undefined reference to `cudaMalloc'", "undefined-cuda-library"),
+    "a symbol that MSVC imports": (
+        "a.obj : error LNK2019: unresolved external symbol __imp_f",
+        "undefined-host-symbol",
+    ),
+    "__shfl for an architecture that had it": ('a.cu(1): error: identifier "__shfl" is undefined', "warp-without-mask"),
+    "half of the program's own": (
+        'error: more than one operator "<" matches these operands:\n            operand types are: Half < Half',
+        "",
+    ),
+    "a package without CUDA that is not PyTorch's": ("RuntimeError: Not compiled with GPU support", ""),
+    "a type that Numba does not know": ("numba: cannot determine Numba type of <class 'cupy.Kernel'>", ""),
+    "what follows from an error in a header of CUB's": (
+        """/usr/include/cub/a.cuh(1): error: expected a ";"\n/usr/include/cub/a.cuh(2): error: namespace "std" has no member "x"\n""",
+        "",
+    ),
+    "what follows from an error in a program": (
+        'a.cu(1): error: expected a ";"\na.cu(2): error: namespace "std" has no member "x"\n',
+        "std-include",
+    ),
+    "a header of the program's own that is called like CUDA's": (
+        "a.cu(1) : fatal error C1083: Cannot open include file: 'cuda_util.h': No such file or directory",
+        "header-not-found",
+    ),
+    "a header of CUDA's that Visual Studio misses": (
+        "fatal error C1083: Cannot open include file: 'cuda_runtime.h': No such file or directory",
+        "toolkit-header-host",
+    ),
+    "a header of the C library's that gcc misses": (
+        "a.cu:1:10: fatal error: stddef.h: No such file or directory",
+        "host-header-missing",
+    ),
+    "an operand of the program's own that is too wide": (
+        "a.cu(1): error: asm operand type size(8) does not match type/size implied by constraint 'r'",
+        "asm-operands",
+    ),
+    "what is no inline variable": (
+        'a.cu(1): error: inline specifier allowed on function declarations only\na.cu(1): error: expected a ";"',
+        "",
+    ),
+    "halves that CUDA's own header does not convert": (
+        'cuda_fp16.hpp(1): error: no suitable conversion function from "const __half" to "unsigned short" exists',
+        "",
+    ),
+    "a number for a half": (
+        'a.cu(1): error: no suitable constructor exists to convert from "unsigned short" to "__half"',
+        "",
+    ),
+    "a function that another file defines": (
+        "ptxas fatal   : Unresolved extern function '_Z12linear_Indexi'",
+        "separate-compilation",
+    ),
+    "NCCL without a word of memory": ("NCCL error in: a.hpp:317, unhandled system error", ""),
+    "two runtimes": ("cudart.lib(cudart64_110.dll) : error LNK2005: cudaFree already defined in cudart_static.lib", ""),
+    "a template of the program's own": ("a.cu:1:1: error: no template named 'texture'", ""),
+    "an unknown option of the host's": ("c++: error: unrecognized command line option ‘-mfoo’", ""),
+    "a number of Python's": ("TypeError: must be real number, not str", ""),
+    "a misspelt name in code for HIP": (
+        "a.hip:1:1: error: unknown type name 'bfloat'; did you mean 'hip_bfloat16'?",
+        "",
+    ),
+    "cuDNN that is new enough": ("Loaded runtime CuDNN library: 9.10.1", ""),
+    "a code that is not CUDA's": ("nvcc fatal   : 'maxrregcount=x': expected a number", ""),
+    "a name of std's, said by nobody that is shown": (
+        'error: namespace "std" has no member "uintptr_t"',
+        "std-include",
+    ),
+    "a library's header below a project's folder": (
+        "a.cu:1:10: fatal error: third_party/glm/glm/glm.hpp: No such file or directory",
+        "library-header",
+    ),
+    "a header below a project's folder": (
+        "a.cu:1:10: fatal error: third_party/own/own.hpp: No such file or directory",
+        "header-not-found",
+    ),
+    "an #error of the program's own": ('a.hpp:1:2: error: #error "needs __CUDACC__VER"', "error-directive"),
+    "a DNN that is not cuDNN": ("RuntimeError: the DNN model is not found", ""),
+    "architectures that a project names": ("-- CMAKE_CUDA_ARCHITECTURES is set to 80", ""),
+    "a toolkit that is not wanted": ("-- Looking for a CUDA compiler - NOTFOUND", ""),
+    "a path that is not Windows's": ("bitsandbytes: argument of type 'PosixPath' is not iterable", ""),
+}
+
+
+@pytest.mark.parametrize("name", LOOK_ALIKES)
+def test_a_look_alike_has_its_own_cause(name: str) -> None:
+    log, expected = LOOK_ALIKES[name]
+    assert next((match.cause.name for match in causes_in_log(log)), "") == expected
+
+
 def test_hostile_logs() -> None:
     """No escape sequence gets out, and no log makes the patterns slow."""
     (match,) = causes_in_log("\x1b]0;title\x07\x1b[31minvalid device function\x1b[0m")

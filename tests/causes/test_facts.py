@@ -198,3 +198,34 @@ def test_nvcc_takes_the_last_of_two_values(home: Homes) -> None:
     """Old releases say "redefinition of argument"; none of those can be had."""
     built, said = ask_tool("nvcc", home("13.0"), {"source": "__global__ void k() {}", "options": "-O2 -O3"})
     assert built, said
+
+
+@pytest.mark.parametrize(
+    ("release", "name", "header", "there"),
+    [
+        ("13.0", "cuda::proclaim_return_type", "cuda/functional", True),
+        ("13.0", "cuda::std::identity", "cuda/std/functional", True),
+        ("13.0", "cuda::make_counting_iterator", "cuda/iterator", False),
+        ("13.5", "cuda::make_counting_iterator", "cuda/iterator", True),
+    ],
+)
+def test_the_header_of_a_name_of_libcudacxx(release: str, name: str, header: str, there: bool, home: Homes) -> None:
+    assert name in CAUSES["libcudacxx-newer"].cause
+    using = f"using {name};\n"
+    sources = {"without": f"#include <cuda/std/cstdint>\n{using}", "with": f"#include <{header}>\n{using}"}
+    said = ask_nvrtc(home(release), {key: {"source": source} for key, source in sources.items()})
+    assert [built for built, _ in said.values()] == [False, there]
+    assert [match.cause.name for match in explain_log(said["without"][1]).matches] == ["libcudacxx-newer"]
+
+
+def test_cuda_takes_a_compiler_without_win64_for_one_of_32_bits(home: Homes) -> None:
+    header = (home("13.0") / "include/sm_32_intrinsics.hpp").read_text()
+    where = header.index("#define __LDG_PTR")
+    condition, wide, other = (
+        header[:where].splitlines()[-1],
+        header[where:].splitlines()[0],
+        header[where:].splitlines()[2],
+    )
+    assert "defined(_MSC_VER) && defined(_WIN64)" in condition
+    assert (wide.split()[-1], other.split()[-1]) == ('"l"', '"r"')
+    assert "_WIN64" in CAUSES["compiler-32-bit"].cause

@@ -121,6 +121,10 @@ def rows() -> Iterator[str]:
         ("after those 441", [issue["before"] for issue in ISSUES if issue.get("round") == 7]),
         ("after those 450", [issue["before"] for issue in ISSUES if issue.get("round") == 8]),
         ("after those 536", [issue["before"] for issue in ISSUES if issue.get("round") == 9]),
+        ("after those 552", [issue["before"] for issue in ISSUES if issue.get("round") == 11]),
+        ("after those 627", [issue["before"] for issue in ISSUES if issue.get("round") == 12]),
+        ("after those 696", [issue["before"] for issue in ISSUES if issue.get("round") == 13]),
+        ("after those 778", [issue["before"] for issue in ISSUES if issue.get("round") == 14]),
     ):
         count = Counter(answers)
         yield f"| {name} | {len(answers)} | {count['right']} | {count['wrong']} | {count['none']} |"
