@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 COMMAND_GROUPS = {
     "Compile": ("try", "run", "bisect", "repro"),
+    "Read binaries": ("wheel",),
     "Read results": ("ask", "explain", "report", "diff", "history", "merge", "publish", "annotate"),
     "Write cases": ("init", "cases", "bless"),
     "Set up": ("doctor", "toolkits", "libraries", "config", "trust", "cache", "help"),
@@ -161,6 +162,7 @@ COMMANDS = {
     "toolkits": "harness.cli.toolkits:toolkits",
     "trust": "harness.cli.config:trust",
     "try": "harness.cli.run:try_",
+    "wheel": "harness.cli.wheel:wheel",
 }
 """The module and name of each command."""
 
