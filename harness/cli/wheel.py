@@ -35,12 +35,16 @@ class _Gpus(click.ParamType):  # type: ignore[type-arg]  # generic in new releas
             self.fail(str(error), param, ctx)
 
 
+GPUS = _Gpus()
+"""The type of options that name GPUs."""
+
+
 @click.command(cls=Command)
 @click.argument("sources", nargs=-1, metavar="[FILE|NAME[==VERSION]|FOLDER]…")
 @click.option(
     "--gpu",
     "gpus",
-    type=_Gpus(),
+    type=GPUS,
     default=DEFAULT_GPUS,
     metavar="GPUS",
     help="GPUs to show: sm_75..sm_121, or names, as in 'RTX 5090,H100'. Default: one of each compute capability from 7.0 on.",
@@ -48,7 +52,7 @@ class _Gpus(click.ParamType):  # type: ignore[type-arg]  # generic in new releas
 @click.option(
     "--require",
     "required",
-    type=_Gpus(),
+    type=GPUS,
     metavar="GPUS",
     help="Exit with 1 if a library does not run on one of these GPUs, and name what is missing.",
 )

@@ -185,6 +185,27 @@ def release_of_gpu(cc: int) -> Release | None:
     return RELEASES.get(_FIRST.get(cc, ""))
 
 
+# CUDA 12.0 dropped Kepler, 13.0 dropped what precedes Turing, and renamed sm_101 to sm_110.
+_LAST = {
+    35: "11.8",
+    37: "11.8",
+    50: "12.9",
+    52: "12.9",
+    53: "12.9",
+    60: "12.9",
+    61: "12.9",
+    62: "12.9",
+    70: "12.9",
+    72: "12.9",
+    101: "12.9",
+}
+
+
+def last_release_of_gpu(cc: int) -> Release | None:
+    """The last CUDA release that makes code for a compute capability; None where the newest does."""
+    return RELEASES.get(_LAST.get(cc, ""))
+
+
 def newer(one: Release, other: Release | None) -> Release:
     """The newer of two releases."""
     order = list(RELEASES)

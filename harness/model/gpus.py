@@ -121,7 +121,9 @@ def parse_gpus(text: str) -> list[Gpu]:
         named = ARCHITECTURES.get(_plain(word))
         if named:
             name = " ".join(word.split())
-            found |= {cc: Gpu(cc, name) for cc in dict.fromkeys(Target.parse(target).cc for target in named)}
+            found |= {
+                cc: Gpu(cc, name) for cc in dict.fromkeys(Target.parse(target).cc for target in named) if cc in _SOLD
+            }
             continue
         try:
             targets = parse_targets(word)
