@@ -36,6 +36,7 @@ _SECONDS = 60.0  # for one answer, redirects included
 _JSON = "application/vnd.pypi.simple.v1+json"
 _ACCEPT = f"{_JSON}, application/vnd.pypi.simple.v1+html;q=0.2, text/html;q=0.1"
 _LARGEST = 32 << 20
+_KEPT = 2  # version of kept answers: those of the first one have no addresses
 
 
 @dataclass(frozen=True)
@@ -148,7 +149,7 @@ class Index:
         return max((file.size for file in files if file.name in wheels), default=0)
 
     def _page(self, address: str) -> list[File]:
-        kept = self.folder / f"{hashlib.sha256(address.encode()).hexdigest()[:24]}.json"
+        kept = self.folder / f"{hashlib.sha256(f'{_KEPT} {address}'.encode()).hexdigest()[:24]}.json"
         if address.startswith("file:"):
             return _read(address, *_fetch(address))
         try:

@@ -143,6 +143,8 @@ def fetched(chosen: Chosen, tell: Callable[[str], None]) -> Iterator[Path]:
         When it cannot be downloaded, or has another hash.
     """
     file = chosen.file
+    if not file.address:
+        raise PartUnavailable(f"{index_called()} tells no address of {one_line(file.name)}")
     with HeldFolder(temporary_folder(), TEMPORARY) as folder:
         path = folder / Path(file.name).name
         place = _local(file.address)
