@@ -75,12 +75,12 @@ seconds = time.perf_counter() - begin
 print("MEASURED", resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss // 1024, round(seconds, 3), file=sys.stderr)
 """
 _READ = """
-import sys, time, resource
+import sys
 from pathlib import Path
-begin = time.perf_counter()
 from harness.wheels.binary import read_library
 read_library(Path(sys.argv[1]), sys.argv[1])
-print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024)
+(peak,) = (line.split()[1] for line in open("/proc/self/status") if line.startswith("VmHWM"))
+print(int(peak) // 1024)
 """
 
 
@@ -116,12 +116,35 @@ def wheel(tool: Path, path: Path) -> list[dict[str, Any]]:
     return found
 
 
+def print_table(rows: list[dict[str, Any]]) -> None:
+    """A line a wheel, and the sum."""
+    by_wheel: dict[str, list[dict[str, Any]]] = {}
+    for row in {(row["wheel"], row["library"]): row for row in rows}.values():
+        by_wheel.setdefault("-".join(row["wheel"].split("-")[:2]).replace("_", "-"), []).append(row)
+    print("| wheel | libraries | entries | equal | seconds | MiB | cuobjdump: seconds | MiB |")
+    print("| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |")
+    for name, of_wheel in [*sorted(by_wheel.items()), ("all", [row for each in by_wheel.values() for row in each])]:
+        refused = sum(bool(row["error"]) for row in of_wheel)
+        equal = f"{sum(row['equal'] for row in of_wheel)}" + (f" ({refused} refused)" if refused else "")
+        print(
+            f"| {name} | {len(of_wheel)} | {sum(row['entries'] for row in of_wheel):,} | {equal} "
+            f"| {sum(row['seconds'] for row in of_wheel):.1f} | {max(row['memory'] for row in of_wheel)} "
+            f"| {sum(row['cuobjdump_seconds'] for row in of_wheel):.1f} | {max(row['cuobjdump_memory'] for row in of_wheel):,} |"
+        )
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--cuobjdump", type=Path, required=True)
+    parser.add_argument("--cuobjdump", type=Path, default=Path("cuobjdump"))
     parser.add_argument("--json", type=Path, help="append a line a library")
-    parser.add_argument("wheels", nargs="+", metavar="NAME[==VERSION]|FILE")
+    parser.add_argument(
+        "--table", type=Path, metavar="FILE", help="print the table of a file that --json wrote, and compare nothing"
+    )
+    parser.add_argument("wheels", nargs="*", metavar="NAME[==VERSION]|FILE")
     options = parser.parse_args()
+    if options.table:
+        print_table([json.loads(line) for line in options.table.read_text("utf-8").splitlines()])
+        return 0
     unequal = 0
     with tempfile.TemporaryDirectory() as folder:
         index = Index(Path(folder))

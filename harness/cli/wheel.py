@@ -17,6 +17,7 @@ from harness.model.gpus import DEFAULT_GPUS, Gpu, parse_gpus
 from harness.model.target import TargetError
 
 if TYPE_CHECKING:
+    from harness.wheels.gate import Requirement
     from harness.wheels.sources import Found
 
 _FORMS = ("github", "sarif", "gitlab")
@@ -59,6 +60,11 @@ GPUS = _Gpus()
 @click.option("--native", is_flag=True, help="With --require: compilation by the driver (JIT) does not count.")
 @click.option("--complete", is_flag=True, help="With --require: each fatbin of a library must run, not only some.")
 @click.option(
+    "--since",
+    is_flag=True,
+    help="With --require and NAME: the first release that lacks nothing, by bisection over the index's wheels.",
+)
+@click.option(
     "--kernels",
     is_flag=True,
     help="Read the names of all kernels. Default: of those that lack code which the rest of the library has.",
@@ -77,8 +83,8 @@ GPUS = _Gpus()
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object on stdout and nothing else there.")
 def wheel(
-    sources: tuple[str, ...], gpus: list[Gpu], required: list[Gpu] | None, native: bool, complete: bool, kernels: bool,
-    tag: str, form: str | None, as_json: bool,
+    sources: tuple[str, ...], gpus: list[Gpu], required: list[Gpu] | None, native: bool, complete: bool, since: bool,
+    kernels: bool, tag: str, form: str | None, as_json: bool,
 ) -> int:  # fmt: skip
     """Show which GPUs a wheel, a library or an environment runs on.
 
@@ -90,22 +96,27 @@ def wheel(
     cumatrix wheel dist/*.whl --require sm_75..sm_121
     cumatrix wheel torch==2.11.0 --require 'RTX 5090,H100' --native
     cumatrix wheel bitsandbytes==0.49.0 bitsandbytes==0.50.2
+    cumatrix wheel bitsandbytes --require 'RTX 5090' --native --since
     cumatrix wheel .venv --gpu 'RTX 5090'
     """
     if not sources:
         raise UsageError("name a wheel, a library, a folder or a requirement: see cumatrix wheel --help")
     if (native or complete or form) and not required:
         raise UsageError("--native, --complete and --format go with --require")
+    if since and (not required or form or len(sources) != 1):
+        raise UsageError("--since goes with --require and one NAME, and without --format")
     if form and as_json:
         raise UsageError("--format and --json exclude each other")
     from harness.wheels.gate import Requirement, missing
 
-    found = _read(sources, tag, every_name=kernels)
+    requirement = Requirement(tuple(required or ()), native, complete)
+    if since:
+        return _since(sources[0], requirement, tag, as_json=as_json)
+    found = _read(sources, tag, gpus, every_name=kernels)
     from harness.cli import wheel_output as output
 
     if _compared(found) and not required:
         return output.comparison(found[0], found[1], gpus, as_json=as_json)
-    requirement = Requirement(tuple(required or ()), native, complete)
     lacking = missing(found, requirement)
     if as_json:
         say_json(output.to_json(found, gpus, lacking, requirement))
@@ -120,7 +131,7 @@ def wheel(
     return 1 if lacking else 0
 
 
-def _read(sources: Sequence[str], tag: str, *, every_name: bool) -> list[Found]:
+def _read(sources: Sequence[str], tag: str, gpus: Sequence[Gpu], *, every_name: bool) -> list[Found]:
     from harness.environments.index import Index
     from harness.toolkits.store import data_folder
     from harness.wheels.fetch import choose, fetched, requirement_of
@@ -141,11 +152,52 @@ def _read(sources: Sequence[str], tag: str, *, every_name: bool) -> list[Found]:
             chosen = choose(requirement, index, tag)
             with ExitStack() as stack:
                 path = stack.enter_context(fetched(chosen, lambda sentence: say(sentence, err=True)))
-                found.append(read_source(path, chosen.file.name, every_name=every_name))
-        found += [read_source(path, every_name=every_name) for path in paths]
+                found.append(read_source(path, chosen.file.name, gpus=gpus, every_name=every_name))
+        found += [read_source(path, gpus=gpus, every_name=every_name) for path in paths]
     for each in found:
         needs_code(each)
     return found
+
+
+def _since(text: str, required: Requirement, tag: str, *, as_json: bool) -> int:
+    """Search the releases of a package; 1 if the newest lacks something."""
+    from harness.environments.index import Index
+    from harness.toolkits.store import data_folder
+    from harness.wheels.fetch import Chosen, fetched, releases, requirement_of
+    from harness.wheels.gate import Missing, missing
+    from harness.wheels.since import since
+    from harness.wheels.sources import read_source
+
+    requirement = requirement_of(text)
+    if requirement is None or Path(text).exists():
+        raise UsageError(f"--since reads the releases of a package in the index, and {text} is none")
+    steps: list[dict[str, Any]] = []
+
+    def read(chosen: Chosen) -> list[Missing] | None:
+        with fetched(chosen, lambda sentence: say(sentence, err=True)) as path:
+            found = read_source(path, chosen.file.name)
+        lacking = missing([found], required) if found.libraries else None
+        words = "no device code" if lacking is None else "lacks nothing"
+        if lacking:
+            words = f"{lacking[0].library} lacks {lacking[0].gpu}"
+        steps.append({"version": str(chosen.version), "file": found.name, "sha256": found.sha256, "outcome": words})
+        say(f"{requirement.name} {chosen.version}: {words}", err=True)
+        return lacking
+
+    every = releases(requirement, Index(data_folder() / "index"), tag)
+    outcome = since(every, read)
+    first, before = (str(each.version) if each else "" for each in (outcome.first, outcome.before))
+    names = ", ".join(map(str, required.gpus))
+    if as_json:
+        say_json(
+            {"schema": 1, "package": requirement.name, "first": first, "before": before, "releases": len(every), "read": steps}
+        )  # fmt: skip
+    elif first:
+        end = f"{before} lacks something" if before else "the oldest wheel"
+        say(f"{requirement.name} runs on {names} since {first} ({end}; {outcome.read} of {len(every)} releases read)")
+    else:
+        say(f"{requirement.name} {before}, the newest, lacks something for {names}")
+    return 0 if first else 1
 
 
 def _compared(found: Sequence[Found]) -> bool:

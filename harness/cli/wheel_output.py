@@ -149,10 +149,8 @@ def _show_kernels(console: Console, name: str, library: Library, gpus: Sequence[
     groups = [group for group in kernel_groups(library, gpus) if every_name or group.missing]
     if not groups:
         return
-    head = "kernels" if every_name else "kernels for some of these GPUs alone"
-    console.print(
-        Text(f"{name}: {counted(sum(len(group.names) for group in groups), 'kernel')} ({head})"), soft_wrap=True
-    )
+    head = "" if every_name else " for some of these GPUs alone"
+    console.print(Text(f"{name}: {counted(sum(len(group.names) for group in groups), 'kernel')}{head}"), soft_wrap=True)
     by_targets: dict[tuple[tuple[Target, ...], tuple[Gpu, ...]], list[KernelGroup]] = defaultdict(list)
     for group in groups:
         by_targets[group.targets, group.missing].append(group)

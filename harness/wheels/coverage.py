@@ -169,17 +169,15 @@ class KernelGroup:
     missing: tuple[Gpu, ...]
 
 
-def uneven(library: Library) -> list[Unit]:
-    """Fatbins of a library that have other targets than most of its fatbins."""
-    kinds = Counter(_targets(unit) for unit in library.loaded)
-    if len(kinds) < 2:
-        return []
-    most = max(kinds, key=lambda key: (kinds[key], len(key)))
-    return [unit for unit in library.loaded if _targets(unit) != most]
+def uneven(library: Library, gpus: Sequence[Gpu]) -> list[Unit]:
+    """Fatbins of a library that do not run on a GPU which others of its fatbins run on."""
+    runs = {codes: _running(codes, gpus) for codes in {frozenset(map(_code, unit.entries)) for unit in library.loaded}}
+    together = frozenset[int]().union(*runs.values())
+    return [unit for unit in library.loaded if unit.entries and runs[frozenset(map(_code, unit.entries))] != together]
 
 
-def _targets(unit: Unit) -> frozenset[tuple[Kind, Target]]:
-    return frozenset((entry.kind, entry.target) for entry in unit.entries)
+def _running(codes: Codes, gpus: Sequence[Gpu]) -> frozenset[int]:
+    return frozenset(gpu.cc for gpu in gpus if _best(codes, gpu.cc) in (Way.NATIVE, Way.JIT))
 
 
 def kernel_groups(library: Library, gpus: Sequence[Gpu]) -> list[KernelGroup]:

@@ -51,8 +51,8 @@ def requirement_of(text: str) -> Requirement | None:
     return None if found.url or found.marker else found
 
 
-def choose(requirement: Requirement, index: Index, tag: str = "") -> Chosen:
-    """The wheel of the newest release that a requirement allows: for this machine, else for any Linux.
+def releases(requirement: Requirement, index: Index, tag: str = "") -> list[Chosen]:
+    """The wheel of each release that a requirement allows, oldest first: for this machine, else for another Linux.
 
     Parameters
     ----------
@@ -68,25 +68,33 @@ def choose(requirement: Requirement, index: Index, tag: str = "") -> Chosen:
     PartUnavailable
         When the index has no such wheel.
     """
-    name = canonicalize_name(requirement.name)
     ranks = {each: rank for rank, each in enumerate(sys_tags())}
-    files = index.files(name)
+    files = index.files(canonicalize_name(requirement.name))
     wheels = list(_wheels(files, tag))
     exact = any(each.operator in ("==", "===") for each in requirement.specifier)
     allowed = [
         (version, tags, file)
         for version, tags, file in wheels
-        if requirement.specifier.contains(version, prereleases=True if exact else None) and (exact or not file.yanked)
+        if requirement.specifier.contains(version, prereleases=True) and (exact or not file.yanked)
     ]
-    stable = [each for each in allowed if not each[0].is_prerelease] or allowed
-    if not stable:
+    wanted = [each for each in allowed if exact or not each[0].is_prerelease] or allowed
+    if not wanted:
         raise PartUnavailable(_none(requirement, files, wheels, tag))
-    newest = max(version for version, _, _ in stable)
-    of_release = [(_rank(tags, ranks), file) for version, tags, file in stable if version == newest]
-    rank, file = min(of_release, key=lambda pair: (pair[0], _descending(pair[1].name)))
-    if rank >= _FOREIGN:
-        raise PartUnavailable(f"{requirement.name} {newest} has no wheel for Linux: {one_line(file.name)} is not read")
-    return Chosen(newest, file)
+    found: dict[Version, tuple[int, list[int], File]] = {}
+    for version, tags, file in wanted:
+        place = (_rank(tags, ranks), _descending(file.name), file)
+        found[version] = min(found.get(version, place), place, key=lambda each: each[:2])
+    chosen = [Chosen(version, file) for version, (rank, _, file) in sorted(found.items()) if rank < _FOREIGN]
+    if not chosen or chosen[-1].version != max(found):
+        newest = max(found)
+        name = one_line(found[newest][2].name)
+        raise PartUnavailable(f"{requirement.name} {newest} has no wheel for Linux: {name} is not read")
+    return chosen
+
+
+def choose(requirement: Requirement, index: Index, tag: str = "") -> Chosen:
+    """The wheel of the newest release that a requirement allows; raises as `releases`."""
+    return releases(requirement, index, tag)[-1]
 
 
 _OTHER, _FOREIGN = 1_000_000, 3_000_000

@@ -7,7 +7,7 @@ import os
 import shutil
 import zipfile
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -15,6 +15,7 @@ from typing import IO, BinaryIO
 
 from harness.diagnostics import one_line
 from harness.errors import NothingToRun, UsageError
+from harness.model.gpus import Gpu
 from harness.process_locks import TEMPORARY, HeldFolder, temporary_folder
 from harness.wheels.binary import HEAD, is_binary, read_library
 from harness.wheels.coverage import uneven
@@ -57,7 +58,7 @@ class Found:
     hints: tuple[str, ...] = ()
 
 
-def read_source(path: Path, shown: str = "", *, every_name: bool = False) -> Found:
+def read_source(path: Path, shown: str = "", *, gpus: Sequence[Gpu] = (), every_name: bool = False) -> Found:
     """Read the device code of a file or folder; nothing of it is executed.
 
     Parameters
@@ -66,8 +67,10 @@ def read_source(path: Path, shown: str = "", *, every_name: bool = False) -> Fou
         A wheel, a library, an archive, an executable, a fatbin, a cubin, PTX, or a folder.
     shown : str
         The name for messages; that of the path by default.
+    gpus : sequence of Gpu
+        GPUs for which names of kernels are read, in fatbins that do not run there while others of the library do.
     every_name : bool
-        Whether to read the names of all kernels; else those in fatbins alone that lack code which other fatbins of the library have.
+        Whether to read the names of all kernels.
 
     Raises
     ------
@@ -75,7 +78,7 @@ def read_source(path: Path, shown: str = "", *, every_name: bool = False) -> Fou
         When it cannot be read, or is not as its format has it.
     """
     shown = shown or str(path)
-    collected = _Collected(shown, every_name=every_name)
+    collected = _Collected(shown, gpus, every_name=every_name)
     sha256 = ""
     try:
         if path.is_dir():
@@ -100,8 +103,8 @@ def hash_of(path: Path) -> str:
 class _Collected:
     """Libraries as they are found."""
 
-    def __init__(self, shown: str, *, every_name: bool) -> None:
-        self.shown, self.every_name = shown, every_name
+    def __init__(self, shown: str, gpus: Sequence[Gpu], *, every_name: bool) -> None:
+        self.shown, self.gpus, self.every_name = shown, gpus, every_name
         self.libraries: list[Library] = []
         self.others: list[str] = []
         self.hints: dict[str, None] = {}
@@ -115,7 +118,7 @@ class _Collected:
         """Read one file."""
         try:
             library = read_library(path, name)
-            units = library.loaded if self.every_name else uneven(library)
+            units = library.loaded if self.every_name else uneven(library, self.gpus)
             if units:
                 library = self._with_names(library, path, units)
         except Broken as error:

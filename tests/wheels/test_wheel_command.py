@@ -175,3 +175,23 @@ def test_what_cannot_be_read_is_one_sentence(
         name = "no/such.so"
     done = cumatrix("wheel", name)
     assert done.returncode == code and words in done.stderr and done.stderr.count("\n") == 1
+
+
+def test_the_first_release_that_lacks_nothing(
+    wheel: Wheel, cumatrix: Command, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    index = tmp_path_factory.mktemp("index")
+    for number in range(1, 9):
+        path = wheel(f"{number}.0", one=AMPERE if number < 6 else (*AMPERE, *HOPPER))
+        shutil.move(path, index / path.name)
+    environ = {"UV_FIND_LINKS": str(index), "UV_DEFAULT_INDEX": tmp_path_factory.mktemp("none").as_uri()}
+    done = cumatrix("wheel", "mine", "--require", "H100", "--native", "--since", env=environ)
+    assert (done.returncode, done.stdout) == (
+        0,
+        "mine runs on H100 (sm_90) since 6.0 (5.0 lacks something; 4 of 8 releases read)\n",
+    )
+    found = json.loads(cumatrix("wheel", "mine", "--require", "H100", "--since", "--json", env=environ).stdout)
+    assert (found["first"], found["before"], found["releases"]) == ("1.0", "", 8)
+    never = cumatrix("wheel", "mine", "--require", "sm_75", "--since", env=environ)
+    assert (never.returncode, never.stdout) == (1, "mine 8.0, the newest, lacks something for sm_75\n")
+    assert cumatrix("wheel", "mine", "--since", env=environ).returncode == 2
