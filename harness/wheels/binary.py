@@ -70,6 +70,8 @@ def _units(data: mmap.mmap, name: str) -> Iterator[Unit]:
 
 
 def _of_elf(data: Buffer, base: int, member: str) -> Iterator[Unit]:
+    if bytes(data[4:6]) in (b"\x01\x01", b"\x01\x02", b"\x02\x02"):
+        return  # of 32 bits or big-endian, which CUDA makes no longer
     try:
         elf = Elf(data)
     except (ValueError, struct.error) as error:
@@ -80,9 +82,8 @@ def _of_elf(data: Buffer, base: int, member: str) -> Iterator[Unit]:
     reader = Reader(data, base, member)
     own = [section for section in elf.all_sections if section.name in (LINKED, RELOCATABLE)]
     segment = elf.sections.get(".nvFatBinSegment")
-    linked = (
-        [address for version, address in reader.segment(segment.data) if version == LINK_VERSION] if segment else []
-    )
+    wrappers = reader.segment(segment.data) if segment else []
+    linked = [address for version, address in wrappers if version == LINK_VERSION]
     for section in own:
         if section.size != len(section.data):
             raise Broken(f"its section {section.name} is cut off")
@@ -93,9 +94,10 @@ def _of_elf(data: Buffer, base: int, member: str) -> Iterator[Unit]:
 
 def _marked(units: Sequence[Unit], section: Section, base: int, linked: Sequence[int]) -> Iterator[Unit]:
     """Fatbins with the mark of nvlink, by their addresses, which relocations may hold instead."""
+    places, whole = set(linked), all(linked)
     for unit in units:
-        known: bool | None = section.address + unit.place - base - section.place in linked
-        if not all(linked):
+        known: bool | None = section.address + unit.place - base - section.place in places
+        if not whole:
             known = True if len(linked) == len(units) else None
         yield replace(unit, linked=known)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
+from functools import lru_cache
 
 from harness.model import Target
 from harness.model.compatibility import RULES, Release, Way, answer, best, newer, release_of_gpu, release_of_ptx
@@ -63,9 +63,14 @@ class Coverage:
 
     @property
     def release(self) -> Release | None:
-        """The CUDA release whose driver is the first to compile its PTX for this GPU; None where nothing is compiled, or for an unknown version."""
+        """The CUDA release whose driver is the first to compile or link its code for this GPU; None where nothing is compiled, or for an unknown version."""
+        if not self.units.get(Way.JIT):
+            return None
+        of_gpu = release_of_gpu(self.gpu.cc)
+        if self.isa == (0, 0):  # SASS of relocatable code, which is linked again
+            return of_gpu
         of_ptx = release_of_ptx(self.isa)
-        return newer(of_ptx, release_of_gpu(self.gpu.cc)) if of_ptx else None
+        return newer(of_ptx, of_gpu) if of_ptx else None
 
 
 def coverage(library: Library, gpus: Sequence[Gpu]) -> list[Coverage]:
@@ -87,27 +92,29 @@ def _coverage(kinds: Mapping[tuple[Codes, bool | None], int], parts: Collection[
     units: Counter[Way] = Counter()
     isa, missing = (0, 0), set[Code]()
     again = bool(parts) and all(_best(codes, gpu.cc) in (Way.NATIVE, Way.JIT) for codes in parts)
+    isa_again = max((_compiled(codes, gpu.cc) for codes in parts), default=(0, 0)) if again else (0, 0)
     for (codes, linked), count in kinds.items():
         if not codes:
             continue
         way = _best(codes, gpu.cc)
-        if again and linked is not False and way in (Way.NONE, Way.UNKNOWN):
-            way = Way.JIT if linked else Way.UNKNOWN
-        units[way] += count
         if way is Way.JIT:
-            isa = max(
-                isa, *(_compiled(each, gpu.cc) for each in ([codes] if _best(codes, gpu.cc) is Way.JIT else parts))
-            )
-        elif way is not Way.NATIVE:
-            missing |= codes if linked is False else codes.union(*parts)
-    return Coverage(gpu, dict(units), isa, _why(missing, gpu.cc, units) if missing else "")
+            isa = max(isa, _compiled(codes, gpu.cc))
+        elif way is not Way.NATIVE and again and linked is not False:
+            way, isa = (Way.JIT, max(isa, isa_again)) if linked else (Way.UNKNOWN, isa)
+        units[way] += count
+        if way in (Way.NONE, Way.UNKNOWN):
+            missing |= codes
+    if missing and any(linked is not False for _, linked in kinds):
+        missing |= frozenset[Code]().union(*parts)
+    why = _why(missing, gpu.cc, units) if missing else ""
+    return Coverage(gpu, dict(units), isa, why)
 
 
 def _best(codes: Codes, cc: int) -> Way:
     return best([_way(code, cc) for code in codes])
 
 
-@cache
+@lru_cache(maxsize=4096)
 def _way(code: Code, cc: int) -> Way:
     kind, target, _ = code
     return answer(target, cc).way if kind in (Kind.SASS, Kind.PTX) else Way.NONE
@@ -127,7 +134,7 @@ def _why(codes: Iterable[Code], cc: int, units: Mapping[Way, int]) -> str:
             for kind, target, _ in codes
             if kind is Kind.SASS and answer(target, cc).way is Way.UNKNOWN
         }
-        return " ".join(RULES[rule].text for rule in sorted(rules)).rstrip(".")
+        return " ".join(RULES[rule].text for rule in sorted(rules or {"link"})).rstrip(".")
     sass = sorted({target for kind, target, _ in codes if kind is Kind.SASS}, key=lambda each: each.sort_key)
     ptx = sorted({target for kind, target, _ in codes if kind is Kind.PTX}, key=lambda each: each.sort_key)
     if not sass and not ptx:
