@@ -36,7 +36,7 @@ _KINDS = {Kind.SASS: "ELF", Kind.PTX: "PTX"}
 def ours(library: Library) -> list[tuple[str, str]]:
     """Entries as cuobjdump names them, in its order: linked code first."""
     listed = []
-    for unit in sorted((unit for unit in library.units if unit not in library.further), key=lambda unit: (unit.member, unit.section != ".nv_fatbin") if not unit.member else ("", 0)):  # fmt: skip
+    for unit in sorted((unit for unit in library.units if unit.section in (".nv_fatbin", "__nv_relfatbin", "")), key=lambda unit: (unit.member, unit.section != ".nv_fatbin") if not unit.member else ("", 0)):  # fmt: skip
         for entry in unit.entries:
             if entry.kind in _KINDS:
                 suffix = "" if entry.kind is Kind.SASS and entry.target.suffix == "f" else entry.target.suffix

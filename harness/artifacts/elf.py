@@ -104,7 +104,7 @@ class Elf:
             headers = self._headers(data, place, size, headers[0][5])
             names = headers[0][6]
         view = memoryview(data)
-        texts = _Names(_data_of(view, headers[names]) if names < len(headers) else view[:0])
+        texts = _Names(_data_of(view, headers[names]) if names < len(headers) else view[:0], self.size)
         self.all_sections = [
             Section(
                 texts.at(head[0]),
@@ -129,7 +129,9 @@ class Elf:
         table = self.sections.get(".symtab")
         if table is None:
             return
-        texts = _Names(self.all_sections[table.link].data if table.link < len(self.all_sections) else table.data[:0])
+        texts = _Names(
+            self.all_sections[table.link].data if table.link < len(self.all_sections) else table.data[:0], self.size
+        )
         whole = len(table.data) // _SYMBOL.size * _SYMBOL.size
         for name, info, other, *_ in _SYMBOL.iter_unpack(table.data[:whole]):
             yield Symbol(texts.at(name), info, other)
@@ -150,11 +152,11 @@ def _data_of(data: memoryview, head: tuple[int, ...]) -> memoryview:
 
 
 class _Names:
-    """Names in a section of texts."""
+    """Names in a section of texts, of a file of some size: names may end alike and share their bytes, but not without end."""
 
-    def __init__(self, texts: memoryview) -> None:
+    def __init__(self, texts: memoryview, size: int) -> None:
         self.texts = bytes(texts[:_MOST_NAMES])
-        self._left = _MOST_NAMES
+        self._left = min(_MOST_NAMES, 4 * size + (1 << 16))
 
     def at(self, place: int) -> str:
         if not self.texts:

@@ -87,7 +87,7 @@ def _contents(library: Library) -> list[str]:
     again = library.of(RELOCATABLE)
     if again and any(unit.linked is not False for unit in library.loaded):
         lines.append(_code(again, f"{counted(len(again), 'relocatable fatbin')}, which a driver can link again"))
-    further = [unit for unit in library.further if unit not in library.loaded]
+    further = library.further
     if further:
         sections = sorted({unit.section for unit in further})
         lines.append(
@@ -195,7 +195,7 @@ def _gpu(gpu: Gpu) -> dict[str, Any]:
 
 
 def _library(library: Library, gpus: Sequence[Gpu]) -> dict[str, Any]:
-    further = [unit for unit in library.further if unit not in library.loaded]
+    further = library.further
     return {
         "name": library.name,
         "bytes": library.size,

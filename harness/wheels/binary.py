@@ -21,6 +21,7 @@ _LARGEST_IMAGE = 256 << 20
 """Bytes of a cubin or of PTX."""
 _PIECE = 8 << 20
 _MOST_MEMBERS = 200_000
+_MOST_STARTS = 1_000_000
 _MEMBER = struct.Struct("16s12s6s6s8s10s2s")
 
 
@@ -84,9 +85,13 @@ def _of_elf(data: Buffer, base: int, member: str) -> Iterator[Unit]:
     segment = elf.sections.get(".nvFatBinSegment")
     wrappers = reader.segment(segment.data) if segment else []
     linked = [address for version, address in wrappers if version == LINK_VERSION]
-    for section in own:
+    behind = 0
+    for section in sorted(own, key=lambda each: each.place):
         if section.size != len(section.data):
             raise Broken(f"its section {section.name} is cut off")
+        if section.place < behind:
+            raise Broken(f"its sections {LINKED} and {RELOCATABLE} overlap")
+        behind = section.place + section.size
         units = list(reader.section(section.place, section.place + section.size, section.name))
         yield from (_marked(units, section, base, linked) if section.name == LINKED and linked else units)
     yield from _elsewhere(reader, elf, {section.place for section in own})
@@ -104,13 +109,16 @@ def _marked(units: Sequence[Unit], section: Section, base: int, linked: Sequence
 
 def _elsewhere(reader: Reader, elf: Elf, known: set[int]) -> Iterator[Unit]:
     """Fatbins in other sections with data, which a program hands to the driver itself."""
-    behind = 0  # sections of a hostile file may overlap
+    behind, starts, search = 0, 0, _Search(reader)  # sections of a hostile file may overlap
     for section in sorted(elf.all_sections, key=lambda each: each.place):
         if section.place in known or not section.data or section.name.startswith(".text"):
             continue
         place, end = max(section.place, behind), section.place + len(section.data)
         behind = max(behind, end)
-        while (place := _find(reader.data, place, end)) >= 0:
+        while (place := search.next(place, end)) >= 0:
+            starts += 1
+            if starts > _MOST_STARTS:
+                raise Broken(f"it has the magic number of a fatbin more than {_MOST_STARTS:,} times")
             unit = reader.container(place, end, section.name)
             if unit:
                 yield unit
@@ -119,19 +127,30 @@ def _elsewhere(reader: Reader, elf: Elf, known: set[int]) -> Iterator[Unit]:
             place = max(place + len(MAGIC), last)
 
 
-def _find(data: Buffer, place: int, end: int) -> int:
-    """Next place of the magic number, read in pieces, which keeps memory small; -1 where there is none."""
-    while place < end:
-        piece = bytes(data[place : min(place + _PIECE, end)])
-        if isinstance(data, mmap.mmap):
-            data.madvise(mmap.MADV_DONTNEED)  # pages that were read need not stay in memory
-        at = piece.find(MAGIC)
-        if at >= 0:
-            return place + at
-        if place + len(piece) >= end:
-            break
-        place += len(piece) - len(MAGIC) + 1
-    return -1
+class _Search:
+    """Finds the magic number in a file, without a copy, in time that grows with its length, and forgets pages that were read."""
+
+    def __init__(self, reader: Reader) -> None:
+        data = reader.data
+        whole = data.obj if isinstance(data, memoryview) else data
+        assert isinstance(whole, mmap.mmap)
+        self._whole, self._base, self._read = whole, reader.base if isinstance(data, memoryview) else 0, 0
+
+    def next(self, place: int, end: int) -> int:
+        """Next place between two; -1 where there is none."""
+        while place < end:
+            last = min(place + _PIECE, end)
+            found = self._whole.find(MAGIC, self._base + place, self._base + last)
+            reached = found if found >= 0 else self._base + last
+            if reached - self._read > _PIECE:
+                self._read = reached
+                self._whole.madvise(mmap.MADV_DONTNEED)
+            if found >= 0:
+                return found - self._base
+            if last == end:
+                break
+            place = last - len(MAGIC) + 1
+        return -1
 
 
 def _of_cubin(data: bytes, base: int, member: str) -> Unit:

@@ -80,15 +80,18 @@ def coverage(library: Library, gpus: Sequence[Gpu]) -> list[Coverage]:
         # Fatbins that a program chooses from itself: each has a part of the targets.
         kinds = Counter([(frozenset(code for codes, _ in kinds for code in codes), False)])
     parts = {frozenset(map(_code, unit.entries)) for unit in library.of(RELOCATABLE) if unit.entries}
-    return [_coverage(kinds, parts, gpu) for gpu in gpus]
+    own = frozenset(_code(entry) for unit in library.further for entry in unit.entries)
+    return [_coverage(kinds, parts, own, gpu) for gpu in gpus]
 
 
 def _code(entry: Entry) -> Code:
     return entry.kind, entry.target, entry.isa
 
 
-def _coverage(kinds: Mapping[tuple[Codes, bool | None], int], parts: Collection[Codes], gpu: Gpu) -> Coverage:
-    """The relation of fatbins to a GPU; nvlink has made those that are linked from `parts`."""
+def _coverage(
+    kinds: Mapping[tuple[Codes, bool | None], int], parts: Collection[Codes], own: Codes, gpu: Gpu
+) -> Coverage:
+    """The relation of fatbins to a GPU; nvlink has made those that are linked from `parts`, and the library itself loads `own`."""
     units: Counter[Way] = Counter()
     isa, missing = (0, 0), set[Code]()
     again = bool(parts) and all(_best(codes, gpu.cc) in (Way.NATIVE, Way.JIT) for codes in parts)
@@ -107,6 +110,11 @@ def _coverage(kinds: Mapping[tuple[Codes, bool | None], int], parts: Collection[
     if missing and any(linked is not False for _, linked in kinds):
         missing |= frozenset[Code]().union(*parts)
     why = _why(missing, gpu.cc, units) if missing else ""
+    if missing and (way := _best(own, gpu.cc)) in (Way.NATIVE, Way.JIT):
+        # A library may keep kernels of other GPUs there, as cuFFT does: together they are one more fatbin.
+        units[way] += 1
+        isa = max(isa, _compiled(own, gpu.cc)) if way is Way.JIT else isa
+        why += "; what the library loads itself has code"
     return Coverage(gpu, dict(units), isa, why)
 
 

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import cached_property
 
 from harness.model import Target
 
@@ -89,6 +90,13 @@ LINKED, RELOCATABLE = ".nv_fatbin", "__nv_relfatbin"
 """Sections that the CUDA runtime registers, and that nvlink reads."""
 
 
+_OTHER = 2
+
+
+def _rank(unit: Unit) -> int:
+    return {LINKED: 0, "": 0, RELOCATABLE: 1}.get(unit.section, _OTHER)
+
+
 @dataclass(frozen=True)
 class Library:
     """A file with device code.
@@ -113,20 +121,20 @@ class Library:
     kernels: Mapping[str, frozenset[Target]] = field(default_factory=dict)
     unread: tuple[str, ...] = ()
 
-    @property
+    @cached_property
     def loaded(self) -> tuple[Unit, ...]:
         """Fatbins that decide where the file runs: of each member those that the runtime registers, else those for nvlink, else any."""
-        ranks = {LINKED: 0, "": 0, RELOCATABLE: 1}
         of_member: dict[str, int] = {}
         for unit in self.units:
-            rank = ranks.get(unit.section, 2)
+            rank = _rank(unit)
             of_member[unit.member] = min(rank, of_member.get(unit.member, rank))
-        return tuple(unit for unit in self.units if ranks.get(unit.section, 2) == of_member[unit.member])
+        return tuple(unit for unit in self.units if _rank(unit) == of_member[unit.member])
 
-    @property
+    @cached_property
     def further(self) -> tuple[Unit, ...]:
-        """Fatbins of other sections than cuobjdump lists, which the program loads itself."""
-        return tuple(unit for unit in self.units if unit.section not in (LINKED, RELOCATABLE, ""))
+        """Fatbins of other sections than cuobjdump lists, which the program loads itself, next to those that decide."""
+        others = tuple(unit for unit in self.units if _rank(unit) == _OTHER)
+        return others if any(_rank(unit) != _OTHER for unit in self.loaded) else ()
 
     @property
     def relocatable(self) -> bool:

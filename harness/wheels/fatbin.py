@@ -31,7 +31,7 @@ _KINDS = {1: Kind.PTX, 2: Kind.SASS, 8: Kind.LTO}
 _ZSTD, _LZ4, _OLD = 0x8000, 0x2000, 0x1000
 _SUFFIXES = {0x100000: "a", 0x200000: "f"}
 _LONGEST_HEADER, _LONGEST_NAME = 1 << 20, 4096
-_MOST_ENTRIES = 2_000_000  # of one file
+_MOST_PARTS = 2_000_000  # of one file
 
 
 class Broken(ValueError):
@@ -53,7 +53,7 @@ class Reader:
 
     def __init__(self, data: Buffer, base: int = 0, member: str = "") -> None:
         self.data, self.base, self.member = data, base, member
-        self._entries = 0
+        self._parts = 0
 
     def segment(self, data: memoryview) -> list[tuple[int, int]]:
         """Versions and addresses of the fatbins that ``.nvFatBinSegment`` registers (``fatbinary_section.h`` of the toolkit)."""
@@ -99,6 +99,7 @@ class Reader:
     def _container(self, place: int, end: int, section: str) -> tuple[Unit, int]:
         if place + _CONTAINER.size > end:
             raise Broken(f"the fatbin at byte {self.base + place} is cut off")
+        self._count()
         _, version, header, size = _CONTAINER.unpack_from(self.data, place)
         if version != 1 or header != _CONTAINER.size:
             raise Broken(f"the fatbin at byte {self.base + place} has the unknown version {version}")
@@ -116,9 +117,7 @@ class Reader:
         where = f"the entry at byte {self.base + place}"
         if place + _ENTRY.size > end:
             raise Broken(f"{where} of a fatbin is cut off")
-        self._entries += 1
-        if self._entries > _MOST_ENTRIES:
-            raise Broken(f"it has more than {_MOST_ENTRIES:,} entries of device code")
+        self._count()
         (kind, _, header, size, packed, _, minor, major, cc, name, name_length, flags, _, length) = _ENTRY.unpack_from(
             self.data, place
         )
@@ -142,6 +141,12 @@ class Reader:
             name=self._name(place, header, name, name_length),
         )
         return entry, place + header + size
+
+    def _count(self) -> None:
+        """Count a container or an entry: those of a hostile file may lie within each other."""
+        self._parts += 1
+        if self._parts > _MOST_PARTS:
+            raise Broken(f"it has more than {_MOST_PARTS:,} fatbins and entries of device code")
 
     def _name(self, place: int, header: int, name: int, length: int) -> str:
         if not length or length > _LONGEST_NAME or name + length > header:

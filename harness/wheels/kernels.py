@@ -17,6 +17,7 @@ from harness.wheels.fatbin import Broken
 LARGEST = 256 << 20
 """Bytes of one piece of code without compression; a larger one is not read."""
 _MOST = 64 << 30  # bytes of all pieces together
+_MOST_UNASKED = 4 << 30  # the same without --kernels
 _MOST_NAMES = 2_000_000
 
 
@@ -24,7 +25,7 @@ class NoDecompression(Exception):
     """pyarrow, which decompresses, is not installed."""
 
 
-def with_kernels(library: Library, path: Path, units: Iterable[Unit]) -> Library:
+def with_kernels(library: Library, path: Path, units: Iterable[Unit], *, every: bool = True) -> Library:
     """Read the names of the kernels in some of its fatbins.
 
     Parameters
@@ -35,6 +36,8 @@ def with_kernels(library: Library, path: Path, units: Iterable[Unit]) -> Library
         Its file.
     units : iterable of Unit
         The fatbins to read.
+    every : bool
+        Whether all code of a fatbin is read; else its smallest entry, whose kernels are taken to exist for all of its targets.
 
     Raises
     ------
@@ -45,9 +48,9 @@ def with_kernels(library: Library, path: Path, units: Iterable[Unit]) -> Library
     """
     found: dict[str, set[Target]] = defaultdict(set)
     unread: dict[str, None] = {}
-    left = _MOST
+    left = _MOST if every else _MOST_UNASKED
     with path.open("rb") as file:
-        for entry in _worth_reading(units):
+        for entry, targets in _worth_reading(units, every=every):
             if entry.length > min(LARGEST, left) or entry.size > LARGEST:
                 unread[f"{entry.target}: code of {entry.length >> 20} MiB is not read"] = None
                 continue
@@ -57,7 +60,7 @@ def with_kernels(library: Library, path: Path, units: Iterable[Unit]) -> Library
             left -= entry.length
             file.seek(entry.place)
             for name in _names(entry, unpack(entry, file.read(entry.size))):
-                found[name].add(entry.target)
+                found[name] |= targets
             if len(found) > _MOST_NAMES:
                 raise Broken(f"it has more than {_MOST_NAMES:,} kernels")
     same: dict[frozenset[Target], frozenset[Target]] = {}
@@ -65,8 +68,14 @@ def with_kernels(library: Library, path: Path, units: Iterable[Unit]) -> Library
     return replace(library, kernels=kernels, unread=tuple(unread))
 
 
-def _worth_reading(units: Iterable[Unit]) -> Iterator[Entry]:
-    return (entry for unit in units for entry in unit.entries if entry.kind in (Kind.PTX, Kind.SASS))
+def _worth_reading(units: Iterable[Unit], *, every: bool) -> Iterator[tuple[Entry, frozenset[Target]]]:
+    """Entries to read, each with the targets that have its kernels."""
+    for unit in units:
+        entries = [entry for entry in unit.entries if entry.kind in (Kind.PTX, Kind.SASS)]
+        if every:
+            yield from ((entry, frozenset({entry.target})) for entry in entries)
+        elif entries:
+            yield min(entries, key=lambda entry: entry.length), frozenset(entry.target for entry in entries)
 
 
 def _names(entry: Entry, data: bytes) -> frozenset[str]:

@@ -129,7 +129,7 @@ class _Collected:
 
     def _with_names(self, library: Library, path: Path, units: list[Unit] | tuple[Unit, ...]) -> Library:
         try:
-            return with_kernels(library, path, units)
+            return with_kernels(library, path, units, every=self.every_name)
         except NoDecompression:
             from harness.errors import install_command  # reads what is installed
 

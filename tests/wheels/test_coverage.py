@@ -72,7 +72,15 @@ def test_a_library_that_runs_in_part() -> None:
 def test_fatbins_that_a_program_chooses_from_count_together() -> None:
     found = of(90, unit("sm_80", section=".rodata"), unit("sm_90", section=".rodata"))
     assert (found.way, found.complete) == (Way.NATIVE, True)
-    assert of(90, unit("sm_80"), unit("sm_90", section=".data")).way is Way.NONE
+
+
+def test_code_that_a_library_loads_itself_counts_where_the_rest_lacks_it() -> None:
+    units = (unit("sm_75"), unit("sm_80", section=".ldata"), unit("compute_90", section=".ldata"))
+    found = of(90, *units)
+    assert (found.way, found.running, found.total) == (Way.JIT, 1, 2)
+    assert found.why == "no SASS for 9.x, no PTX; what the library loads itself has code"
+    assert of(75, *units).complete
+    assert of(70, *units).way is Way.NONE
 
 
 @pytest.mark.parametrize("ident", [b"\x01\x01", b"\x01\x02", b"\x02\x02"])
