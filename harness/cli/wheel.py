@@ -46,9 +46,8 @@ GPUS = _Gpus()
     "--gpu",
     "gpus",
     type=GPUS,
-    default=DEFAULT_GPUS,
     metavar="GPUS",
-    help="GPUs to show: sm_75..sm_121, or names, as in 'RTX 5090,H100'. Default: one of each compute capability from 7.0 on.",
+    help="GPUs to show: sm_75..sm_121, or names, as in 'RTX 5090,H100'. Default: those of --require, else one of each compute capability from 7.0 on.",
 )
 @click.option(
     "--require",
@@ -83,7 +82,7 @@ GPUS = _Gpus()
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object on stdout and nothing else there.")
 def wheel(
-    sources: tuple[str, ...], gpus: list[Gpu], required: list[Gpu] | None, native: bool, complete: bool, since: bool,
+    sources: tuple[str, ...], gpus: list[Gpu] | None, required: list[Gpu] | None, native: bool, complete: bool, since: bool,
     kernels: bool, tag: str, form: str | None, as_json: bool,
 ) -> int:  # fmt: skip
     """Show which GPUs a wheel, a library or an environment runs on.
@@ -96,7 +95,7 @@ def wheel(
     cumatrix wheel dist/*.whl --require sm_75..sm_121
     cumatrix wheel torch==2.11.0 --require 'RTX 5090,H100' --native
     cumatrix wheel bitsandbytes==0.49.0 bitsandbytes==0.50.2
-    cumatrix wheel bitsandbytes --require 'RTX 5090' --native --since
+    cumatrix wheel bitsandbytes --require 'RTX 5090' --since
     cumatrix wheel .venv --gpu 'RTX 5090'
     """
     if not sources:
@@ -109,24 +108,25 @@ def wheel(
         raise UsageError("--format and --json exclude each other")
     from harness.wheels.gate import Requirement, missing
 
+    shown = gpus or required or parse_gpus(DEFAULT_GPUS)
     requirement = Requirement(tuple(required or ()), native, complete)
     if since:
         return _since(sources[0], requirement, tag, as_json=as_json)
-    found = _read(sources, tag, gpus, every_name=kernels)
+    found = _read(sources, tag, shown, every_name=kernels)
     from harness.cli import wheel_output as output
 
     if _compared(found) and not required:
-        return output.comparison(found[0], found[1], gpus, as_json=as_json)
+        return output.comparison(found[0], found[1], shown, as_json=as_json)
     lacking = missing(found, requirement)
     if as_json:
-        say_json(output.to_json(found, gpus, lacking, requirement))
+        say_json(output.to_json(found, shown, lacking, requirement))
     elif form == "github":
         say_commands(output.github_lines(lacking))
     elif form:
         say_json(output.document(form, lacking))
     else:
         for each in found:
-            output.show(each, gpus, every_name=kernels)
+            output.show(each, shown, every_name=kernels)
         output.show_missing(lacking, requirement)
     return 1 if lacking else 0
 
