@@ -17,6 +17,7 @@ from harness.libraries import label_of as library_label
 from harness.matrix.axes import natural_key, version_key
 from harness.matrix.ranges import between, spell_tried
 from harness.model import KNOWN_TARGETS
+from harness.model.gpus import ARCHITECTURES
 from harness.model.host_compiler import VERSIONS
 from harness.tables import read_table
 from harness.toolkits import RELEASES
@@ -205,7 +206,7 @@ def make_vocabulary(
     for rest in variants:
         words.update(dict.fromkeys(words_of(rest)))
     return Vocabulary(
-        architectures=vocabulary.ARCHITECTURES,
+        architectures=ARCHITECTURES,
         aliases=vocabulary.aliases(),
         tools=vocabulary.tools(),
         libraries={name: info.library for name, info in BACKENDS.items() if info.library},

@@ -1,14 +1,10 @@
-"""Cubins: ELF files.
+"""Cubins and PTX: their targets and kernels.
 
-Their NVIDIA parts are laid out as LLVM's ``llvm/BinaryFormat/ELF.h`` (``EF_CUDA_*``) and the binary tools'
+The NVIDIA parts of cubins are laid out as LLVM's ``llvm/BinaryFormat/ELF.h`` (``EF_CUDA_*``) and the binary tools'
 ``cuobjdump --dump-resource-usage`` show them.
 
 PTX is hostile text, since inline assembly reaches it as written. Every expression is searched once over each part of the text, and no
 expression looks at the same part from several starting points: blanks are matched on one line only, or possessively (`*+`).
-
-The layout is that of the System V ABI (https://refspecs.linuxfoundation.org/elf/gabi4+/contents.html). It is read with `struct` alone:
-every cell that was built is read back, and a general library takes ten times as long for it, which is what
-sixteen compilers then wait for (``benchmarks/peers.py``).
 """
 
 from __future__ import annotations
@@ -20,6 +16,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from harness.artifacts.code import Code, read_code, tensor_cores_of_ptx
+from harness.artifacts.elf import ET_EXEC, ET_REL, HEADER, STT_FUNC, Elf
 from harness.diagnostics import clean
 from harness.model import KernelResources, Target
 
@@ -43,142 +40,6 @@ class Contents:
     only_trap: tuple[str, ...] = ()
 
 
-ET_REL, ET_EXEC = 1, 2
-STT_FUNC = 2
-
-_HEADER = struct.Struct("<16sHHIQQQIHHHHHH")
-_SECTION = struct.Struct("<IIQQQQIIQQ")
-_SYMBOL = struct.Struct("<IBBHQQ")
-_NO_BITS = 8
-_MOST_NAMES = (
-    64 << 20
-)  # bytes of all names together: a program may have one of a megabyte, and many that begin within another
-
-
-@dataclass(frozen=True)
-class Section:
-    """A section.
-
-    Parameters
-    ----------
-    name : str
-        Its name.
-    size : int
-        In bytes, also where the file holds none of them (``SHT_NOBITS``).
-    data : memoryview
-        What the file holds of it, which is no copy: the parts of a hostile file may overlap.
-    link : int
-        Number of a section that belongs to it: of symbols, that of their names.
-    """
-
-    name: str
-    size: int
-    data: memoryview
-    link: int
-
-
-@dataclass(frozen=True)
-class Symbol:
-    """A symbol: its name, and the fields ``st_info`` (type in the lowest four bits) and ``st_other``."""
-
-    name: str
-    info: int
-    other: int
-
-    @property
-    def type(self) -> int:
-        """One of ``STT_*``."""
-        return self.info & 0xF
-
-
-class Elf:
-    """An ELF file.
-
-    Parameters
-    ----------
-    data : bytes
-        The file.
-
-    Attributes
-    ----------
-    size : int
-        Of the file, in bytes.
-    type, machine, flags, abi : int
-        ``e_type``, ``e_machine``, ``e_flags`` and ``EI_ABIVERSION``.
-    sections : dict of str to Section
-        By name; where several have one name, the last.
-
-    Raises
-    ------
-    ValueError
-        When it is none of 64 bits, little-endian, or what it says of its parts is not so.
-    """
-
-    def __init__(self, data: bytes) -> None:
-        if data[:6] != b"\x7fELF\x02\x01" or len(data) < _HEADER.size:
-            raise ValueError("no ELF file of 64 bits, little-endian")
-        ident, self.type, self.machine, _, _, _, place, self.flags, _, _, _, size, count, names = _HEADER.unpack_from(
-            data
-        )
-        self.abi, self.size = ident[8], len(data)
-        headers = self._headers(data, place, size, count) if place else []
-        if headers and count == 0:  # more than fit there: the first section says how many, and which has the names
-            headers = self._headers(data, place, size, headers[0][5])
-            names = headers[0][6]
-        view = memoryview(data)
-        texts = _Names(_data_of(view, headers[names]) if names < len(headers) else view[:0])
-        self._sections = [
-            Section(texts.at(head[0]), head[5], view[:0] if head[1] == _NO_BITS else _data_of(view, head), head[6])
-            for head in headers
-        ]
-        self.sections = {section.name: section for section in self._sections}
-
-    def symbols(self) -> Iterator[Symbol]:
-        """Symbols of ``.symtab``, in their order.
-
-        Raises
-        ------
-        ValueError
-            When their names cannot be read.
-        """
-        table = self.sections.get(".symtab")
-        if table is None:
-            return
-        texts = _Names(self._sections[table.link].data if table.link < len(self._sections) else table.data[:0])
-        whole = len(table.data) // _SYMBOL.size * _SYMBOL.size
-        for name, info, other, *_ in _SYMBOL.iter_unpack(table.data[:whole]):
-            yield Symbol(texts.at(name), info, other)
-
-    @staticmethod
-    def _headers(data: bytes, place: int, size: int, count: int) -> list[tuple[int, ...]]:
-        if size != _SECTION.size or place + max(count, 1) * size > len(data):
-            raise ValueError("its table of sections is cut off")
-        return [_SECTION.unpack_from(data, place + number * size) for number in range(max(count, 1))]
-
-
-def _data_of(data: memoryview, head: tuple[int, ...]) -> memoryview:
-    # Shared memory in relocatable cubins has a type of NVIDIA's own, 0x7000000A, and no data: it claims to lie beyond the end.
-    _, _, _, _, place, size, *_ = head
-    return data[place : place + size]
-
-
-class _Names:
-    """Names in a section of texts."""
-
-    def __init__(self, texts: memoryview) -> None:
-        self.texts = bytes(texts)
-        self._left = _MOST_NAMES
-
-    def at(self, place: int) -> str:
-        if not self.texts:
-            return ""
-        end = self.texts.find(b"\0", place, place + self._left)
-        if end < 0:
-            raise ValueError("its names are not to be read: one has no end, or they are too long together")
-        self._left -= end - place
-        return self.texts[place:end].decode()
-
-
 def split(data: bytes) -> list[bytes]:
     """Files that lie one after another, as artifacts of several kernels do; what is left over stays with the last.
 
@@ -186,11 +47,11 @@ def split(data: bytes) -> list[bytes]:
     """
     found: list[bytes] = []
     start = 0
-    while data.startswith(b"\x7fELF", start) and len(data) - start >= _HEADER.size:
-        fields = _HEADER.unpack_from(data, start)
+    while data.startswith(b"\x7fELF", start) and len(data) - start >= HEADER.size:
+        fields = HEADER.unpack_from(data, start)
         programs, sections = fields[5:7]
         program_size, programs_count, section_size, sections_count = fields[9:13]
-        end = max(_HEADER.size, programs + program_size * programs_count, sections + section_size * sections_count)
+        end = max(HEADER.size, programs + program_size * programs_count, sections + section_size * sections_count)
         found.append(data[start : start + end])
         start += end
     if start < len(data) or not found:
@@ -198,7 +59,7 @@ def split(data: bytes) -> list[bytes]:
     return found
 
 
-_EM_CUDA = 190
+EM_CUDA = 190
 _KERNEL_SYMBOL = 0x10  # STO_CUDA_ENTRY, in a symbol's st_other
 _FRAME_SIZE, _MIN_STACK_SIZE, _REGCOUNT = 0x11, 0x12, 0x2F
 _SIZED_VALUE = 4
@@ -223,7 +84,7 @@ def read_cubin(data: bytes, log: str = "") -> Contents:
     try:
         # CuPy takes the last byte of what NVRTC gives for a terminator and cuts it off.
         elf = Elf(data + b"\0")
-        if elf.machine != _EM_CUDA:
+        if elf.machine != EM_CUDA:
             raise ValueError("an ELF file for another machine")
         target = _target(elf)
         kernels = tuple(_kernels(elf, target, _spills(log)))
@@ -234,6 +95,46 @@ def read_cubin(data: bytes, log: str = "") -> Contents:
         tuple(kernel for kernel, _ in kernels),
         tuple(kernel.name for kernel, code in kernels if code and code.only_traps),
     )
+
+
+def kernel_names_of_cubin(data: bytes) -> tuple[Target, frozenset[str]]:
+    """Target of a cubin and the names of its kernels, without a look at their code.
+
+    Raises
+    ------
+    ValueError
+        When it is no cubin.
+    """
+    try:
+        elf = Elf(data)
+        if elf.machine != EM_CUDA:
+            raise ValueError("an ELF file for another machine")
+        names = (each.name for each in elf.symbols() if each.type == STT_FUNC and each.other & _KERNEL_SYMBOL)
+        return _target(elf), frozenset(names)
+    except (ValueError, struct.error) as error:
+        raise ValueError(f"not a cubin: {error}") from None
+
+
+def kernel_names_of_ptx(text: str) -> frozenset[str]:
+    """Names of the kernels in PTX, without a look at their code."""
+    return frozenset(_ENTRY.findall(text))
+
+
+_VERSION = re.compile(r"^[^\S\n]*+\.version\s++(\d{1,3})\.(\d{1,3})\b", re.MULTILINE)
+
+
+def header_of_ptx(text: str) -> tuple[Target, tuple[int, int]]:
+    """Target of PTX, as the virtual architecture, and its version.
+
+    Raises
+    ------
+    ValueError
+        When it names none.
+    """
+    target, version = _TARGET.search(text), _VERSION.search(text)
+    if not target or not version:
+        raise ValueError("not PTX: it has no .version and .target")
+    return Target.parse(target[1]).as_virtual, (int(version[1]), int(version[2]))
 
 
 def is_relocatable(data: bytes) -> bool:
@@ -441,4 +342,6 @@ def kernels_of_log(log: str, target: str | None = None) -> list[tuple[dict[str, 
     return [(kernel, arch) for (_, arch), kernel in found.items() if target in (None, arch)]
 
 
-__all__ = ["Contents", "is_relocatable", "read_cubin", "read_ptx"]
+__all__ = [
+    "Contents", "header_of_ptx", "is_relocatable", "kernel_names_of_cubin", "kernel_names_of_ptx", "read_cubin", "read_ptx",
+]  # fmt: skip

@@ -10,7 +10,7 @@ import click
 
 from harness.cli.terminal import say
 from harness.project.current import here
-from harness.project.keys import AXES
+from harness.project.keys import AXES, WHEEL
 from harness.project.trust import PROGRAMS, Untrusted, require_trust, shown, trust
 
 
@@ -40,6 +40,7 @@ COMMANDS: Mapping[str, Mapping[str, str]] = {
     "cases list": {"root": "cases"},
     "cases check": {"root": "cases"},
     "cases new": {"root": "cases"},
+    "wheel": {setting.parameter: f"wheel.{name}" for name, setting in WHEEL.items()},
 }
 """Parameters of each command with a key in the configuration."""
 

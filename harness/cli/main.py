@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 COMMAND_GROUPS = {
     "Compile": ("try", "run", "bisect", "repro"),
+    "Read binaries": ("wheel", "arch"),
     "Read results": ("ask", "explain", "report", "diff", "history", "merge", "publish", "annotate"),
     "Write cases": ("init", "cases", "bless"),
     "Set up": ("doctor", "toolkits", "libraries", "config", "trust", "cache", "help"),
@@ -139,6 +140,7 @@ Exit codes: 0 all as expected; 1 some cell is not as expected; 2 bad usage or ba
 
 
 COMMANDS = {
+    "arch": "harness.cli.arch:arch",
     "annotate": "harness.cli.report:annotate",
     "ask": "harness.cli.ask:ask",
     "bisect": "harness.cli.bisect:bisect",
@@ -161,6 +163,7 @@ COMMANDS = {
     "toolkits": "harness.cli.toolkits:toolkits",
     "trust": "harness.cli.config:trust",
     "try": "harness.cli.run:try_",
+    "wheel": "harness.cli.wheel:wheel",
 }
 """The module and name of each command."""
 

@@ -20,7 +20,7 @@ from datetime import datetime
 from itertools import chain
 from pathlib import Path
 from typing import Any
-from urllib.parse import unquote, urljoin, urlsplit
+from urllib.parse import unquote, urljoin, urlsplit, urlunsplit
 
 from packaging.tags import Tag, sys_tags
 from packaging.utils import InvalidWheelFilename, canonicalize_name, parse_wheel_filename
@@ -36,6 +36,7 @@ _SECONDS = 60.0  # for one answer, redirects included
 _JSON = "application/vnd.pypi.simple.v1+json"
 _ACCEPT = f"{_JSON}, application/vnd.pypi.simple.v1+html;q=0.2, text/html;q=0.1"
 _LARGEST = 32 << 20
+_KEPT = 2  # version of kept answers: those of the first one have no addresses
 
 
 @dataclass(frozen=True)
@@ -54,6 +55,10 @@ class File:
         Versions of Python that it is for; empty for any.
     yanked : bool
         Whether it was withdrawn.
+    address : str
+        Where it is, without credentials: an address of the web, or a path.
+    sha256 : str
+        Its hash in hexadecimal digits; empty where the index does not tell.
     """
 
     name: str
@@ -61,6 +66,8 @@ class File:
     uploaded: str = ""
     requires_python: str = ""
     yanked: bool = False
+    address: str = ""
+    sha256: str = ""
 
     @property
     def date(self) -> datetime | None:
@@ -142,7 +149,7 @@ class Index:
         return max((file.size for file in files if file.name in wheels), default=0)
 
     def _page(self, address: str) -> list[File]:
-        kept = self.folder / f"{hashlib.sha256(address.encode()).hexdigest()[:24]}.json"
+        kept = self.folder / f"{hashlib.sha256(f'{_KEPT} {address}'.encode()).hexdigest()[:24]}.json"
         if address.startswith("file:"):
             return _read(address, *_fetch(address))
         try:
@@ -167,7 +174,11 @@ class Index:
         """Files of a folder of wheels, or of a page that lists some."""
         if "://" not in address:
             try:
-                return [File(entry.name, entry.stat().st_size) for entry in os.scandir(address) if entry.is_file()]
+                return [
+                    File(entry.name, entry.stat().st_size, address=entry.path)
+                    for entry in os.scandir(address)
+                    if entry.is_file()
+                ]
             except OSError:
                 return []
         return self._page(address)
@@ -233,7 +244,7 @@ def _read(address: str, kind: str, text: bytes) -> list[File]:
         return []
     try:
         return list(
-            _from_json(json.loads(text))
+            _from_json(json.loads(text), address)
             if kind.endswith("json")
             else _from_html(text.decode("utf-8", "replace"), address)
         )
@@ -241,14 +252,17 @@ def _read(address: str, kind: str, text: bytes) -> list[File]:
         raise PartUnavailable(f"{public(address)} answers what is no page of a package index") from None
 
 
-def _from_json(page: Mapping[str, Any]) -> Iterator[File]:
+def _from_json(page: Mapping[str, Any], address: str) -> Iterator[File]:
     for item in page["files"]:
+        hashes = item.get("hashes") or {}
         yield File(
             name=str(item["filename"]),
             size=int(item.get("size") or 0),
             uploaded=str(item.get("upload-time") or ""),
             requires_python=str(item.get("requires-python") or ""),
             yanked=bool(item.get("yanked")),
+            address=_bare(urljoin(address, str(item["url"]))) if item.get("url") else "",
+            sha256=_sha256(str(hashes.get("sha256") or "")),
         )
 
 
@@ -264,11 +278,25 @@ def _from_html(text: str, address: str) -> Iterator[File]:
 
     Links().feed(text)
     for link in found:
-        path = urlsplit(urljoin(address, link.get("href") or "")).path
+        whole = urljoin(address, link.get("href") or "")
+        path, told = urlsplit(whole).path, urlsplit(whole).fragment
         if name := unquote(path.rsplit("/", 1)[-1]):
             yield File(
                 name,
                 uploaded=link.get("data-upload-time") or "",  # which mirrors of PyPI have
                 requires_python=link.get("data-requires-python") or "",
                 yanked="data-yanked" in link,
+                address=_bare(whole),
+                sha256=_sha256(told.removeprefix("sha256=")),
             )
+
+
+def _bare(address: str) -> str:
+    """An address without a user's name, a password and a fragment, since it is kept in a file."""
+    parts = urlsplit(address)
+    return urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2], fragment=""))
+
+
+def _sha256(text: str) -> str:
+    """A hash that is spelled like one, else nothing."""
+    return text.lower() if re.fullmatch(r"[0-9A-Fa-f]{64}", text) else ""

@@ -17,9 +17,10 @@ from harness.environments.releases import NAMES
 from harness.errors import UsageError, did_you_mean
 from harness.model import OptionRule, TargetError
 from harness.model.condition import Condition
+from harness.model.gpus import parse_gpus
 from harness.model.target import check_known, parse_targets
 from harness.project.discovery import PYPROJECT
-from harness.project.keys import CONFIG, NAMED, SETTINGS
+from harness.project.keys import CONFIG, NAMED, SETTINGS, WHEEL
 from harness.protocol.messages import Limits
 from harness.toolkits import LIBRARIES, parse_toolkits
 
@@ -97,8 +98,10 @@ class Config:
             return None
         if name in ("results", "page", "artifacts"):
             return self.place(value)
+        if isinstance(value, bool):
+            return value
         texts = value if isinstance(value, list) else [value]
-        if name == "cases":
+        if name in ("cases", "wheel.files"):
             return tuple(map(self.place, texts))
         if name in _SEVERAL:
             return tuple(texts)
@@ -132,11 +135,16 @@ def read_config(path: Path) -> Config:
     for name, wrong in _WRONG.items():
         if name in good and (message := wrong(_joined(good[name]))):
             part.add((name,), message)
-    tables = [{name: value for name, value in good.items() if name not in (*SETTINGS, "programs", "project")}]
+    tables = [{name: value for name, value in good.items() if name not in (*SETTINGS, "programs", "project", "wheel")}]
     tables += _programs(part, good.get("programs", []))
+    wheel = check_table(part, ("wheel",), good.get("wheel", {}), WHEEL)
+    for name in ("gpu", "require"):
+        if name in wheel and (message := _wrong_gpus(_joined(wheel[name]))):
+            part.add(("wheel", name), message)
     report.close()
     values = {name: value for name, value in good.items() if name in SETTINGS}
     lines = {name: part.line((name,)) for name in (*values, *tables[0])}
+    values |= {f"wheel.{name}": value for name, value in wheel.items()}
     return Config(path, shown_path, values, lines, tuple(tables), text, good.get("project", ""))
 
 
@@ -174,6 +182,14 @@ def _wrong_target(text: str) -> str:
         words = [word for word in text.split(",") if word.strip() != "native"]
         for target in parse_targets(",".join(words)) if words else ():
             check_known(target)
+    except TargetError as error:
+        return str(error)
+    return ""
+
+
+def _wrong_gpus(text: str) -> str:
+    try:
+        parse_gpus(text)
     except TargetError as error:
         return str(error)
     return ""
@@ -222,6 +238,7 @@ def config_schema() -> dict[str, Any]:
     for table in (schema, program):
         add_tables(table["properties"])
     schema["properties"]["programs"] |= {"type": "array", "items": program}
+    schema["properties"]["wheel"] |= table_of(WHEEL)
     return {"$schema": DRAFT, "title": "What a project says to cumatrix", **schema}
 
 

@@ -90,6 +90,15 @@ AXES: Mapping[str, Setting] = {
 
 SETTINGS: Mapping[str, Setting] = {**PLACES, **AXES}
 
+WHEEL: Mapping[str, Setting] = {
+    "files": Setting(kind="files", parameter="sources", help='wheels and libraries, or patterns of them ("dist/*.whl"), for cumatrix wheel without arguments'),
+    "gpu": Setting(kind="words", parameter="gpus", help="GPUs to show, as --gpu takes them"),
+    "require": Setting(kind="words", parameter="required", help='GPUs that every library must run on: "sm_75..sm_121", ["RTX 5090", "H100"]'),
+    "native": Setting(kind="flag", parameter="native", help="true: compilation by the driver does not count for `require`"),
+    "complete": Setting(kind="flag", parameter="complete", help="true: each fatbin of a library must run for `require`"),
+}  # fmt: skip
+"""Keys of the table ``wheel``."""
+
 PROGRAM: Mapping[str, Key] = {
     "sources": Key(kind="files", help='programs: files, or patterns of them anywhere in the project ("csrc/**/*.cu")'),
     "exclude": Key(kind="files", help="files, or patterns of them, that are left out of `sources`"),
@@ -141,6 +150,7 @@ CONFIG: Mapping[str, Key] = {
         kind="project",
         help="what the project is called in results of several projects; else `name` of `[project]`, git's remote, or the folder tells it",
     ),
+    "wheel": Key(kind="tables", help="options of cumatrix wheel, a table"),
     **PROGRAM,
     "programs": Key(kind="tables", help="programs with settings of their own, each a table"),
 }

@@ -26,11 +26,11 @@ from harness.answers.question import words_of
 from harness.answers.replies import Replies
 from harness.answers.store import Store, vocabulary_of
 from harness.answers.table import FeatureRow, Field, lines_of
-from harness.answers.vocabulary import ARCHITECTURES
 from harness.cases.bundled import case_rank, library_topics
 from harness.causes.catalogue import HEADER, catalogue
 from harness.matrix.marks import ANSWER_KINDS, GROUPS
 from harness.model import Status
+from harness.model.gpus import ARCHITECTURES
 from harness.model.host_compiler import HostCompiler
 from harness.published import ENVIRONMENT
 from harness.records import Merged

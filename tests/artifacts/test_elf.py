@@ -14,7 +14,8 @@ from elftools.elf.elffile import ELFFile
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.artifacts import Elf, split
+from harness.artifacts import split
+from harness.artifacts.elf import Elf
 from harness.toolkits import Installed
 
 OWN = Path(sys.executable).resolve().read_bytes()

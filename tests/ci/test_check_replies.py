@@ -32,7 +32,7 @@ def replies() -> dict[str, str]:
 
 
 def names(counts: Counts) -> dict[str, list[str]]:
-    from harness.answers.vocabulary import ARCHITECTURES
+    from harness.model.gpus import ARCHITECTURES
 
     return {name: list(targets) for name, targets in ARCHITECTURES.items()}
 

@@ -158,6 +158,18 @@ def test_the_action_tells_what_is_not_at_its_line(project: Path, tmp_path: Path)
     assert "1 not as expected" in job.summary.read_text()
 
 
+def test_the_action_reports_what_a_wheel_lacks(project: Path, tmp_path: Path) -> None:
+    (project / "kernel.ptx").write_text(".version 8.0\n.target sm_90a\n")
+    job = Job(project, tmp_path / "runner", command="wheel", arguments="kernel.ptx --require sm_90,sm_120")
+    assert job.run() == 1, job.said
+    assert job.outputs["gate"]["exit-code"] == "1" and "verdict" in job.said
+    (line,) = [line for line in job.said["gate"].stdout.splitlines() if line.startswith("::")]
+    assert line.startswith("::error title=kernel.ptx%3A not as required on sm_120::PTX of compute_90a (for 9.0 alone)")
+    assert len(json.loads(Path(job.outputs["gate"]["sarif"]).read_text())["runs"][0]["results"]) == 1
+    assert "    kernel.ptx" in job.summary.read_text()
+    assert Job(project, tmp_path / "other", command="wheel", arguments="kernel.ptx --require sm_90").run() == 0
+
+
 def test_bad_usage_ends_the_job_with_its_sentence(project: Path, tmp_path: Path) -> None:
     job = Job(project, tmp_path / "runner", command="try", arguments="kernel.cu -b nvrct")
     assert job.run() == 2
@@ -170,7 +182,7 @@ def test_bad_usage_ends_the_job_with_its_sentence(project: Path, tmp_path: Path)
     [
         ({"arguments": "kernel.cu 'unbalanced"}, "the input arguments is no list of words: No closing quotation"),
         ({"arguments": "kernel.cu \\"}, "the input arguments is no list of words: No escaped character"),
-        ({"command": "run\n::stop-commands::x"}, "the input command is run or try"),
+        ({"command": "run\n::stop-commands::x"}, "the input command is run, try or wheel"),
         *(
             ({"name": name}, "the input name has letters")
             for name in ("", "../../x", "a/b", "a\nfolder=/etc", "-x", "a:b")

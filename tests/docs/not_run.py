@@ -10,6 +10,7 @@ _RELEASES = "many releases of a library, GB of downloads: tests/cli/test_with.py
 _GITHUB = "fetches from GitHub: tests/engine/test_development.py and test_header_axis.py use repositories of their own"
 _CUTLASS = "minutes of a core: tests/engine/test_header_libraries.py has two versions"
 _BENCHMARK = "measures for minutes to hours; whoever changes what it measures runs it by hand"
+_WHEELS = "downloads wheels of hundreds of MB: tests/wheels/test_wheel_command.py makes its own"
 _GPU = "needs a GPU: tests/gpu"
 
 NOT_RUN: Mapping[str, Mapping[str, str]] = {
@@ -53,6 +54,13 @@ NOT_RUN: Mapping[str, Mapping[str, str]] = {
             "CMake's CUDA language wants a whole CUDA installation: tests/project/test_commands.py has what it writes",
         "cumatrix init --record -- sh -c 'cmake -B fresh && cmake --build fresh'":
             "a build of the reader's: tests/project/test_recording.py records one",
+    },
+    "docs/wheels.md": {
+        "cumatrix wheel bitsandbytes==0.50.2": _WHEELS,
+        "cumatrix wheel dist/*.whl --require sm_75..sm_121": _WHEELS,
+        "cumatrix wheel bitsandbytes==0.49.0 bitsandbytes==0.50.2": _WHEELS,
+        "cumatrix wheel bitsandbytes --require 'RTX 5090' --since": _WHEELS,
+        "python benchmarks/cuobjdump.py --cuobjdump tools/nvidia/cu13/bin/cuobjdump torch==2.11.0 --json compared.jsonl": _BENCHMARK,
     },
     "docs/gpu.md": {"cumatrix doctor": _GPU},
     "docs/howto/gpu-runner.md": {"cumatrix run wmma cooperative -a native --out reports/gpu.jsonl": _GPU},

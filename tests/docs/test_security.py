@@ -35,6 +35,11 @@ SHOWN: Mapping[str, Sequence[str]] = {
     "The page escapes all text": ["tests/report/test_pages.py::test_hostile_texts_are_shown_and_do_nothing", "tests/report/test_browser_cell.py::test_hostile_texts_are_shown_and_do_nothing"],
     "Records, plans and histories": ["tests/engine/test_cache.py::test_a_planted_pickle_is_not_run"],
     "`report`, `merge`, `diff`": ["tests/cli/test_trust.py::test_what_runs_nothing_needs_no_trust"],
+    "`cumatrix wheel` installs and executes nothing": [
+        "tests/wheels/test_hostile.py::test_mutated_files",
+        "tests/wheels/test_hostile.py::test_what_is_said",
+        "tests/wheels/test_wheel_command.py::test_the_table_and_its_reasons",
+    ],
     "Lists of files in results": ["tests/engine/test_fingerprints.py::test_a_set_with_a_file_of_the_kernel_counts_as_missing"],
     "A download has one time limit": [
         "tests/web/test_download.py::test_a_server_that_never_ends_costs_the_limit_and_no_more",

@@ -17,10 +17,13 @@ from harness.environments.index import File, Index
 from harness.errors import PartUnavailable
 
 NAME = "numba-0.59.0-cp311-cp311-manylinux2014_x86_64.whl"
+SHA256 = "0123456789abcdef" * 4
 PAGE = {
     "files": [
         {
             "filename": NAME,
+            "url": f"../../files/{NAME}",
+            "hashes": {"sha256": SHA256},
             "size": 7,
             "upload-time": "2024-01-31T10:00:00.5Z",
             "requires-python": ">=3.9",
@@ -29,7 +32,7 @@ PAGE = {
     ]
 }
 HTML = (
-    f'<a href="../../files/{NAME}#sha256=00" data-requires-python="&gt;=3.9" data-upload-time="2024-01-31T10:00:00Z">x</a>'
+    f'<a href="../../files/{NAME}#sha256={SHA256}" data-requires-python="&gt;=3.9" data-upload-time="2024-01-31T10:00:00Z">x</a>'
     '<a href="numba-0.58.0-py3-none-any.whl" data-yanked="broken">y</a><a href="/">up</a>'
 )
 
@@ -73,7 +76,8 @@ def server(no_settings: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Serve
 
 def test_json_tells_date_size_and_python(server: Server, tmp_path: Path) -> None:
     (file,) = Index(tmp_path).files("numba")
-    assert file == File(NAME, 7, "2024-01-31T10:00:00.5Z", ">=3.9")
+    place = f"http://{server.address}/files/{NAME}"
+    assert file == File(NAME, 7, "2024-01-31T10:00:00.5Z", ">=3.9", address=place, sha256=SHA256)
     assert file.date is not None and file.date.isoformat() == "2024-01-31T10:00:00.500000+00:00"
     token = base64.b64encode(b"user:se@cret").decode()
     assert server.asked == [("/simple/numba/", f"Basic {token}")]
@@ -81,9 +85,10 @@ def test_json_tells_date_size_and_python(server: Server, tmp_path: Path) -> None
 
 def test_html_is_read_where_an_index_speaks_no_json(server: Server, tmp_path: Path) -> None:
     server.answer = (200, "text/html; charset=utf-8", HTML)
+    place = f"http://{server.address}/simple/numba/"
     assert Index(tmp_path).files("numba") == [
-        File(NAME, 0, "2024-01-31T10:00:00Z", ">=3.9"),
-        File("numba-0.58.0-py3-none-any.whl", yanked=True),
+        File(NAME, 0, "2024-01-31T10:00:00Z", ">=3.9", address=f"http://{server.address}/files/{NAME}", sha256=SHA256),
+        File("numba-0.58.0-py3-none-any.whl", yanked=True, address=f"{place}numba-0.58.0-py3-none-any.whl"),
     ]
 
 

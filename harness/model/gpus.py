@@ -1,0 +1,146 @@
+"""Marketing names of GPUs and generations, with their targets.
+
+NVIDIA's table: https://developer.nvidia.com/cuda-gpus and, for older ones, https://developer.nvidia.com/cuda-legacy-gpus
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from harness.errors import did_you_mean
+from harness.model.target import Target, TargetError, check_known, parse_targets
+
+_NAMED: Mapping[str, tuple[str, ...]] = {
+    "kepler": ("sm_30", "sm_32", "sm_35", "sm_37"),
+    "maxwell": ("sm_50", "sm_52", "sm_53"),
+    "pascal": ("sm_60", "sm_61", "sm_62"),
+    "volta": ("sm_70", "sm_72"),
+    "turing": ("sm_75",),
+    "ampere": ("sm_80", "sm_86", "sm_87"),
+    "ada": ("sm_89",),
+    "ada lovelace": ("sm_89",),
+    "hopper": ("sm_90", "sm_90a"),
+    "blackwell": ("sm_100", "sm_120", "sm_103", "sm_121", "sm_100a", "sm_120a", "sm_103a", "sm_121a"),
+    "k80": ("sm_37",),
+    **dict.fromkeys(("gtx 750", "gtx 750 ti"), ("sm_50",)),
+    **dict.fromkeys(
+        ("gtx 960", "gtx 970", "gtx 980", "gtx 980 ti", "titan x maxwell", "tesla m40", "m60", "quadro m2000"),
+        ("sm_52",),
+    ),
+    **dict.fromkeys(("jetson nano", "jetson tx1"), ("sm_53",)),
+    **dict.fromkeys(("p100", "tesla p100", "gp100"), ("sm_60",)),
+    **dict.fromkeys(
+        ("gtx 1050", "gtx 1050 ti", "gtx 1060", "gtx 1070", "gtx 1070 ti", "gtx 1080", "gtx 1080 ti", "titan xp", "p4", "tesla p4", "p40"),
+        ("sm_61",),
+    ),
+    "jetson tx2": ("sm_62",),
+    "jetson": ("sm_87", "sm_110", "sm_72", "sm_62", "sm_53"),
+    "tegra": ("sm_87", "sm_110", "sm_72", "sm_62", "sm_53"),
+    **dict.fromkeys(("v100", "tesla v100", "titan v", "gv100"), ("sm_70",)),
+    **dict.fromkeys(("xavier", "jetson xavier", "agx xavier", "jetson agx xavier"), ("sm_72",)),
+    **dict.fromkeys(
+        ("t4", "tesla t4", "gtx 1650", "gtx 1660", "gtx 1660 ti", "rtx 2060", "rtx 2070", "rtx 2080", "rtx 2080 ti", "titan rtx", "rtx 8000", "t1000"),
+        ("sm_75",),
+    ),
+    **dict.fromkeys(("a100", "a30"), ("sm_80",)),
+    **dict.fromkeys(
+        (
+            *("rtx 3050", "rtx 3060", "rtx 3060 ti", "rtx 3070", "rtx 3070 ti", "rtx 3080", "rtx 3080 ti", "rtx 3090", "rtx 3090 ti"),
+            *("rtx a4000", "rtx a5000", "rtx a6000", "a4000", "a5000", "a6000", "a40", "a10", "a10g", "a16", "a2"),
+        ),
+        ("sm_86",),
+    ),
+    **dict.fromkeys(("orin", "jetson orin", "agx orin", "orin nano", "jetson agx orin", "jetson orin nano"), ("sm_87",)),
+    **dict.fromkeys(
+        ("rtx 4050", "rtx 4060", "rtx 4060 ti", "rtx 4070", "rtx 4070 ti", "rtx 4080", "rtx 4090", "l4", "l40", "l40s", "rtx 6000 ada"),
+        ("sm_89",),
+    ),
+    **dict.fromkeys(("h100", "h200", "h20", "h800", "gh200", "grace hopper"), ("sm_90", "sm_90a")),
+    **dict.fromkeys(("b100", "b200", "gb200"), ("sm_100", "sm_100a")),
+    **dict.fromkeys(("b300", "gb300"), ("sm_103", "sm_103a")),
+    **dict.fromkeys(("thor", "jetson thor", "agx thor", "jetson agx thor"), ("sm_110", "sm_101")),
+    **dict.fromkeys(
+        ("rtx 5050", "rtx 5060", "rtx 5060 ti", "rtx 5070", "rtx 5070 ti", "rtx 5080", "rtx 5090", "rtx pro 6000"),
+        ("sm_120", "sm_120a"),
+    ),
+    **dict.fromkeys(("gb10", "dgx spark"), ("sm_121", "sm_121a")),
+}  # fmt: skip
+
+ARCHITECTURES: Mapping[str, tuple[str, ...]] = {
+    **_NAMED,
+    # A GeForce card is called by its number alone, too: 4090, 1080 ti.
+    **{
+        name.partition(" ")[2]: targets for name, targets in _NAMED.items() if re.fullmatch(r"[gr]tx \d{4}( ti)?", name)
+    },
+}
+"""Targets by the marketing name of an architecture or a product, the one that is meant first."""
+
+
+_SOLD = {Target.parse(target).cc for targets in _NAMED.values() for target in targets} - {
+    101
+}  # the former number of 110
+
+
+@dataclass(frozen=True, order=True)
+class Gpu:
+    """GPUs of one compute capability.
+
+    Parameters
+    ----------
+    cc : int
+        Compute capability as targets write it: 120 for 12.0.
+    name : str
+        Product, as the user named it; empty for the compute capability alone.
+    """
+
+    cc: int
+    name: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.name} (sm_{self.cc})" if self.name else f"sm_{self.cc}"
+
+
+DEFAULT_GPUS = "sm_70,sm_75,sm_80,sm_86,sm_87,sm_89,sm_90,sm_100,sm_103,sm_110,sm_120,sm_121"
+"""GPUs of a question that names none: those from Volta on that are sold under a name of their own."""
+
+
+def parse_gpus(text: str) -> list[Gpu]:
+    """Read ``sm_75..sm_121``, ``RTX 5090,H100``, ``90`` or ``all``, in the order of compute capabilities.
+
+    A range has the compute capabilities of products that NVIDIA's table names.
+
+    Raises
+    ------
+    TargetError
+        For a name that no table has.
+    """
+    found: dict[int, Gpu] = {}
+    for word in filter(None, (item.strip() for item in text.split(","))):
+        named = ARCHITECTURES.get(_plain(word))
+        if named:
+            name = " ".join(word.split())
+            found |= {
+                cc: Gpu(cc, name) for cc in dict.fromkeys(Target.parse(target).cc for target in named) if cc in _SOLD
+            }
+            continue
+        try:
+            targets = parse_targets(word)
+            for target in targets:
+                check_known(target)
+        except TargetError as error:
+            if re.match(r"(sm_|compute_|\d)", word):
+                raise
+            raise TargetError(f"no GPU is called {word!r}{did_you_mean(_plain(word), ARCHITECTURES)}") from error
+        several = ".." in word or word == "all"
+        for target in targets:
+            if not several or target.cc in _SOLD:
+                found.setdefault(target.cc, Gpu(target.cc))
+    if not found:
+        raise TargetError("no GPU is named: write sm_75..sm_121, RTX 5090 or H100")
+    return sorted(found.values())
+
+
+def _plain(word: str) -> str:
+    return re.sub(r"^(nvidia|geforce)\s+|\s+(?=\s)", "", word.lower().replace("geforce ", "").replace("-", " ")).strip()

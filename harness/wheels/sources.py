@@ -1,0 +1,212 @@
+"""Sources of device code: a file, a wheel, a folder of installed packages."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import zipfile
+import zlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import IO, BinaryIO
+
+from harness.diagnostics import one_line
+from harness.errors import NothingToRun, UsageError
+from harness.model.gpus import Gpu
+from harness.process_locks import TEMPORARY, HeldFolder, temporary_folder
+from harness.wheels.binary import HEAD, is_binary, read_library
+from harness.wheels.coverage import uneven
+from harness.wheels.entries import Library, Unit
+from harness.wheels.fatbin import Broken
+from harness.wheels.kernels import NoDecompression, with_kernels
+
+_ARCHIVES = (".whl", ".zip")
+_MOST_FILES = 500_000
+_LARGEST = 16 << 30  # bytes of one file of a wheel
+_MOST_BYTES = 64 << 30  # of all files that are unpacked
+_MOST_RATIO = 1100  # deflate makes no more out of one byte (1032)
+_TEXTS = frozenset(
+    ".py .pyc .pyi .txt .h .hpp .cuh .cu .c .cpp .json .md .html .js .css .png .svg .csv .toml .yaml .rst".split()
+)
+
+
+@dataclass(frozen=True)
+class Found:
+    """The device code of what a user named.
+
+    Parameters
+    ----------
+    name : str
+        Its name.
+    sha256 : str
+        Hash of the file; empty for a folder.
+    libraries : tuple of Library
+        Files with device code, in the order of their names.
+    others : tuple of str
+        Files that may have device code and are not read: those for Windows.
+    hints : tuple of str
+        What is missing from the answer, a sentence each.
+    """
+
+    name: str
+    sha256: str
+    libraries: tuple[Library, ...]
+    others: tuple[str, ...] = ()
+    hints: tuple[str, ...] = ()
+
+
+def read_source(path: Path, shown: str = "", *, gpus: Sequence[Gpu] = (), every_name: bool = False) -> Found:
+    """Read the device code of a file or folder; nothing of it is executed.
+
+    Parameters
+    ----------
+    path : Path
+        A wheel, a library, an archive, an executable, a fatbin, a cubin, PTX, or a folder.
+    shown : str
+        The name for messages; that of the path by default.
+    gpus : sequence of Gpu
+        GPUs for which names of kernels are read, in fatbins that do not run there while others of the library do.
+    every_name : bool
+        Whether to read the names of all kernels.
+
+    Raises
+    ------
+    UsageError
+        When it cannot be read, or is not as its format has it.
+    """
+    shown = shown or str(path)
+    collected = _Collected(shown, gpus, every_name=every_name)
+    sha256 = ""
+    try:
+        if path.is_dir():
+            collected.folder(path)
+        else:
+            sha256 = hash_of(path)
+            if path.suffix.lower() in _ARCHIVES:
+                collected.wheel(path)
+            else:
+                collected.file(path, path.name)
+    except OSError as error:
+        raise UsageError(f"{shown} cannot be read: {error.strerror or error}") from None
+    return collected.found(sha256)
+
+
+def hash_of(path: Path) -> str:
+    """SHA-256 of a file, in hexadecimal digits."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+class _Collected:
+    """Libraries as they are found."""
+
+    def __init__(self, shown: str, gpus: Sequence[Gpu], *, every_name: bool) -> None:
+        self.shown, self.gpus, self.every_name = shown, gpus, every_name
+        self.libraries: list[Library] = []
+        self.others: list[str] = []
+        self.hints: dict[str, None] = {}
+
+    def found(self, sha256: str) -> Found:
+        """All of it."""
+        libraries = sorted(self.libraries, key=lambda library: library.name)
+        return Found(self.shown, sha256, tuple(libraries), tuple(sorted(self.others)), tuple(self.hints))
+
+    def file(self, path: Path, name: str) -> None:
+        """Read one file."""
+        try:
+            library = read_library(path, name)
+            units = library.loaded if self.every_name else uneven(library, self.gpus)
+            if units:
+                library = self._with_names(library, path, units)
+        except Broken as error:
+            where = self.shown if name == Path(self.shown).name else f"{self.shown}: {name}"
+            raise UsageError(f"{one_line(where)}: {error}") from None
+        if library.units:
+            self.libraries.append(library)
+
+    def _with_names(self, library: Library, path: Path, units: list[Unit] | tuple[Unit, ...]) -> Library:
+        try:
+            return with_kernels(library, path, units, every=self.every_name)
+        except NoDecompression:
+            from harness.errors import install_command  # reads what is installed
+
+            self.hints[f"names of kernels need pyarrow, which decompresses them: {install_command('wheels')}"] = None
+            return library
+
+    def folder(self, root: Path) -> None:
+        """Read the files of a folder; links are not followed."""
+        count = 0
+        for place, folders, files in os.walk(root):
+            folders[:] = sorted(folder for folder in folders if folder != "__pycache__")
+            for file in sorted(files):
+                count += 1
+                if count > _MOST_FILES:
+                    raise UsageError(f"{self.shown} has more than {_MOST_FILES:,} files: name a folder in it")
+                path = Path(place, file)
+                if path.suffix.lower() in _TEXTS or path.is_symlink() or not path.is_file():
+                    continue
+                with path.open("rb") as opened:
+                    head = opened.read(HEAD)
+                self._one(str(path.relative_to(root)), head, partial(self.file, path))
+
+    def _one(self, name: str, head: bytes, read: Callable[[str], None]) -> bool:
+        """Read a file that can have device code, and return whether it is one."""
+        if is_binary(name, head):
+            read(name)
+            return True
+        if head.startswith(b"MZ") and name.lower().endswith((".dll", ".pyd", ".exe")):
+            self.others.append(one_line(name))
+        return False
+
+    def wheel(self, path: Path) -> None:
+        """Read the files of a wheel, each unpacked into a temporary folder and removed again."""
+        try:
+            with zipfile.ZipFile(path) as archive, HeldFolder(temporary_folder(), TEMPORARY) as folder:
+                left = _MOST_BYTES
+                members = archive.infolist()
+                if len(members) > _MOST_FILES:
+                    raise UsageError(f"{self.shown} has more than {_MOST_FILES:,} files")
+                for member in members:
+                    if member.is_dir() or Path(member.filename).suffix.lower() in _TEXTS:
+                        continue
+                    left = self._member(archive, member, folder / "member", left)
+        except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError, ValueError) as error:
+            raise UsageError(f"{self.shown} is no wheel that can be read: {one_line(str(error), 200)}") from None
+
+    def _member(self, archive: zipfile.ZipFile, member: zipfile.ZipInfo, place: Path, left: int) -> int:
+        with archive.open(member) as opened:
+            head = opened.read(HEAD)
+
+        def read(name: str) -> None:
+            size = member.file_size
+            if size > min(_LARGEST, left) or size > max(member.compress_size, 1) * _MOST_RATIO:
+                raise UsageError(f"{self.shown}: {one_line(name)} has {size} bytes, more than cumatrix unpacks")
+            with archive.open(member) as packed, place.open("wb") as plain:
+                _copy(packed, plain, size)
+            self.file(place, name)
+            place.unlink()
+
+        return left - member.file_size if self._one(member.filename, head, read) else left
+
+
+def _copy(packed: IO[bytes], plain: BinaryIO, size: int) -> None:
+    """Copy a member, and no more than its announced size."""
+    shutil.copyfileobj(packed, plain, 1 << 20)
+    if plain.tell() != size:
+        raise zipfile.BadZipFile("a file has another size than its entry says")
+
+
+def needs_code(found: Found) -> None:
+    """Refuse what has no device code.
+
+    Raises
+    ------
+    NothingToRun
+        When there is none.
+    """
+    if not found.libraries:
+        windows = f"; {len(found.others)} files for Windows are not read" if found.others else ""
+        raise NothingToRun(f"{found.name} has no device code of NVIDIA GPUs{windows}")
