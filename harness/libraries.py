@@ -224,6 +224,19 @@ _OWN: Final[Mapping[str, Library]] = {
             Release(tox="triton39", version="3.9.*", toolkit="12.9@bundled"),
         ),
     ),
+    "cute-dsl": Library(
+        label="CuTe DSL",
+        distributions={"nvidia-cutlass-dsl": ""},
+        modules=("cutlass",),
+        since="4.4",
+        aliases=("cutedsl", "cutlass dsl", "cute dsl"),
+        notes="https://github.com/NVIDIA/cutlass/releases/tag/v{}",
+        bundles=(("4.0", "12.9"),),  # cutlass.CUDA_VERSION, where [cu13] is not asked for
+        releases=(
+            Release(tox="cutedsl44", version="4.4.*", toolkit="12.9@bundled"),
+            Release(tox="cutedsl48", version="4.8.*", toolkit="12.9@bundled"),
+        ),
+    ),
     "numpy": Library(label="NumPy", distributions={"numpy": ""}, modules=("numpy",)),
     "nvidia-cuda-runtime": Library(  # CUDA's headers for CuPy, and what tells which CUDA a PyTorch is for
         distributions={"nvidia-cuda-runtime": "", "nvidia-cuda-runtime-cu12": "", "nvidia-cuda-runtime-cu11": ""},

@@ -91,7 +91,7 @@ class BackendInfo:
     seconds : float
         What such a cell may take, roughly: it is used only where nothing is known, to share work out and to foretell its end.
     every_target : bool
-        Whether the library is asked for every target, and its refusal is the outcome, since it has no list of them.
+        Whether every target goes to the library, which has no list of them: its refusal is the outcome.
     repro : str
         The function that writes the script of ``cumatrix repro``, as ``module:function`` (`cumatrix.repro`); empty for none. Only the scheduler loads it.
     repro_seconds : float
@@ -334,6 +334,19 @@ _OWN: Final[Mapping[str, BackendInfo]] = {
             specific_from="3.0",
             every_target=True,
             repro="harness.repro.kernel_languages:triton",
+        ),
+        BackendInfo(
+            name="cute-dsl",
+            title="CuTe DSL, the Python of CUTLASS",
+            label="CuTe DSL",
+            tracker="https://github.com/NVIDIA/cutlass/issues/new",
+            module="cute_dsl",
+            seconds=2.0,
+            languages=("cute",),
+            library="cute-dsl",
+            imports=("cutlass",),
+            every_target=True,
+            repro="harness.repro.kernel_languages:cute_dsl",
         ),
     )
 }

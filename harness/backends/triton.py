@@ -21,6 +21,7 @@ import platform
 import re
 import subprocess
 import sys
+import traceback
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -458,14 +459,16 @@ def _words(error: BaseException, job: Job) -> str:
     """An exception's text, with what is wrong before the program's lines that Triton quotes."""
     if _exit_of_ptxas(error) is not None:
         lines = str(error).splitlines()
-        said = [line for line in lines if line.startswith("ptxas ")]
-        return tidy("\n  ".join(["\n".join(said), *(line for line in lines if line not in said)]), job)
+        said = [line for line in lines if line.startswith(("ptxas ", "ptxas-"))]
+        plain = "\n".join(re.sub(r"^ptxas-[a-z]+", "ptxas", line) for line in said)
+        return tidy("\n  ".join([plain, *(line for line in lines if line not in said)]), job)
     inner = error
     while isinstance(inner.__cause__, type(error)) and hasattr(inner.__cause__, "error_message"):
         inner = inner.__cause__
     what = getattr(inner, "error_message", None)
-    if what is None and hasattr(inner, "error_message") and inner.__cause__ is not None:
-        what = f"{type(inner.__cause__).__name__}: {inner.__cause__}"
+    if not what and hasattr(inner, "error_message") and (cause := inner.__cause__):
+        frames = traceback.extract_tb(cause.__traceback__)
+        what = f"{type(cause).__name__}: {cause or (frames[-1].line if frames else '')}"
     if not what:
         return described(error, job)
     quoted = "\n  ".join(str(error).splitlines())

@@ -53,6 +53,7 @@ SOURCE: Mapping[str, Key] = {
     "python": Key(kind="line", help="Python for Numba, a file in the case's folder"),
     "ptx": Key(kind="files", help="PTX for ptxas: as cuda"),
     "triton": Key(kind="line", help="Python for Triton, a file in the case's folder"),
+    "cute": Key(kind="python", help="Python that compiles by CuTe DSL, a file in the case's folder (.py)"),
     "cupy": Key(kind="python", help="Python that has CuPy compile something, a file in the case's folder (.py)"),
 }
 
@@ -261,6 +262,7 @@ _ENTRY = {
         "torch": _KERNELS,
         "ptx": _KERNELS,
         "cupy": _KERNELS,
+        "cute": _KERNELS,
         **{
             language: {
                 "type": "object",

@@ -268,7 +268,14 @@ def nothing(
     if cases and fitting and not fitting & {info.name for info in backends}:
         what = f"{cases[0].name} is" if len(cases) == 1 else "all of the cases chosen are"
         python = all("python" in case.sources and "cuda" not in case.sources for case in cases)
-        alone = next((name for name in ("cupy", "triton") if all(set(case.sources) == {name} for case in cases)), "")
+        alone = next(
+            (
+                name
+                for name, language in (("cupy", "cupy"), ("triton", "triton"), ("cute-dsl", "cute"))
+                if all(set(case.sources) == {language} for case in cases)
+            ),
+            "",
+        )
         if named:
             asked = ", ".join(info.name for info in backends)
             return NothingToRun(f"nothing to run: {what} not for {asked}, only for {', '.join(sorted(fitting))}")

@@ -59,3 +59,37 @@ made = []
 """
     device = "No GPU is needed: Triton compiles for the target that the script names."
     return Script(text, ("triton_by_hand.py",) if bundled else ("cuda_home.py", "triton_by_hand.py"), device)
+
+
+def cute_dsl(subject: ReproTarget) -> Script:
+    """The program, run as Python runs it, with the target in CuTe DSL's settings."""
+    job = subject.job
+    program, kind = text_of(str(job.source)), "ptx" if job.virtual else "cubin"
+    head = " ".join(f"# {subject.record['cell']}".encode("ascii", "replace").decode().split())
+    text = f"""{head}
+import glob
+import hashlib
+import os
+import sys
+import tempfile
+
+os.chdir(os.path.dirname(os.path.abspath(__file__)))
+made = tempfile.mkdtemp()
+os.environ.update(CUTE_DSL_ARCH="sm_{job.arch}", CUTE_DSL_DUMP_DIR=made, CUTE_DSL_NO_CACHE="1")
+os.environ.update(CUTE_DSL_KEEP="cubin,ptx", CUTE_DSL_KEEP_CUBIN="1", CUTE_DSL_KEEP_PTX="1")
+
+import cutlass.base_dsl.compiler  # noqa: E402
+
+# Up to 4.5, CuTe DSL looks for a driver when the code is there already.
+cutlass.base_dsl.compiler.Compiler._check_cuda_dependencies_once = lambda *arguments: None
+sys.argv = [{program}]
+sys.path.insert(0, os.path.dirname(os.path.abspath({program})))
+globals().update({pprint.pformat(dict(job.definitions), width=110)})  # what the program is given
+with open({program}, encoding="utf-8") as file:
+    exec(compile(file.read(), os.path.abspath({program}), "exec"))
+for name in sorted(glob.glob(f"{{made}}/*.{kind}")):
+    with open(name, "rb") as file:
+        image = file.read()
+    print(f"built: {{len(image)}} bytes, sha256 {{hashlib.sha256(image).hexdigest()}}")
+"""
+    return Script(text, (), "No GPU is needed: CuTe DSL compiles for the target in `CUTE_DSL_ARCH`.")

@@ -27,6 +27,7 @@ NAMES = [
     "torch-nvcc",
     "cuda-core",
     "triton",
+    "cute-dsl",
 ]
 
 
