@@ -167,7 +167,7 @@ def read_line(text: str, after: Iterable[str] = (), number: int = 0) -> LogLine 
         severity = match["severity"].lower()
         return LogLine(number=number, severity=severity, message=message or text, head=message or text, tool="cmake",
                     file=match["file"] or "", place=match["line"] or "", summary=bool(_SUMMARY.search(message)))  # fmt: skip
-    if _PLAIN.match(text):
+    if _PLAIN.match(text) or (" Assertion `" in text and text.endswith("' failed.")):
         return LogLine(number=number, severity="error", message=text, head=text, tool="nvvm")
     if match := _PYTHON.match(text):
         name = match["name"].rpartition(".")[2]

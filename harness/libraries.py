@@ -7,6 +7,7 @@ module: it needs the standard library only.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -84,6 +85,8 @@ class Library:
         Address of a release's notes, with ``{}`` in place of the version; empty where there are none.
     wheel_headers : str
         The first release that takes CUDA's headers from NVIDIA's runtime wheel where that is installed; empty for none.
+    bundles : tuple of (str, str)
+        First releases with CUDA tools of their own, and the CUDA release of their ptxas: the library is tried with those where no toolkit is named. Empty: it has none.
     """
 
     distributions: Mapping[str, str]
@@ -101,11 +104,18 @@ class Library:
     aliases: tuple[str, ...] = ()
     notes: str = ""
     wheel_headers: str = ""
+    bundles: tuple[tuple[str, str], ...] = ()
 
     @property
     def brings_cuda(self) -> bool:
-        """Return whether each release is built for one CUDA release, which its runtime wheel names."""
-        return self.follows_runtime and not any(self.distributions.values())
+        """Return whether each release comes with one CUDA release: in its own wheel, or as its runtime wheel names it."""
+        return bool(self.bundles) or (self.follows_runtime and not any(self.distributions.values()))
+
+    def bundled_with(self, version: str) -> str:
+        """The CUDA release of the tools that a release brings along; empty where it brings none."""
+        numbers = [*map(int, re.findall(r"\d+", version.partition("+")[0])[:2])]
+        found = [release for first, release in self.bundles if [*map(int, first.split("."))] <= numbers]
+        return found[-1] if found else ""
 
     def for_cuda(self, major: int) -> str | None:
         """The distribution that loads this major CUDA release and no other, or None."""
@@ -196,6 +206,35 @@ _OWN: Final[Mapping[str, Library]] = {
         releases=(
             Release(tox="cudacore04", version="0.4.*", numpy="<2.4", beside=("cuda-bindings==12.*",)),
             Release(tox="cudacore12", version="1.2.*", beside=("cuda-bindings==13.*",), toolkit="13.0"),
+        ),
+    ),
+    "triton": Library(
+        label="Triton",
+        distributions={"triton": ""},
+        modules=("triton",),
+        brought_by="torch",
+        since="3.0",
+        notes="https://github.com/triton-lang/triton/releases/tag/v{}",
+        bundles=(("3.0", "12.4"), ("3.4", "12.8"), ("3.8", "12.9")),  # backends/nvidia/bin/ptxas --version
+        releases=(
+            Release(tox="triton30", version="3.0.*", beside=("setuptools",), toolkit="12.4@bundled"),  # imported, and not required
+            Release(tox="triton32", version="3.2.*", beside=("setuptools",), toolkit="12.4@bundled"),
+            Release(tox="triton33", version="3.3.*", toolkit="12.4@bundled"),
+            Release(tox="triton35", version="3.5.*", toolkit="12.8@bundled"),
+            Release(tox="triton39", version="3.9.*", toolkit="12.9@bundled"),
+        ),
+    ),
+    "cute-dsl": Library(
+        label="CuTe DSL",
+        distributions={"nvidia-cutlass-dsl": ""},
+        modules=("cutlass",),
+        since="4.4",
+        aliases=("cutedsl", "cutlass dsl", "cute dsl"),
+        notes="https://github.com/NVIDIA/cutlass/releases/tag/v{}",
+        bundles=(("4.0", "12.9"),),  # cutlass.CUDA_VERSION, where [cu13] is not asked for
+        releases=(
+            Release(tox="cutedsl44", version="4.4.*", toolkit="12.9@bundled"),
+            Release(tox="cutedsl48", version="4.8.*", toolkit="12.9@bundled"),
         ),
     ),
     "numpy": Library(label="NumPy", distributions={"numpy": ""}, modules=("numpy",)),

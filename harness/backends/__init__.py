@@ -31,6 +31,8 @@ SOME_BACKENDS: Final[Mapping[str, bool | None]] = {
     "assembler": None,
     "compile_for": None,
     "linker": None,
+    "num_stages": None,
+    "num_warps": None,
     "toolkit_first": False,
     "toolkit_headers": True,
 }
@@ -88,6 +90,8 @@ class BackendInfo:
         Memory estimate of a cell without a measurement, in bytes.
     seconds : float
         What such a cell may take, roughly: it is used only where nothing is known, to share work out and to foretell its end.
+    every_target : bool
+        Whether every target goes to the library, which has no list of them: its refusal is the outcome.
     repro : str
         The function that writes the script of ``cumatrix repro``, as ``module:function`` (`cumatrix.repro_script`); empty for none. Only the scheduler loads it.
     repro_seconds : float
@@ -122,6 +126,7 @@ class BackendInfo:
     asks_device: bool = False
     text_only: bool = False
     asked: bool = True
+    every_target: bool = False
     repro: str = ""
     repro_seconds: float = 300.0
 
@@ -314,6 +319,34 @@ _OWN: Final[Mapping[str, BackendInfo]] = {
             compiler="nvrtc",
             text_only=True,
             repro="harness.repro.script:cuda_core",
+        ),
+        BackendInfo(
+            name="triton",
+            title="Triton's own compiler",
+            label="Triton",
+            tracker="https://github.com/triton-lang/triton/issues/new",
+            module="triton",
+            seconds=1.0,
+            languages=("triton",),
+            words=("num_stages", "num_warps"),
+            library="triton",
+            imports=("triton",),
+            specific_from="3.0",
+            every_target=True,
+            repro="harness.repro.kernel_languages:triton",
+        ),
+        BackendInfo(
+            name="cute-dsl",
+            title="CuTe DSL, the Python of CUTLASS",
+            label="CuTe DSL",
+            tracker="https://github.com/NVIDIA/cutlass/issues/new",
+            module="cute_dsl",
+            seconds=2.0,
+            languages=("cute",),
+            library="cute-dsl",
+            imports=("cutlass",),
+            every_target=True,
+            repro="harness.repro.kernel_languages:cute_dsl",
         ),
     )
 }

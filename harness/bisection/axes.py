@@ -371,6 +371,6 @@ def releases_of(text: str | None) -> list[str]:
         On releases that are none of wheels, which cannot be put in a row.
     """
     refs = parse_toolkits(text) if text else parse_toolkits("all")
-    if any(ref.local or ref.headers != ref.release for ref in refs):
+    if any(ref.local or ref.bundled or ref.headers != ref.release for ref in refs):
         raise UsageError(f"{text!r}: bisect goes over CUDA releases of PyPI's wheels, such as 11.8..12.9")
     return [name for name in RELEASES if name in {ref.release for ref in refs}]

@@ -22,6 +22,7 @@ from harness.libraries import LIBRARIES
 from harness.matrix.marks import KINDS, kind_of, stopped_at_ptx
 from harness.matrix.ranges import ranges
 from harness.model import Status, Verdict
+from harness.model.cell import BUNDLED
 from harness.records import at_stage
 
 LaneT = TypeVar("LaneT", bound=Hashable)
@@ -204,6 +205,8 @@ class Lane:
             The part of the cell that holds the release: ``library``, ``toolkit``, or the name of a header library; empty for none of these.
         """
         found = {key: record[key] for key in ("variant", "backend", "library", "toolkit", "target")}
+        if axis == "library" and found["toolkit"].endswith(BUNDLED):
+            found["toolkit"] = ""  # a release brings it along
         if axis in found:
             return cls(**{**found, axis: ""})
         if axis:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from harness.cases.values import IDENTIFIER, KINDS, LABEL, SIGNATURE, Key
+from harness.cases.values import IDENTIFIER, KINDS, LABEL, SIGNATURES, Key
 from harness.model.outcome import Stage, Status
 
 EXPECTED = tuple(str(s) for s in (Status.BUILT, Status.REJECTED, Status.CRASHED, Status.TIMED_OUT))
@@ -52,6 +52,8 @@ SOURCE: Mapping[str, Key] = {
     "torch": Key(kind="files", help="CUDA C++ with PyTorch's headers: as cuda"),
     "python": Key(kind="line", help="Python for Numba, a file in the case's folder"),
     "ptx": Key(kind="files", help="PTX for ptxas: as cuda"),
+    "triton": Key(kind="line", help="Python for Triton, a file in the case's folder"),
+    "cute": Key(kind="python", help="Python that compiles by CuTe DSL, a file in the case's folder (.py)"),
     "cupy": Key(kind="python", help="Python that has CuPy compile something, a file in the case's folder (.py)"),
 }
 
@@ -104,6 +106,8 @@ OPTIONS: Mapping[str, Key] = {
         kind="flag",
         help="true: the compiler is asked for targets that it does not list as well, and its refusal is the outcome",
     ),
+    "num_warps": Key(kind="seed", help="Triton's option of that name: warps of a block"),
+    "num_stages": Key(kind="seed", help="Triton's option of that name: stages of a pipelined loop"),
     "flags": Key(kind="options", help="further options for the compiler; tables add to each other"),
     "ptxas": Key(kind="options", help="further options for ptxas; tables add to each other"),
 }
@@ -258,11 +262,15 @@ _ENTRY = {
         "torch": _KERNELS,
         "ptx": _KERNELS,
         "cupy": _KERNELS,
-        "python": {
-            "type": "object",
-            "minProperties": 1,
-            "propertyNames": {"pattern": IDENTIFIER},
-            "additionalProperties": {"type": "string", "pattern": SIGNATURE},
+        "cute": _KERNELS,
+        **{
+            language: {
+                "type": "object",
+                "minProperties": 1,
+                "propertyNames": {"pattern": IDENTIFIER},
+                "additionalProperties": {"type": "string", "pattern": form.pattern},
+            }
+            for language, form in SIGNATURES.items()
         },
     },
 }

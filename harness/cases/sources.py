@@ -12,7 +12,7 @@ from typing import Any
 
 from harness.cases.schema import SOURCE
 from harness.cases.toml import Report, shown
-from harness.cases.values import IDENTIFIER, SIGNATURE, check_table
+from harness.cases.values import IDENTIFIER, SIGNATURES, check_table
 from harness.errors import did_you_mean
 
 FILE_NAME = "case.toml"
@@ -129,7 +129,9 @@ def _beside(path: Path) -> str:
     return hint if hint.startswith(" (did") else ""
 
 
-_SIGNATURES = '{ scale = "void(float32[:])" }, each kernel with its Numba signature'
+def _wanted(language: str) -> str:
+    form = SIGNATURES[language]
+    return f'{{ scale = "{form.example}" }}, each kernel with its {form.of} signature'
 
 
 @dataclass(frozen=True)
@@ -208,12 +210,13 @@ def _entries(report: Report, value: Any, languages: Collection[str]) -> dict[str
             report.add(("entry", language), f"unknown key{did_you_mean(language, SOURCE)}")
         elif language not in languages:
             report.add(("entry", language), f"the case has no source.{language}")
-        elif language != "python":
+        elif language not in SIGNATURES:
             entries[language] = _names(report, language, kernels)
         else:
-            entries[language] = _signatures(report, kernels)
-    if "python" in languages and "python" not in value:
-        report.add(("entry", "python"), f"is missing: write {_SIGNATURES}")
+            entries[language] = _signatures(report, language, kernels)
+    for language in SIGNATURES:
+        if language in languages and language not in value:
+            report.add(("entry", language), f"is missing: write {_wanted(language)}")
     return entries
 
 
@@ -230,17 +233,17 @@ def _names(report: Report, language: str, kernels: Any) -> dict[str, str]:
     return {name: "" for name in kernels if isinstance(name, str)}
 
 
-def _signatures(report: Report, kernels: Any) -> dict[str, str]:
-    key = ("entry", "python")
+def _signatures(report: Report, language: str, kernels: Any) -> dict[str, str]:
+    key, form = ("entry", language), SIGNATURES[language]
     if not isinstance(kernels, dict) or not kernels:
-        report.add(key, f"must be {_SIGNATURES}, not {shown(kernels)}")
+        report.add(key, f"must be {_wanted(language)}, not {shown(kernels)}")
         return {}
     good = {}
     for name, signature in kernels.items():
         if not re.fullmatch(IDENTIFIER[1:-1], name):
             report.add((*key, name), f"{shown(name)} is not the name of a function")
-        elif not isinstance(signature, str) or not re.fullmatch(SIGNATURE[1:-1], signature):
-            report.add((*key, name), f'must be a signature such as "void(float32[:])", not {shown(signature)}')
+        elif not isinstance(signature, str) or not re.fullmatch(form.pattern[1:-1], signature):
+            report.add((*key, name), f'must be a signature such as "{form.example}", not {shown(signature)}')
         else:
             good[name] = signature
     return good

@@ -17,6 +17,32 @@ from harness.regex import PatternError, pattern
 
 IDENTIFIER = r"^[A-Za-z_][A-Za-z0-9_]*$"
 SIGNATURE = r"^[A-Za-z_][A-Za-z0-9_.]*\(.*\)$"
+
+
+@dataclass(frozen=True)
+class SignatureForm:
+    """The form of the signatures of kernels in a language.
+
+    Parameters
+    ----------
+    pattern : str
+        A regular expression for all of it.
+    example : str
+        One of them.
+    of : str
+        Whose it is.
+    """
+
+    pattern: str
+    example: str
+    of: str
+
+
+SIGNATURES: Mapping[str, SignatureForm] = {
+    "python": SignatureForm(SIGNATURE, "void(float32[:])", "Numba"),
+    "triton": SignatureForm(r"^[^,\n]+(,[^,\n]+)*$", "*fp16, *fp32, 128", "Triton"),
+}
+"""By language, for kernels in Python; those of other languages have none."""
 NAME = r"^[a-z0-9][a-z0-9._-]*$"
 LABEL = r"^[A-Za-z0-9_.:+-]+$"
 _WHEEL = r"^[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?$"

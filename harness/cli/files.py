@@ -15,6 +15,7 @@ from typing import Any
 
 from harness.backends import BACKENDS, host_backends
 from harness.cases.rules import rules_in
+from harness.cases.values import SIGNATURES
 from harness.cli.command import split_program
 from harness.cli.options import spell
 from harness.diagnostics import hint, one_line
@@ -67,7 +68,7 @@ def languages_of(file: Path) -> tuple[str, ...]:
     # A file that imports none of them may do so through another file in its folder.
     if not found and not _KERNELS.search(text) and _is_alone(text):
         raise UsageError(
-            f"{file} has no kernels: no function under @cuda.jit, no kernel of CuPy, and no CUDA C++ in a string"
+            f"{file} has no kernels: no function under @cuda.jit or @triton.jit, no kernel of CuPy, and no CUDA C++ in a string"
         )
     return tuple(dict.fromkeys(found or by_import.values()))
 
@@ -88,7 +89,7 @@ def beside_texts(file: Path, languages: tuple[str, ...]) -> tuple[str, ...]:
     Numba's where it has kernels of its own, CuPy's where CuPy writes a kernel for it.
     """
     kinds = {"python": has_kernels(file), "cupy": bool(_WRITTEN.search(file.read_text("utf-8", "replace")))}
-    return tuple(language for language in languages if kinds[language])
+    return tuple(language for language in languages if kinds.get(language, True))
 
 
 def _imported(text: str) -> set[str]:
@@ -106,13 +107,17 @@ def _imported(text: str) -> set[str]:
 _UNSEEN = {"*", "exec", "eval", "globals", "setattr", "vars"}
 
 
-def entries_of(files: Sequence[Path], signatures: Iterable[str]) -> dict[Path, dict[str, str]]:
-    """Signatures by file and by the name of their kernel.
+Entries = dict[str, dict[str, str]]
+"""By language, kernels and their signatures, as cases have them."""
+
+
+def entries_of(files: Mapping[Path, Collection[str]], signatures: Iterable[str]) -> dict[Path, Entries]:
+    """Signatures by file, language and the name of their kernel.
 
     Parameters
     ----------
-    files : sequence of Path
-        The Python programs; a signature applies to those that contain its name.
+    files : Mapping
+        Programs with their languages; a signature applies to those in Python that contain its name.
     signatures : iterable of str
         ``NAME=SIG``, as they were written.
 
@@ -121,32 +126,50 @@ def entries_of(files: Sequence[Path], signatures: Iterable[str]) -> dict[Path, d
     UsageError
         When one cannot be read, or names nothing that is in a program.
     """
-    found: dict[Path, dict[str, str]] = {}
+    signed = {file: [each for each in spoken if each in SIGNATURES] for file, spoken in files.items()}
+    signed = {file: spoken for file, spoken in signed.items() if spoken}
+    found: dict[Path, Entries] = {}
     seen: set[str] = set()
     for text in signatures:
         name, _, signature = (part.strip() for part in text.partition("="))
         if not name.isidentifier() or not signature:
             raise UsageError(f"--signature {text!r} is not NAME=SIG, as in 'axpy=void(float32[:], float32)'")
-        if not files:
-            raise UsageError(f"--signature {text!r}: there is no Python file, and only Numba's kernels have one")
+        if not signed:
+            raise UsageError(
+                f"--signature {text!r}: there is no Python file with kernels of {_whose(SIGNATURES)}, and only those have one"
+            )
         if name in seen:
             raise UsageError(f"--signature names {name} twice: one call takes one signature of a kernel")
         seen.add(name)
-        try:
-            ast.parse(signature, mode="eval")
-        except (SyntaxError, ValueError) as error:
-            words = error.msg if isinstance(error, SyntaxError) else error
-            raise UsageError(
-                f"--signature {text!r}: {signature!r} cannot be read ({words}); it has the form void(float32[:], int32)"
-            ) from None
-        meant = [file for file in files if _may_have(file, name)]
+        meant = [file for file in signed if _may_have(file, name)]
         if not meant:
-            functions = [function for file in files for function in _names(file)[0]]
-            there = ", ".join(map(str, files))
+            functions = [function for file in signed for function in _names(file)[0]]
+            there = ", ".join(map(str, signed))
             raise UsageError(f"--signature: {there} has no kernel {name}{did_you_mean(name, functions)}")
         for file in meant:
-            found.setdefault(file, {})[name] = signature
+            found.setdefault(file, {}).setdefault(_language(text, signature, signed[file]), {})[name] = signature
     return found
+
+
+def _language(text: str, signature: str, spoken: Sequence[str]) -> str:
+    """The language whose form a signature has, of those that its program may be in."""
+    wrong = ""
+    for language in spoken:
+        form = SIGNATURES[language]
+        if not re.fullmatch(form.pattern[1:-1], signature):
+            continue
+        try:
+            ast.parse(signature if language == "python" else "0", mode="eval")
+        except (SyntaxError, ValueError) as error:
+            wrong = f" ({error.msg if isinstance(error, SyntaxError) else error})"
+        else:
+            return language
+    forms = " or ".join(f"{SIGNATURES[language].example} for {SIGNATURES[language].of}" for language in spoken)
+    raise UsageError(f"--signature {text!r}: {signature!r} cannot be read{wrong}; it has the form {forms}")
+
+
+def _whose(languages: Iterable[str]) -> str:
+    return " or ".join(SIGNATURES[language].of for language in languages)
 
 
 def _of_assembler(values: Mapping[str, Any]) -> dict[str, Any]:
@@ -222,7 +245,7 @@ def programs_of(
                 f"{lost[0]} is an option of compilers of CUDA C++, and there is none: Numba's options stand in @cuda.jit(…), CuPy's in options=(…), and ptxas takes -Xptxas alone"
             )
     definitions = dict(_definition(text) for text in define)
-    signed = entries_of([file for place, file in places.items() if "python" in languages[place]], signatures)
+    signed = entries_of({file: languages[place] for place, file in places.items()}, signatures)
     cases = []
     for place, file in places.items():
         spoken_in, entries = languages[place], signed.get(file, {})
@@ -231,7 +254,8 @@ def programs_of(
             options.insert(0, OptionRule(when=_only(host_backends()), values={"flags": ["-x", "cu"]}))
         defined = [f"-D{name}={value}" for name, value in sorted(definitions.items())]
         of_cuda = [*spell(rules), *defined, *(f"-I{_shown(folder, place)}" for folder in include)]
-        of_python = [*defined, *(f"--signature={name}={value}" for name, value in sorted(entries.items()))]
+        kernels = sorted(pair for of_language in entries.values() for pair in of_language.items())
+        of_python = [*defined, *(f"--signature={name}={value}" for name, value in kernels)]
         words = of_cuda if "cuda" in spoken_in else spell(of_ptx) if "ptx" in spoken_in else of_python
         cases += [_of_text(each, of_cuda, definitions, options) for each in texts.get(place, ())]
         if texts.get(place):
@@ -250,7 +274,7 @@ def programs_of(
                 program=digest_of(place),
                 title=f"{file.name}, as it stands",
                 sources=dict.fromkeys(spoken_in, file),
-                entries={"python": entries} if entries else {},
+                entries=entries,
                 variants=(Variant(labels={}, definitions=definitions, options=_line(words)),),
                 options=tuple(options) if {"cuda", "ptx"} & set(spoken_in) else (),
                 unsupported=inapplicable,

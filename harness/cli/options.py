@@ -190,7 +190,7 @@ def program_options(command: Callable[..., Any]) -> Callable[..., Any]:
         ),
         click.option("--device-only", is_flag=True, help="nvcc: skip the host pass."),
         click.option("--toolkit-first", is_flag=True, help="Search the toolkit's headers first. They come before -I and --library, as with nvcc's -isystem; by default they come after."),
-        click.option("--signature", multiple=True, metavar="NAME=SIG", help="A Numba kernel: 'axpy=void(float32[:])'."),
+        click.option("--signature", multiple=True, metavar="NAME=SIG", help="A kernel: 'axpy=void(float32[:])', 'dot=*fp16'."),
     ]  # fmt: skip
     for option in reversed(options):
         command = option(command)

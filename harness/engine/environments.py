@@ -153,10 +153,17 @@ def toolkits_of(environment: Environment, refs: Sequence[ToolkitRef]) -> tuple[T
     """The CUDA releases that an environment is tried with: of those asked for the ones that it is for, else one of its own time."""
     assert environment.resolved is not None
     recipe = environment.resolved.recipe
+    own = bundled_tools(recipe.library, recipe.version)
     if refs:
-        return tuple(ref for ref in refs if recipe.cuda in (0, _major(ref.release)))
+        return tuple(ref for ref in refs if (ref == own if ref.bundled else recipe.cuda in (0, _major(ref.release))))
     release = default_toolkit(environment)
-    return (ToolkitRef(release=release, headers=release),)
+    return (own or ToolkitRef(release=release, headers=release),)
+
+
+def bundled_tools(library: str, version: str) -> ToolkitRef | None:
+    """The CUDA tools that a library's release brings along; None where it takes a toolkit's."""
+    release = LIBRARIES[library].bundled_with(version) if library else ""
+    return ToolkitRef(release=release, headers=release, bundled=True) if release else None
 
 
 def toolkit_of_time(day: date | None, majors: Sequence[int]) -> str:
@@ -197,6 +204,8 @@ def default_toolkit(environment: Environment) -> str:
             return fits
     if environment.resolved:
         recipe = environment.resolved.recipe
+        if own := bundled_tools(recipe.library, recipe.version):
+            return own.release
         for first, end, release in LIBRARIES[recipe.library].carries:
             if _major(release) == recipe.cuda and Version(first) <= Version(recipe.version) < Version(end):
                 return release
@@ -279,6 +288,9 @@ def _made(wanted: Development, python: Python, store: EnvironmentStore) -> Envir
 def _toolkits_of(environment: Environment, wanted: Development, refs: Sequence[ToolkitRef]) -> tuple[ToolkitRef, ...]:
     """The CUDA releases that a build is tried with: those asked for that its distribution is for, else the one that fits."""
     found = environment.version_of(*LIBRARIES[wanted.library].distributions)
+    own = bundled_tools(wanted.library, found[1]) if found else None
+    if own and (not refs or own in refs):
+        refs = [own, *(ref for ref in refs if not ref.bundled)]
     if not refs:
         release = default_toolkit(environment)
         return (ToolkitRef(release=release, headers=release),)

@@ -116,7 +116,7 @@ def missing(cells: Iterable[Cell], context: RunContext, *, offline: bool = False
             found.environments.append(environment)
         if unknown and LIBRARIES[environment.library].follows_runtime and not _recipe_of(environment).cuda:
             continue  # PyTorch: which CUDA it was built for, its wheels will tell
-        own = () if ref.local else (ref.release, ref.headers)
+        own = () if ref.local or ref.bundled else (ref.release, ref.headers)
         for name in (*own, *releases_named(cell).values()):
             if name not in there:
                 there.add(name)

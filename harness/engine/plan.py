@@ -15,12 +15,12 @@ from harness.cases.discovery import load_cases
 from harness.diagnostics import hint
 from harness.engine.context import RunContext, RunRequest
 from harness.engine.environment import Environment
-from harness.engine.environments import default_toolkit
+from harness.engine.environments import bundled_tools, default_toolkit
 from harness.engine.machine import Devices
 from harness.engine.program_axes import HostCompilers, parse_chosen, parse_host_compilers, with_libraries
 from harness.errors import LibraryMissing, NothingToRun, PartUnavailable, UsageError, did_you_mean
 from harness.git import with_local
-from harness.libraries import LIBRARIES
+from harness.libraries import LIBRARIES, label_of
 from harness.model import KNOWN_TARGETS, Case, Cell, HostCompiler, Target, TargetError, Toolchain, ToolkitRef
 from harness.model.condition import VALUES, Version
 from harness.model.condition_names import CELLS, none_left, read_where
@@ -87,6 +87,7 @@ def plan(
     others: Sequence[Environment] = (),
     nvcc_of: Callable[[ToolkitRef], bool] = lambda _toolkit: True,
     host_compilers: HostCompilers | None = None,
+    toolkits_named: bool = True,
 ) -> list[Cell]:
     """Every cell of a selection, ordered by toolchain, so that each worker process serves its cells in one go.
 
@@ -103,6 +104,8 @@ def plan(
         Return whether to plan cells of nvcc for a toolkit; without ``-b``, only where the toolkit has one.
     host_compilers : HostCompilers, optional
         Those of the cells of backends that run nvcc; what the cases name and the machine has, when left out.
+    toolkits_named : bool
+        Whether a user named the toolkits; else a library is tried with the CUDA tools that it brings along.
 
     Raises
     ------
@@ -116,7 +119,11 @@ def plan(
     for info in backends:
         grouped = _by_host(cases, info, hosts)
         own = [each for each in others if each.library == info.library] if info.library else []
-        pairs = [(each, toolkit) for each in own or [environment] for toolkit in each.toolkits or toolkits]
+        pairs = [
+            (each, toolkit)
+            for each in own or [environment]
+            for toolkit in each.toolkits or _toolkits_for(info, each, toolkits, named=toolkits_named)
+        ]
         for each, toolkit in pairs:
             if info.of_host and not nvcc_of(toolkit):
                 continue
@@ -132,6 +139,17 @@ def plan(
                 for name, group in _by_device(built, devices).items():
                     cells += _cells(compiled, replace(toolchain, host=host, device=name), group)
     return choose(cells, where) if where else cells
+
+
+def _toolkits_for(
+    info: BackendInfo, environment: Environment, toolkits: Sequence[ToolkitRef], *, named: bool
+) -> list[ToolkitRef]:
+    """The toolkits of a backend in an environment: those named, and of tools that a library brings along its own alone."""
+    found = environment.version_of(*info.distributions)
+    own = bundled_tools(info.library, found[1]) if found else None
+    if own and not named:
+        return [own]
+    return [ref for ref in toolkits if not ref.bundled or ref == own]
 
 
 def specific(targets: Iterable[Target]) -> list[Target]:
@@ -250,7 +268,14 @@ def nothing(
     if cases and fitting and not fitting & {info.name for info in backends}:
         what = f"{cases[0].name} is" if len(cases) == 1 else "all of the cases chosen are"
         python = all("python" in case.sources and "cuda" not in case.sources for case in cases)
-        cupy = all(set(case.sources) == {"cupy"} for case in cases)
+        alone = next(
+            (
+                name
+                for name, language in (("cupy", "cupy"), ("triton", "triton"), ("cute-dsl", "cute"))
+                if all(set(case.sources) == {language} for case in cases)
+            ),
+            "",
+        )
         if named:
             asked = ", ".join(info.name for info in backends)
             return NothingToRun(f"nothing to run: {what} not for {asked}, only for {', '.join(sorted(fitting))}")
@@ -268,9 +293,9 @@ def nothing(
                 f"{what} for Numba, and neither numba-cuda nor numba is installed for {environment.python}: "
                 f"`{environment.python} -m pip install numba-cuda` (or numba), or name an interpreter that has one with --python"
             )
-        if cupy:
+        if alone:
             return LibraryMissing(
-                f"{what} for CuPy, which is not installed for {environment.python}: name a release with --with cupy=VERSION, or an interpreter that has one with --python"
+                f"{what} for {label_of(alone)}, which is not installed for {environment.python}: name a release with --with {alone}=VERSION, or an interpreter that has one with --python"
             )
     return NothingToRun("nothing to run: no cell fits this selection of cases, backends, toolkits and targets")
 
@@ -314,6 +339,8 @@ def newest_for(
             store, "", offline=offline
         ), "the newest release" if not offline else "the newest that is installed"
     found = environment.version_of(*info.distributions)
+    if found and (tools := bundled_tools(info.library, found[1])):
+        return str(tools), f"what {found[0]} {found[1]} brings along"
     fits = LIBRARIES[info.library].distributions[found[0]] if found else ""
     own = default_toolkit(environment)
     if not found or not fits or not LIBRARIES[info.library].follows_runtime or own != fits:
@@ -353,7 +380,7 @@ def cells_of(context: RunContext, cases: Sequence[Case] | None = None) -> list[C
     cells = plan(
         chosen, backends, toolkits, targets, context.environment, request.where, devices=context.devices, others=context.others,
         nvcc_of=lambda toolkit: named or toolkit.local or int(toolkit.release.split(".")[0]) >= 13,
-        host_compilers=HostCompilers(hosts),
+        host_compilers=HostCompilers(hosts), toolkits_named=bool(request.toolkits),
     )  # fmt: skip
     if hosts and cells and not any(cell.toolchain.host.name for cell in cells):
         raise UsageError(

@@ -184,6 +184,7 @@ class PreparedToolchain:
             builds=self.environment.builds,
             module=info.module,
             place=info.place,
+            bundled=ref.bundled,
         )
 
     def fork_server(self) -> ForkServer:
@@ -254,7 +255,7 @@ class PreparedToolchain:
         found = dict(ready.observed)
         if self.toolchain.toolkit.local:
             found["cuda_home"] = str(self.toolkit.home)
-        else:
+        elif not self.toolchain.toolkit.bundled:
             found["wheels"] = dict(self.toolkit.packages)
         if self.headers.release != self.toolkit.release:
             found["headers_wheels"] = dict(self.headers.packages)
@@ -307,7 +308,7 @@ def steps_of(prepared: PreparedToolchain, case: Case) -> str:
 def _to_be_known(cell: Cell) -> tuple[Target, ...]:
     """Architectures that the compilers must list, first the one that code is made for; none where they are to refuse by themselves."""
     options = options_for(cell)
-    if options.get("every_target"):
+    if options.get("every_target") or BACKENDS[cell.toolchain.backend].every_target:
         return ()
     target = Target.parse(made_for(options, str(cell.target)))
     # Whether another toolkit's tool knows the target that it finishes code for, that tool says.

@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, Final
 
 from harness.model.case import Case, Variant
 from harness.model.condition import Version
 from harness.model.condition_names import cell_facts, toolchain_facts
 from harness.model.host_compiler import UNASKED, HostCompiler
 from harness.model.target import Target
+
+BUNDLED: Final = "@bundled"
+"""Ends the name of a toolkit that a library brings along."""
 
 
 @dataclass(frozen=True, kw_only=True, order=True)
@@ -28,15 +31,18 @@ class ToolkitRef:
         Folder of a toolkit that is on the machine already; empty for one out of wheels.
     local : bool
         Whether it is one of those.
+    bundled : bool
+        Whether it is what a library's own wheel has of that release, such as Triton's ptxas; nothing else is installed for it.
     """
 
     release: str
     headers: str
     home: str = field(default="", compare=False)
     local: bool = False
+    bundled: bool = False
 
     def __str__(self) -> str:
-        name = f"{self.release}@local" if self.local else self.release
+        name = self.release + ("@local" if self.local else BUNDLED if self.bundled else "")
         return name if self.headers == self.release else f"{name}+headers{self.headers}"
 
     @property

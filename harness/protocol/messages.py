@@ -82,6 +82,8 @@ class Options(TypedDict, total=False):
     toolkit_headers: bool
     flags: list[str]
     ptxas: list[str]
+    num_warps: int
+    num_stages: int
 
 
 def header_options(options: Mapping[str, Any]) -> dict[str, Any]:
@@ -251,6 +253,8 @@ class Setup(Message):
         The module of the backend (`harness.backends.BackendInfo`); an empty `module` is named after the backend.
     cgroup : str
         Folder of the control group that limits the memory of the worker and its cells; empty without one.
+    bundled : bool
+        Whether the library's own CUDA tools are used, and `home` is empty.
     """
 
     home: Path
@@ -264,6 +268,7 @@ class Setup(Message):
     module: str = ""
     place: str = ""
     cgroup: str = ""
+    bundled: bool = False
 
     @property
     def version(self) -> tuple[int, int]:

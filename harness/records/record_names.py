@@ -47,7 +47,7 @@ def facts_of(cell: Mapping[str, Any]) -> dict[str, Any]:
         packages = {}
     diagnostics = cell.get("diagnostics")
     message = diagnostics[0]["message"] if diagnostics and not isinstance(diagnostics, str) else cell.get("message")
-    release = release.removesuffix("@local")
+    release = release.partition("@")[0]
     toolchain = toolchain_facts(
         backend=cell["backend"],
         library=library,

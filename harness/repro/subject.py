@@ -18,6 +18,7 @@ from harness.cases.rules import NAMED, include_of, options_for
 from harness.errors import UsageError
 from harness.libraries import LIBRARIES
 from harness.model import Case, Cell, Target, Toolchain, ToolkitRef
+from harness.model.cell import BUNDLED
 from harness.model.host_compiler import named
 from harness.process_locks import TEMPORARY, HeldFolder, temporary_folder
 from harness.protocol.backend import Job
@@ -249,7 +250,7 @@ def cell_of(record: Record, case: Case) -> Cell:
     try:
         toolkit = ToolkitRef(
             release=requested["toolkit"], headers=requested["headers"], home=requested.get("cuda_home", ""),
-            local="cuda_home" in requested,
+            local="cuda_home" in requested, bundled=str(record["toolkit"]).endswith(BUNDLED),
         )  # fmt: skip
         packages, said = dict(requested["packages"]), str(requested.get("host_compiler", ""))
         # These become part of scripts, and a record may come from a stranger.
@@ -362,7 +363,7 @@ def wheels_of(subject: ReproTarget) -> list[Wheels]:
     info, toolkit = BACKENDS[subject.backend], subject.cell.toolchain.toolkit
     if info.library:
         groups.append(Wheels("requirements.txt", "", _resolved(subject)))
-    if not toolkit.local:
+    if not toolkit.local and not toolkit.bundled:
         file, folder = ("requirements-cuda.txt", f"{CUDA}-wheels") if groups else ("requirements.txt", "")
         groups.append(Wheels(file, folder, _pinned(f"CUDA {toolkit.release}", _toolkit(subject, "wheels"))))
     if toolkit.headers != toolkit.release:

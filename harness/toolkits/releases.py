@@ -16,6 +16,7 @@ from pathlib import Path
 
 from harness.errors import PartUnavailable, UsageError, did_you_mean
 from harness.model import ToolkitRef
+from harness.model.cell import BUNDLED
 from harness.model.condition import Version
 from harness.protocol import process_output
 from harness.tables import read_table
@@ -115,6 +116,16 @@ class LocalToolkit(Installed):
             yield from (path for path in (self.home / "lib64").glob(pattern) if path.is_file())
 
 
+@dataclass(frozen=True)
+class BundledTools(Installed):
+    """CUDA tools in a library's own wheel; the home is an empty folder."""
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """The name alone: the library's files are among those that cells read."""
+        return f"{self.release}{BUNDLED}"
+
+
 def local_toolkit(home: Path) -> LocalToolkit:
     """The toolkit in a folder, with the release that its ptxas tells.
 
@@ -205,7 +216,7 @@ def parse_toolkits(text: str) -> list[ToolkitRef]:
     """Read ``11.8,12.4..13.0``, ``all``, or ``13.5+headers13.0`` for headers of another release.
 
     A major version alone is its newest release (``13``), and at the end of a range all of them (``12.4..13``). ``local`` is every CUDA toolkit of this machine (`harness.toolkits.releases.find_local`),
-    ``12.4@local`` for one of them, and a path for the one there.
+    ``12.4@local`` for one of them, and a path for the one there. ``12.8@bundled`` is what libraries such as Triton have of that release in their wheels.
 
     Raises
     ------
@@ -245,6 +256,9 @@ def release_of(day: date, majors: Iterable[int], newest: str) -> str:
 def _refs(part: str) -> list[ToolkitRef]:
     if part == "local" or part.endswith("@local") or os.sep in part:
         return _local(part)
+    if part.endswith(BUNDLED):
+        name = _known(part.removesuffix(BUNDLED))
+        return [ToolkitRef(release=name, headers=name, bundled=True)]
     if part == "all":
         names = list(RELEASES)
     elif ".." in part:

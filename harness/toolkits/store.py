@@ -27,6 +27,7 @@ from harness.toolkits.releases import (
     MANIFEST,
     PARTS,
     RELEASES,
+    BundledTools,
     Installed,
     Release,
     local_toolkit,
@@ -345,6 +346,11 @@ class ToolkitStore(WheelStore):
 
     def of(self, ref: ToolkitRef) -> tuple[Installed | None, Installed | None]:
         """The toolkits of a compiler and of its headers; None for what is not installed."""
+        if ref.bundled:
+            home = self.root.parent / "bundled"
+            home.mkdir(parents=True, exist_ok=True)
+            tools = BundledTools(release=ref.release, home=home, packages={})
+            return tools, tools
         toolkit = local_toolkit(Path(ref.home)) if ref.home else self.find(ref.release)
         return toolkit, toolkit if ref.headers == ref.release else self.find(ref.headers)
 

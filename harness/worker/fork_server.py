@@ -111,8 +111,9 @@ def _prepare(name: str, setup: Setup) -> tuple[Backend | None, Ready]:
         ready = backend.prepare(setup)
         _hold_builds(setup, ready)
         ready.observed["python"] = ".".join(map(str, sys.version_info[:3]))
-        ready.observed["ptxas"] = tools.version(setup)
-        ready.targets = tools.architectures(setup)
+        if not setup.bundled:
+            ready.observed["ptxas"] = tools.version(setup)
+            ready.targets = tools.architectures(setup)
     except Ended as ended:
         return None, Ready(status=ended.status, reason=ended.reason)
     except Exception as error:  # noqa: BLE001 (whatever a library raises while it loads)

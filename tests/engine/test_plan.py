@@ -14,8 +14,21 @@ from harness.engine.plan import choose_backends, plan
 from harness.errors import NothingToRun, UsageError
 from harness.model import Case, Target, ToolkitRef, Variant
 from harness.protocol.probes import Distribution
+from harness.toolkits import parse_toolkits
 
-NAMES = ["nvrtc", "cupy-nvrtc", "cupy-jitify", "numba", "numba-cuda", "nvcc", "ptxas", "torch-nvcc", "cuda-core"]
+NAMES = [
+    "nvrtc",
+    "cupy-nvrtc",
+    "cupy-jitify",
+    "numba",
+    "numba-cuda",
+    "nvcc",
+    "ptxas",
+    "torch-nvcc",
+    "cuda-core",
+    "triton",
+    "cute-dsl",
+]
 
 
 def environment(**versions: str) -> Environment:
@@ -49,6 +62,25 @@ def test_the_product_of_everything() -> None:
     assert len(cells) == len(set(cells)) == 2 * 2 * 2 * 2 + 1 * 2 * 2 * 2  # NVRTC takes both cases, Numba one of them
     assert cells[0] == "wmma/half[size=1] nvrtc cuda12.4 sm_80"
     assert cells[-1] == "sync/grid[size=2] numba@0.59.1 cuda13.0 sm_90a"
+
+
+@pytest.mark.parametrize(
+    ("toolkits", "named", "planned"),
+    [
+        ("12.4", False, {"12.8@bundled"}),
+        ("12.4,12.8", True, {"12.4", "12.8"}),
+        ("12.8@bundled,13.0,12.9@bundled", True, {"12.8@bundled", "13.0"}),
+    ],
+)
+def test_a_library_with_tools_of_its_own_takes_those_unless_a_toolkit_is_named(
+    toolkits: str, named: bool, planned: set[str]
+) -> None:
+    here = environment(triton="3.5.0")
+    cells = plan(
+        [case("tensor/dot", "triton")], choose_backends("triton", here), parse_toolkits(toolkits), TARGETS, here,
+        toolkits_named=named,
+    )  # fmt: skip
+    assert {str(cell.toolchain.toolkit) for cell in cells} == planned
 
 
 @pytest.mark.parametrize(

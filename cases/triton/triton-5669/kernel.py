@@ -1,0 +1,13 @@
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def product(a, b, c, K, M: tl.constexpr, N: tl.constexpr, B: tl.constexpr):
+    rows, columns, k = tl.arange(0, M), tl.arange(0, N), tl.arange(0, B)
+    total = tl.zeros((M, N), dtype=tl.int32)
+    for start in range(0, K, B):
+        left = tl.load(a + rows[:, None] * K + start + k[None, :])
+        right = tl.load(b + (start + k)[:, None] * N + columns[None, :])
+        total = tl.dot(left, right, acc=total)
+    tl.store(c + rows[:, None] * N + columns[None, :], total)

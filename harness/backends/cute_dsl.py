@@ -1,0 +1,123 @@
+"""CuTe DSL, the Python of CUTLASS (nvidia-cutlass-dsl 4.2 to 4.8), for a named target instead of the device's.
+
+A program is run as ``python FILE does`` (`harness.backends.python_program`) and compiles its kernels itself, by ``cute.compile`` with tensors
+that need no device (``cutlass.cute.runtime.make_fake_compact_tensor``). CuTe DSL takes the target from ``CUTE_DSL_ARCH`` and writes cubin and
+PTX of each compilation into a folder: those are the artifact, whatever the compiled object says of itself.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.metadata
+import os
+import platform
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from harness.backends.python_program import Program, described, from_elsewhere, in_short, missing, said_by_ptxas
+from harness.libraries import LIBRARIES
+from harness.protocol.backend import Ended, Job, Rejected, Setup, Unavailable, Unsupported
+from harness.protocol.messages import Ready
+
+DISTRIBUTION = "nvidia-cutlass-dsl"
+
+
+class CuteDslBackend:
+    """`harness.protocol.backend.Backend` for CuTe DSL."""
+
+    def prepare(self, setup: Setup) -> Ready:
+        """Look for the library only: it reads its settings when it is imported, and the target is one of them."""
+        for name in [name for name in os.environ if name.startswith("CUTE_DSL_")]:
+            del os.environ[name]
+        try:
+            self.version = importlib.metadata.version(DISTRIBUTION)
+        except importlib.metadata.PackageNotFoundError:
+            raise Unavailable(f"this environment has no {DISTRIBUTION}: install it there") from None
+        if not setup.bundled:
+            raise Unsupported(f"CuTe DSL {self.version} has its own compilers, and takes none of CUDA {setup.release}")
+        sys.dont_write_bytecode = True  # of programs; the library's own modules are kept compiled
+        return Ready(observed={"cute_dsl": self.version, "python": platform.python_version()})
+
+    def compile(self, setup: Setup, job: Job) -> None:
+        """Run the program for the target; one refusal makes the cell rejected."""
+        for name in ("flags", "ptxas"):
+            if job.options.get(name):
+                raise Unsupported(
+                    f"CuTe DSL takes no options for compilers ({name}); its own are an argument of cute.compile"
+                )
+        if job.options.get("arch", "given") == "implicit":
+            raise Unsupported("without CUTE_DSL_ARCH, CuTe DSL builds for the device that it sees")
+        self._build(job)
+
+    def execute(self, setup: Setup, job: Job) -> None:
+        """Compile as without a device; a program that launches does so."""
+        self.compile(setup, job)
+
+    def _build(self, job: Job) -> None:
+        job.modules = LIBRARIES["cute-dsl"].modules
+        job.device.update(virtual=True, compute_capability=".".join(map(str, job.capability)))
+        dump = job.scratch / "dump"
+        dump.mkdir()
+        os.environ.update(
+            CUTE_DSL_ARCH=f"sm_{job.arch}", CUTE_DSL_DUMP_DIR=str(dump), CUTE_DSL_NO_CACHE="1",
+            CUTE_DSL_KEEP="cubin,ptx", CUTE_DSL_KEEP_CUBIN="1", CUTE_DSL_KEEP_PTX="1",
+        )  # fmt: skip
+        job.command.append(f"CUTE_DSL_ARCH=sm_{job.arch} python {job.source.name}")
+        job.enter("compile")
+        with self._outcome(job):
+            _load(job)
+        program = Program(job)
+        with self._outcome(job):
+            program.run()
+        _keep(job, dump)
+        if job.artifact is None:
+            if program.failure:
+                with self._outcome(job):
+                    raise program.failure
+            raise Unsupported(f"{job.source.name} compiles nothing: it has to call cute.compile")
+        if program.failure:
+            job.notes.append(f"{job.source.name} ended early: {in_short(program.failure, job)}")
+
+    @contextmanager
+    def _outcome(self, job: Job) -> Iterator[None]:
+        """Tell refusals of the library from the program's and our own mistakes."""
+        try:
+            yield
+        except (Ended, MemoryError):
+            raise
+        except BaseException as error:
+            if not from_elsewhere(error):
+                raise
+            if isinstance(error, ImportError) and (what := missing(error, job)):
+                raise Unavailable(f"{job.source.name} needs more than is installed: {what}") from None
+            text = described(error, job)
+            job.say(text)
+            stage = "assemble" if said_by_ptxas(text) else "compile"
+            raise Rejected(f"CuTe DSL {self.version} refused the program", stage=stage) from None
+
+
+def _load(job: Job) -> None:
+    """Import the library with the target in its settings; up to 4.5 it looks for a driver when the code is there already."""
+    cutlass: Any = importlib.import_module("cutlass")
+    importlib.import_module("cutlass.cute")
+    if cuda := getattr(cutlass, "CUDA_VERSION", None):
+        job.observed["cuda"] = f"{cuda.major}.{cuda.minor}"
+    compiler = importlib.import_module("cutlass.base_dsl.compiler")
+    if hasattr(compiler.Compiler, "_check_cuda_dependencies_once"):
+        compiler.Compiler._check_cuda_dependencies_once = lambda *_arguments: None
+
+
+def _keep(job: Job, dump: Path) -> None:
+    """Keep what was written, oldest first: PTX for a virtual target, else cubins."""
+    kind = "ptx" if job.virtual else "cubin"
+    made = sorted(dump.glob(f"*.{kind}"), key=lambda path: path.stat().st_mtime_ns)
+    for path in made:
+        job.keep(path.read_bytes(), kind)
+        if len(made) > 1:
+            job.complete()
+
+
+backend = CuteDslBackend()

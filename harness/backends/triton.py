@@ -1,0 +1,478 @@
+"""Triton's own compiler (triton 3.0 to 3.9), for a named target instead of the device's.
+
+A program is run as ``python FILE`` does (`harness.backends.python_program`), with a case's definitions in its globals. Its kernels are then
+compiled by ``triton.compile`` for the signatures of the case, written as for Triton's ahead-of-time tool (``triton/tools/compile.py``):
+types of arguments, and values of those that are ``tl.constexpr``::
+
+    *fp16, *fp16, *fp32:16, i32, 128
+
+A name among them is a definition of the case. Every configuration of ``@triton.autotune`` is compiled, and decides on the arguments that
+it names. Programs may ask for the device: a driver with the cell's target answers, and launches nothing.
+"""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import importlib.metadata
+import inspect
+import os
+import platform
+import re
+import subprocess
+import sys
+import traceback
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from harness.backends.python_program import Program, described, from_elsewhere, in_short, missing, tidy
+from harness.libraries import LIBRARIES
+from harness.protocol.backend import Crashed, Ended, Job, Rejected, Setup, Unavailable, Unsupported
+from harness.protocol.messages import Ready
+
+_NAME = re.compile(r"[A-Za-z_]\w*")
+_HINTS = ("1", "16")
+CONFIGURED = "constexpr"
+"""In a signature, the place of an argument that a configuration of ``@triton.autotune`` gives."""
+
+
+@dataclass(frozen=True)
+class Signature:
+    """Types and values of a kernel's arguments, by name.
+
+    Parameters
+    ----------
+    types : dict
+        Of the arguments that the compiled kernel takes.
+    constants : dict
+        Values of the others.
+    aligned : tuple of str
+        Arguments that are divisible by 16.
+    """
+
+    types: dict[str, str]
+    constants: dict[str, Any]
+    aligned: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        words = [
+            *(f"{name}: {kind}" for name, kind in self.types.items()),
+            *map("{0[0]}={0[1]!r}".format, self.constants.items()),
+        ]
+        return ", ".join(words)
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """A kernel of the program, with one configuration of its autotuner.
+
+    Parameters
+    ----------
+    function : JITFunction
+        The kernel.
+    options : Mapping
+        ``num_warps``, ``num_stages``, …
+    values : Mapping
+        Arguments that the configuration gives.
+    """
+
+    function: Any
+    options: Mapping[str, Any] = field(default_factory=dict)
+    values: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def name(self) -> str:
+        """With the configuration: ``dot[BLOCK=64, num_warps=4]``."""
+        words = ", ".join(f"{name}={value}" for name, value in {**self.values, **self.options}.items())
+        return f"{self.function.__name__}[{words}]" if self.values else str(self.function.__name__)
+
+
+def read_signature(text: str, kernel: Kernel, definitions: Mapping[str, Any]) -> Signature:
+    """Read a signature of the ahead-of-time tool for the arguments of a kernel.
+
+    Raises
+    ------
+    Unavailable
+        When it does not fit the kernel.
+    """
+    name, names = kernel.function.__name__, list(kernel.function.arg_names)
+    text = _NAME.sub(lambda found: str(definitions.get(found[0], found[0])), text)
+    words = [word.strip() for word in text.split(",")]
+    if len(words) != len(names):
+        raise Unavailable(
+            f"the signature of {name} has {len(words)} arguments, and {name} takes {len(names)}: {', '.join(names)}"
+        )
+    constexprs = {parameter.name for parameter in kernel.function.params if parameter.is_constexpr}
+    types, constants, aligned = dict[str, str](), dict[str, Any](kernel.values), list[str]()
+    for argument, word in zip(names, words):  # noqa: B905 (of one length; Python 3.9 has no strict)
+        kind, _, hint = word.partition(":")
+        if argument in constants:
+            continue
+        if (value := _value(word)) is not _NO_VALUE:
+            constants[argument] = value
+        elif argument in constexprs or word == CONFIGURED:
+            raise Unavailable(f"the signature of {name} has {word!r} for {argument}, which takes a value, such as 128")
+        elif hint and hint not in _HINTS:
+            raise Unavailable(f"the signature of {name} has {word!r} for {argument}: a hint is :16 or :1")
+        elif hint == "1":
+            constants[argument] = 1
+        else:
+            types[argument] = kind.strip()
+            aligned += [argument] if hint else []
+    return Signature(types, constants, tuple(aligned))
+
+
+_NO_VALUE = object()
+
+
+def _value(word: str) -> Any:
+    """The value that a word of a signature is; none for a type."""
+    try:
+        value = ast.literal_eval(word)
+    except (SyntaxError, ValueError):
+        return _NO_VALUE
+    return value if value is None or isinstance(value, (bool, int, float, str)) else _NO_VALUE
+
+
+class CellDriver:
+    """In place of Triton's driver of CUDA devices, which needs PyTorch: a device of the cell's target.
+
+    Releases up to 3.3 ask it while ``@triton.autotune`` is applied; nothing can be launched on it.
+    """
+
+    def __init__(self, target: Any) -> None:
+        self._target = target
+
+    def get_current_target(self) -> Any:
+        """The target."""
+        return self._target
+
+    def get_current_device(self) -> int:
+        """The one device."""
+        return 0
+
+    def get_benchmarker(self) -> Callable[..., Any]:
+        """A function that cannot measure anything."""
+        return _measured
+
+
+def _measured(*_arguments: Any, **_options: Any) -> Any:
+    raise RuntimeError("there is no device to measure configurations on")
+
+
+class TritonBackend:
+    """`harness.protocol.backend.Backend` for Triton."""
+
+    def prepare(self, setup: Setup) -> Ready:
+        """Import Triton; the ptxas is its own, or the toolkit's by Triton's variables for that."""
+        for name in [name for name in os.environ if name.startswith("TRITON_")]:
+            del os.environ[name]
+        if not setup.bundled:
+            for name in ("TRITON_PTXAS_PATH", "TRITON_PTXAS_BLACKWELL_PATH"):
+                os.environ[name] = str(setup.home / "bin" / "ptxas")
+        try:
+            self.version = importlib.metadata.version("triton")
+        except importlib.metadata.PackageNotFoundError:
+            raise Unavailable("this environment has no triton: install it there") from None
+        for module in ("triton", "triton.language", "triton.compiler", "triton.backends.nvidia.compiler"):
+            importlib.import_module(module)
+        sys.dont_write_bytecode = True  # of programs; the library's own modules are kept compiled
+        return Ready(observed={"triton": self.version, "python": platform.python_version()})
+
+    def compile(self, setup: Setup, job: Job) -> None:
+        """To a cubin for a real architecture, to PTX for a virtual one."""
+        self._check(job)
+        job.device.update(virtual=True, compute_capability=".".join(map(str, job.capability)))
+        self._build(job)
+
+    def execute(self, setup: Setup, job: Job) -> None:
+        """Compile as without a device. Triton's own launcher needs PyTorch."""
+        self._check(job)
+        self._build(job)
+        job.notes.append("not launched: Triton's launcher needs PyTorch")
+
+    def _check(self, job: Job) -> None:
+        """Raise for what Triton has no word for."""
+        specific = job.capability >= (9, 0) and (self._number >= (3, 3) or job.capability == (9, 0))
+        made = job.arch.rstrip("af") + "a" * specific
+        if job.arch != made and (self._number >= (3, 3) or job.arch != f"{made}a"):
+            raise Unsupported(
+                f"Triton {self.version} takes a compute capability, and makes sm_{made} of it, not {job.target}"
+            )
+        if job.options.get("arch", "given") == "implicit":
+            raise Unsupported("without a target, Triton builds for the device that PyTorch sees")
+        for name in ("flags", "ptxas"):
+            if job.options.get(name):
+                raise Unsupported(f"Triton takes no options for compilers ({name})")
+
+    @property
+    def _number(self) -> tuple[int, int]:
+        major, minor = re.findall(r"\d+", self.version)[:2]
+        return int(major), int(minor)
+
+    def _build(self, job: Job) -> None:
+        """Run the program, then compile what its signatures name; one refusal makes the cell rejected, and the others are tried all the same."""
+        import triton
+        from triton.backends.compiler import GPUTarget
+
+        job.modules = LIBRARIES["triton"].modules
+        os.environ["TRITON_CACHE_DIR"] = str(job.scratch / "triton-cache")
+        target = GPUTarget("cuda", int(job.arch.rstrip("af")), 32)
+        triton.runtime.driver.set_active(CellDriver(target))
+        _note_tool(job, target.arch)
+        job.enter("compile")
+        program = Program(job)
+        with _outcome(job, self.version):
+            program.run()
+        known = _kernels(program)
+        wanted = {name: known[name] for name in job.entries if name in known}
+        if len(wanted) < len(job.entries):
+            self._unknown(job, program, [name for name in job.entries if name not in known], list(known))
+        if not wanted:
+            self._untyped(job, program, list(known))
+        kernels = [(text, kernel) for name, text in job.entries.items() for kernel in wanted[name]]
+        refused, built = dict[str, Rejected](), list[str]()
+        for text, kernel in kernels:
+            signature = read_signature(text, kernel, job.definitions)
+            try:
+                with _outcome(job, self.version):
+                    _compile(job, kernel, signature, target)
+            except Rejected as error:
+                refused[kernel.name] = error
+            else:
+                built.append(kernel.name)
+                if len(kernels) > 1:
+                    job.complete()
+        if refused and len(kernels) > 1:
+            job.notes.append(f"refused: {', '.join(refused)}; built: {', '.join(built) or 'none'}")
+        if left := [name for name in known if name not in wanted]:
+            job.notes.append(f"left out, since nothing gives the types of its arguments: {', '.join(left)}")
+        if program.failure:
+            job.notes.append(f"{job.source.name} ended early: {in_short(program.failure, job)}")
+        for refusal in refused.values():
+            raise refusal
+
+    def _unknown(self, job: Job, program: Program, unknown: list[str], known: list[str]) -> None:
+        _fail(job, self.version, program)
+        there = f"it has {', '.join(known)}" if known else "it has none"
+        raise Unavailable(f"{job.source.name} has no kernel {', '.join(unknown)}: {there}")
+
+    def _untyped(self, job: Job, program: Program, known: list[str]) -> None:
+        _fail(job, self.version, program)
+        if not known:
+            raise Unsupported(f"{job.source.name} defines no kernel of Triton's")
+        raise Unsupported(
+            f"nothing in {job.source.name} gives the types of the arguments of {', '.join(known)}: "
+            f'give them with --signature "{known[0]}=*fp32, i32, 128", as for Triton\'s ahead-of-time tool'
+        )
+
+
+def _fail(job: Job, version: str, program: Program) -> None:
+    """Raise what ended the program early."""
+    if program.failure:
+        with _outcome(job, version):
+            raise program.failure
+
+
+def _note_tool(job: Job, arch: int) -> None:
+    """The version of the ptxas that Triton takes for an architecture."""
+    from triton.backends.nvidia import compiler
+
+    asked = inspect.signature(compiler.get_ptxas_version).parameters
+    said = compiler.get_ptxas_version(arch) if asked else compiler.get_ptxas_version()
+    if found := re.search(r"\bV(\d+(?:\.\d+)+)", said):
+        job.observed["ptxas"] = found[1]
+
+
+def _kernels(program: Program) -> dict[str, list[Kernel]]:
+    """Kernels of the program and its own modules by name, one for each configuration."""
+    from triton.runtime.autotuner import Autotuner
+    from triton.runtime.jit import JITFunction
+
+    found: dict[str, list[Kernel]] = {}
+    for module in program.modules():
+        for value in list(vars(module).values()):
+            function, configurations = value, list[dict[str, Any]]([{}])
+            while not isinstance(function, JITFunction) and hasattr(function, "fn"):
+                if isinstance(function, Autotuner):
+                    configurations = [_configuration(each) for each in function.configs] or [{}]
+                function = function.fn
+            if isinstance(function, JITFunction) and program.owns(function.fn) and _is_kernel(value):
+                found.setdefault(function.__name__, [Kernel(function, **each) for each in configurations])
+    return found
+
+
+def _is_kernel(value: Any) -> bool:
+    """Return whether a name of the program is a kernel, and no class or module that has an attribute `fn`."""
+    return type(value).__module__.startswith("triton.")
+
+
+def _configuration(config: Any) -> dict[str, Any]:
+    """Arguments and options of one `triton.Config`."""
+    names = ("num_warps", "num_stages", "num_ctas", "maxnreg")
+    options = {name: value for name in names if (value := getattr(config, name, None)) is not None}
+    return {"values": dict(config.kwargs), "options": options}
+
+
+def _source(kernel: Kernel, signature: Signature) -> Any:
+    """The argument of ``triton.compile``, in the form of this release."""
+    from triton.compiler import ASTSource
+
+    names = list(kernel.function.arg_names)
+    places = [names.index(name) for name in signature.aligned]
+    if "constants" in inspect.signature(ASTSource.__init__).parameters:  # up to 3.2
+        backends = importlib.import_module("triton.backends.compiler")
+        if hasattr(getattr(backends, "AttrsDescriptor", None), "from_hints"):  # 3.2
+            attrs = backends.AttrsDescriptor.from_hints(dict.fromkeys(places, 16))
+        else:
+            attrs = importlib.import_module("triton.compiler").AttrsDescriptor(divisible_by_16=places, equal_to_1=[])
+        return ASTSource(
+            fn=kernel.function, signature=dict(signature.types), constants=dict(signature.constants), attrs=attrs
+        )
+    types = {name: signature.types.get(name, "constexpr") for name in names}
+    constants = {(names.index(name),): value for name, value in signature.constants.items()}
+    attrs = {(place,): [["tt.divisibility", 16]] for place in places}
+    return ASTSource(fn=kernel.function, signature=types, constexprs=constants, attrs=attrs)
+
+
+def _compile(job: Job, kernel: Kernel, signature: Signature, target: Any) -> None:
+    """One kernel, whose steps are followed: which one a crash was in, the log shows."""
+    import triton
+
+    asked: dict[str, Any] = {name: job.options[name] for name in ("num_warps", "num_stages") if name in job.options}
+    options = {**asked, **kernel.options}
+    shown = "".join(f", {name}={value!r}" for name, value in options.items())
+    job.command.append(
+        f"triton.compile({kernel.function.__name__}({signature}), target={target.backend}:{target.arch}{shown})"
+    )
+    job.enter("compile")
+    with _errors_in_log(job), _warnings_in_log(job), _followed(job) as made:
+        try:
+            triton.compile(_source(kernel, signature), target=target, options=options)
+        except _Made:
+            pass
+    for kind in ("cubin", "ptx"):
+        if kind in made:
+            data = made[kind]
+            job.keep(data if isinstance(data, bytes) else str(data).encode(), kind)
+            return
+
+
+class _Made(BaseException):
+    """All that the target needs has come out."""
+
+
+@contextmanager
+def _followed(job: Job) -> Iterator[dict[str, Any]]:
+    """Note in the log which step begins, and keep what the last ones make; a virtual target ends with PTX."""
+    from triton.backends import backends
+
+    cuda = backends["nvidia"].compiler
+    original, made = cuda.add_stages, dict[str, Any]()
+
+    def followed(name: str, step: Callable[..., Any]) -> Callable[..., Any]:
+        def run(*arguments: Any) -> Any:
+            job.enter("assemble" if name == "cubin" else "compile")
+            job.say(f"triton: {name}")
+            made[name] = step(*arguments)
+            if name == ("ptx" if job.virtual else "cubin"):
+                raise _Made
+            return made[name]
+
+        return run
+
+    def add_stages(backend: Any, stages: dict[str, Any], *arguments: Any) -> None:
+        original(backend, stages, *arguments)
+        for name, step in stages.items():
+            stages[name] = followed(name, step)
+
+    cuda.add_stages = add_stages
+    try:
+        yield made
+    finally:
+        cuda.add_stages = original
+
+
+@contextmanager
+def _errors_in_log(job: Job) -> Iterator[None]:
+    """Have what MLIR and LLVM print in the log of the cell, even when they abort."""
+    sys.stderr.flush()
+    before, log = os.dup(2), os.open(job.scratch / "log", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+    os.dup2(log, 2)
+    os.close(log)
+    try:
+        yield
+    finally:
+        sys.stderr.flush()
+        os.dup2(before, 2)
+        os.close(before)
+
+
+@contextmanager
+def _warnings_in_log(job: Job) -> Iterator[None]:
+    """Have Python's warnings in the log, without the places in Triton that they come from."""
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("default")
+        try:
+            yield
+        finally:
+            for text in dict.fromkeys(f"{warning.category.__name__}: {warning.message}" for warning in seen):
+                job.say(tidy(text, job))
+
+
+@contextmanager
+def _outcome(job: Job, version: str) -> Iterator[None]:
+    """Tell refusals of Triton and of ptxas from the program's and our own mistakes."""
+    try:
+        yield
+    except (Ended, MemoryError):
+        raise
+    except BaseException as error:
+        if isinstance(error, ImportError) and (what := missing(error, job)):
+            raise Unavailable(f"{job.source.name} needs more than is installed: {what}") from None
+        code = _exit_of_ptxas(error)
+        if code is None and not from_elsewhere(error):
+            raise
+        job.say(_words(error, job))
+        if code is not None:
+            if number := _signal(code):
+                raise Crashed(f"ptxas was ended by signal {number}", signal=number, stage="assemble") from None
+            raise Rejected("ptxas refused the PTX", stage="assemble") from None
+        raise Rejected(f"Triton {version} refused the program", stage="compile") from None
+
+
+def _exit_of_ptxas(error: BaseException) -> int | None:
+    """The exit code of ptxas, where it ended the compilation."""
+    cause = error.__context__
+    return cause.returncode if isinstance(cause, subprocess.CalledProcessError) else None
+
+
+def _signal(code: int) -> int:
+    """The signal behind an exit code, of a shell's too; 0 for none."""
+    return -code if code < 0 else code - 128 if 128 < code < 160 else 0
+
+
+def _words(error: BaseException, job: Job) -> str:
+    """An exception's text, with what is wrong before the program's lines that Triton quotes."""
+    if _exit_of_ptxas(error) is not None:
+        lines = str(error).splitlines()
+        said = [line for line in lines if line.startswith(("ptxas ", "ptxas-"))]
+        plain = "\n".join(re.sub(r"^ptxas-[a-z]+", "ptxas", line) for line in said)
+        return tidy("\n  ".join([plain, *(line for line in lines if line not in said)]), job)
+    inner = error
+    while isinstance(inner.__cause__, type(error)) and hasattr(inner.__cause__, "error_message"):
+        inner = inner.__cause__
+    what = getattr(inner, "error_message", None)
+    if not what and hasattr(inner, "error_message") and (cause := inner.__cause__):
+        frames = traceback.extract_tb(cause.__traceback__)
+        what = f"{type(cause).__name__}: {cause or (frames[-1].line if frames else '')}"
+    if not what:
+        return described(error, job)
+    quoted = "\n  ".join(str(error).splitlines())
+    return tidy(f"{type(inner).__name__}: {what}\n\n  {quoted}", job)
+
+
+backend = TritonBackend()

@@ -1,0 +1,95 @@
+"""Scripts for kernel languages whose library brings its own compiler."""
+
+from __future__ import annotations
+
+import pprint
+import re
+
+from harness.errors import UsageError
+from harness.repro.script import Script, text_of
+from harness.repro.subject import CUDA, ReproTarget
+
+_TOOLKIT = f"""
+import cuda_home
+
+cuda = cuda_home.lay_out({text_of(CUDA)}, "{CUDA}-wheels")  # NVIDIA's wheels as one CUDA_HOME
+for name in ("TRITON_PTXAS_PATH", "TRITON_PTXAS_BLACKWELL_PATH"):
+    os.environ[name] = f"{{cuda}}/bin/ptxas"
+"""
+
+
+def triton(subject: ReproTarget) -> Script:
+    """The program, run as Python runs it, then its kernels by ``triton.compile``."""
+    job, bundled = subject.job, subject.cell.toolchain.toolkit.bundled
+    definitions = job.definitions
+    lines = []
+    for name, signature in job.entries.items():
+        if not name.isidentifier():
+            raise UsageError(f"{name!r} is not the name of a kernel")
+        words = re.sub(r"[A-Za-z_]\w*", lambda found: str(definitions.get(found[0], found[0])), signature)
+        options = {key: job.options[key] for key in ("num_warps", "num_stages") if key in job.options}
+        more = "".join(f", {key}={value}" for key, value in options.items())
+        lines.append(f"made += triton_by_hand.build({name}, {text_of(words)}, capability{more})\n")
+    program, kind = text_of(str(job.source)), "ptx" if job.virtual else "cubin"
+    cuda = "" if bundled else _TOOLKIT
+    head = " ".join(f"# {subject.record['cell']}".encode("ascii", "replace").decode().split())
+    text = f"""{head}
+import hashlib
+import os
+import sys
+import tempfile
+
+os.chdir(os.path.dirname(os.path.abspath(__file__)))
+os.environ["TRITON_CACHE_DIR"] = tempfile.mkdtemp()
+{cuda}
+import triton_by_hand  # noqa: E402
+
+capability = {job.capability[0] * 10 + job.capability[1]}
+triton_by_hand.use(capability)
+sys.argv = [{program}]
+sys.path.insert(0, os.path.dirname(os.path.abspath({program})))
+globals().update({pprint.pformat(definitions, width=110)})  # what the program is given
+with open({program}, encoding="utf-8") as file:
+    exec(compile(file.read(), os.path.abspath({program}), "exec"))
+made = []
+{"".join(lines)}for kernel in made:
+    image = kernel.asm[{text_of(kind)}]
+    image = image if isinstance(image, bytes) else image.encode()
+    print(f"built: {{len(image)}} bytes, sha256 {{hashlib.sha256(image).hexdigest()}}")
+"""
+    device = "No GPU is needed: Triton compiles for the target that the script names."
+    return Script(text, ("triton_by_hand.py",) if bundled else ("cuda_home.py", "triton_by_hand.py"), device)
+
+
+def cute_dsl(subject: ReproTarget) -> Script:
+    """The program, run as Python runs it, with the target in CuTe DSL's settings."""
+    job = subject.job
+    program, kind = text_of(str(job.source)), "ptx" if job.virtual else "cubin"
+    head = " ".join(f"# {subject.record['cell']}".encode("ascii", "replace").decode().split())
+    text = f"""{head}
+import glob
+import hashlib
+import os
+import sys
+import tempfile
+
+os.chdir(os.path.dirname(os.path.abspath(__file__)))
+made = tempfile.mkdtemp()
+os.environ.update(CUTE_DSL_ARCH="sm_{job.arch}", CUTE_DSL_DUMP_DIR=made, CUTE_DSL_NO_CACHE="1")
+os.environ.update(CUTE_DSL_KEEP="cubin,ptx", CUTE_DSL_KEEP_CUBIN="1", CUTE_DSL_KEEP_PTX="1")
+
+import cutlass.base_dsl.compiler  # noqa: E402
+
+# Up to 4.5, CuTe DSL looks for a driver when the code is there already.
+cutlass.base_dsl.compiler.Compiler._check_cuda_dependencies_once = lambda *arguments: None
+sys.argv = [{program}]
+sys.path.insert(0, os.path.dirname(os.path.abspath({program})))
+globals().update({pprint.pformat(dict(job.definitions), width=110)})  # what the program is given
+with open({program}, encoding="utf-8") as file:
+    exec(compile(file.read(), os.path.abspath({program}), "exec"))
+for name in sorted(glob.glob(f"{{made}}/*.{kind}")):
+    with open(name, "rb") as file:
+        image = file.read()
+    print(f"built: {{len(image)}} bytes, sha256 {{hashlib.sha256(image).hexdigest()}}")
+"""
+    return Script(text, (), "No GPU is needed: CuTe DSL compiles for the target in `CUTE_DSL_ARCH`.")
