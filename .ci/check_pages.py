@@ -220,6 +220,10 @@ def check_counts(folder: Path, readme: str, table: pd.DataFrame) -> Iterator[tup
         {rf"([\d,]+) cells of {cases} cases": len(table), r"([\d,]+) of them answered by a compiler": answered}
         | {rf"([\d,]+) {word}\b": count for word, count in status.items()},
     )  # fmt: skip
+    hours = table["seconds"][table["status"].isin(list(ENDINGS))].sum() / 3600
+    for said in re.findall(r"The compilers took ([\d.,]+) hours", readme):
+        if abs(float(said.replace(",", "")) - hours) > 0.06:
+            yield "README.md", f"{hours:.1f} hours, not {said}"
     for tool, cells, answers, versions, releases, targets in re.findall(r"^\| ([^|]+) \| ([\d,]+) \| ([\d,]+) \| ([^|]*) \| ([^|]*) \| ([^|]*) \|$", readme, re.MULTILINE):  # fmt: skip
         of = table[table["backend"] == TOOLS[tool]]
         some = of[of["status"].isin(list(ENDINGS))]

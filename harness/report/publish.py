@@ -140,7 +140,7 @@ def side_by_side(own: Merged, published: Merged) -> Merged:
 _TEXT = """# The published matrix
 
 Made by `cumatrix publish` on records of cumatrix {cumatrix}; the newest run is of {made}. {cells:,} cells of {cases} cases, {answered:,} of them answered by a compiler: {statuses}.
-Every answer was compiled; none was written by hand. {size} in all.
+Every answer was compiled; none was written by hand. The compilers took {hours:,.1f} hours, one cell after another. {size} in all.
 
 `cumatrix ask "bf16 wmma sm_75"` answers from it, `cumatrix report` shows it beside your own results, and pandas reads it: `pandas.read_parquet("results.parquet")`.
 
@@ -188,7 +188,9 @@ _COVERAGE = """
 """
 
 
-def readme(manifest: Mapping[str, Any], others: Mapping[str, Sequence[str]], log: int, coverage: str = "") -> str:
+def readme(
+    manifest: Mapping[str, Any], others: Mapping[str, Sequence[str]], log: int, seconds: float, coverage: str = ""
+) -> str:
     """Text of the README.
 
     Parameters
@@ -199,6 +201,8 @@ def readme(manifest: Mapping[str, Any], others: Mapping[str, Sequence[str]], log
         Versions by header library, and by family of host compilers, that were tried.
     log : int
         Characters of a log that are kept.
+    seconds : float
+        Time of the answered cells.
     coverage : str
         Coverage of the plan; empty without a plan.
     """
@@ -211,6 +215,7 @@ def readme(manifest: Mapping[str, Any], others: Mapping[str, Sequence[str]], log
         parquet=sizes["results.parquet"],
         packed=sizes["answers.json.gz"],
         log=log,
+        hours=seconds / 3600,
         tools="\n".join(_backend_row(backend, of) for backend, of in manifest["backends"].items()),
         untried="\n".join(_untried(manifest["backends"], others)) or "Every release that cumatrix knows was tried.",
         coverage=_COVERAGE.format(coverage) if coverage else "",
@@ -471,13 +476,14 @@ def _files(merged: Merged, cases: Collection[Case], digests: Mapping[str, str], 
     texts = {case.name: [path.read_text("utf-8", "replace") for path in case.sources.values()] for case in cases}
     answers = packed_answers(rows, features_of(facts, names_in(texts)), runs, own_in(merged.records))
     sizes = {RECORDS: len(parquet), ANSWERS: len(answers)}
+    seconds = sum(record["seconds"] or 0 for record in merged.records if _answered(record))
     manifest = {**_manifest(merged.records, plans, digests), "bytes": sizes}
     text = json.dumps(manifest, indent=1, ensure_ascii=False)
     return {
         RECORDS: parquet,
         ANSWERS: answers,
         MANIFEST: f"{text}\n".encode(),
-        README: readme(manifest, _beside(merged.records), LOG, coverage).encode(),
+        README: readme(manifest, _beside(merged.records), LOG, seconds, coverage).encode(),
     }
 
 
