@@ -61,7 +61,7 @@ _KEYS = frozenset(
 _PATTERNS = ("pattern", "unless", "header", "file", "near", "against")
 HEADER = re.compile(
     r"(?:could not|[cC]annot) open (?:source|include) file:? [\"'](?P<open>[^\"']{1,300})[\"']"
-    r"|(?:^|error: )(?P<gcc>[^\s:'\"]{1,300}): No such file or directory$|['“](?P<clang>[^'”\s]{1,300})(?:' file not found|”: No such file or directory$)"
+    r"|(?:^|error: )(?P<gcc>[^\s:'\"]{1,300}): No such file or directory(?:$| +#include )|['“](?P<clang>[^'”\s]{1,300})(?:' file not found|”: No such file or directory$)"
 )
 """A missing header, in the words of each compiler."""
 
