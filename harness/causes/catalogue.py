@@ -44,7 +44,7 @@ _CCCL = re.compile(r"[\\/](cub|thrust|cuda)[\\/]")
 
 # A name that the host's compiler does not know, unless it is one of device code's own: patterns have it in nvcc's words.
 _UNDECLARED = re.compile(
-    r"^[`'‘](?P<name>(?!__(?!half|nv_)|(?:tex|surf)[123]D)[\w:]{1,200})['’](?: was not declared in this scope|: undeclared identifier|: identifier not found)"
+    r"^[`'‘](?P<name>(?!__(?!half|nv_)|(?:tex|surf)[123]D)[\w:]{1,200})['’](?: was not declared in this scope| undeclared \((?:first use|not in)|: undeclared identifier|: identifier not found)"
 )
 
 

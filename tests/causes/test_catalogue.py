@@ -298,6 +298,19 @@ LOOK_ALIKES = {
         "header-not-found",
     ),
     "a name that begins as OptiX's": ('a.cu(3): error: identifier "optixir_of" is undefined', ""),
+    "a name of the program's own, in gcc's words for C": (
+        "a.c:3:5: error: ‘mine’ undeclared (first use in this function)",
+        "",
+    ),
+    "an error 804 that is not CUDA's": ("mysql error 804: no such table", ""),
+    "an instruction that came later": (
+        "ptxas a.ptx, line 3; error   : Feature 'cp.async' requires .target sm_80 or higher",
+        "ptx-feature",
+    ),
+    "a host compiler that is not there": (
+        "nvcc fatal   : Failed to preprocess host compiler properties.",
+        "host-compiler-missing",
+    ),
     "a path that is not Windows's": ("bitsandbytes: argument of type 'PosixPath' is not iterable", ""),
 }
 
