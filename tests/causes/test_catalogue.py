@@ -311,6 +311,15 @@ LOOK_ALIKES = {
         "nvcc fatal   : Failed to preprocess host compiler properties.",
         "host-compiler-missing",
     ),
+    "a policy that is not set": (
+        "CMake Warning (dev) at CMakeLists.txt:3 (find_package):\n  Policy CMP0146 is not set: The FindCUDA module is removed.\n",
+        "",
+    ),
+    "a library's function without a version": (
+        "/usr/bin/ld: liby.so: undefined reference to `cudaMalloc'",
+        "undefined-cuda-library",
+    ),
+    "a type of one's own that ends as cuSPARSE's": ('a.cu(3): error: identifier "myInfo_t" is undefined', ""),
     "a path that is not Windows's": ("bitsandbytes: argument of type 'PosixPath' is not iterable", ""),
 }
 
