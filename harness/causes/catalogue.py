@@ -44,7 +44,7 @@ _CCCL = re.compile(r"[\\/](cub|thrust|cuda)[\\/]")
 
 # A name that the host's compiler does not know, unless it is one of device code's own: patterns have it in nvcc's words.
 _UNDECLARED = re.compile(
-    r"^[`'‘](?P<name>(?!__(?!half|nv_)|(?:tex|surf)[123]D)[\w:]{1,200})['’](?: was not declared in this scope|: undeclared identifier|: identifier not found)"
+    r"^[`'‘](?P<name>(?!__(?!half|nv_)|(?:tex|surf)[123]D)[\w:]{1,200})['’](?: was not declared in this scope| undeclared \((?:first use|not in)|: undeclared identifier|: identifier not found)"
 )
 
 
@@ -61,7 +61,7 @@ _KEYS = frozenset(
 _PATTERNS = ("pattern", "unless", "header", "file", "near", "against")
 HEADER = re.compile(
     r"(?:could not|[cC]annot) open (?:source|include) file:? [\"'](?P<open>[^\"']{1,300})[\"']"
-    r"|(?:^|error: )(?P<gcc>[^\s:'\"]{1,300}): No such file or directory$|['“](?P<clang>[^'”\s]{1,300})(?:' file not found|”: No such file or directory$)"
+    r"|(?:^|error: )(?P<gcc>[^\s:'\"]{1,300}): No such file or directory(?:$| +#include )|['“](?P<clang>[^'”\s]{1,300})(?:' file not found|”: No such file or directory$)"
 )
 """A missing header, in the words of each compiler."""
 

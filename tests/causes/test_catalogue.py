@@ -276,6 +276,50 @@ LOOK_ALIKES = {
     "a DNN that is not cuDNN": ("RuntimeError: the DNN model is not found", ""),
     "architectures that a project names": ("-- CMAKE_CUDA_ARCHITECTURES is set to 80", ""),
     "a toolkit that is not wanted": ("-- Looking for a CUDA compiler - NOTFOUND", ""),
+    "a function of one's own, in a log where a library lacks another": (
+        "/usr/bin/ld: warning: libx.so.1, needed by liby.so, not found\n/usr/bin/ld: a.o: undefined reference to `mine()'",
+        "undefined-host-symbol",
+    ),
+    "a library that lacks a function, and finds all libraries": (
+        "/usr/bin/ld: liby.so: undefined reference to `theirs()'",
+        "undefined-host-symbol",
+    ),
+    "an extension of one's own with a function of RAPIDS's": (
+        "ImportError: /home/u/mine.cpython-38-x86_64-linux-gnu.so: undefined symbol: _ZN4cudf2io8read_csvEv",
+        "undefined-host-symbol",
+    ),
+    "a function of one's own in RAPIDS's folder": (
+        "ImportError: /env/site-packages/cudf/_lib/csv.so: undefined symbol: _ZN4mine2io8read_csvEv",
+        "undefined-host-symbol",
+    ),
+    "an x of the program's own": ('src/arch/CUDA/Half.h(96): error: identifier "x" is undefined', ""),
+    "a header of one's own, with its line": (
+        'fatal error: own_cuda.h: No such file or directory  #include "own_cuda.h"',
+        "header-not-found",
+    ),
+    "a name that begins as OptiX's": ('a.cu(3): error: identifier "optixir_of" is undefined', ""),
+    "a name of the program's own, in gcc's words for C": (
+        "a.c:3:5: error: ‘mine’ undeclared (first use in this function)",
+        "",
+    ),
+    "an error 804 that is not CUDA's": ("mysql error 804: no such table", ""),
+    "an instruction that came later": (
+        "ptxas a.ptx, line 3; error   : Feature 'cp.async' requires .target sm_80 or higher",
+        "ptx-feature",
+    ),
+    "a host compiler that is not there": (
+        "nvcc fatal   : Failed to preprocess host compiler properties.",
+        "host-compiler-missing",
+    ),
+    "a policy that is not set": (
+        "CMake Warning (dev) at CMakeLists.txt:3 (find_package):\n  Policy CMP0146 is not set: The FindCUDA module is removed.\n",
+        "",
+    ),
+    "a library's function without a version": (
+        "/usr/bin/ld: liby.so: undefined reference to `cudaMalloc'",
+        "undefined-cuda-library",
+    ),
+    "a type of one's own that ends as cuSPARSE's": ('a.cu(3): error: identifier "myInfo_t" is undefined', ""),
     "a path that is not Windows's": ("bitsandbytes: argument of type 'PosixPath' is not iterable", ""),
 }
 

@@ -125,6 +125,9 @@ def rows() -> Iterator[str]:
         ("after those 627", [issue["before"] for issue in ISSUES if issue.get("round") == 12]),
         ("after those 696", [issue["before"] for issue in ISSUES if issue.get("round") == 13]),
         ("after those 778", [issue["before"] for issue in ISSUES if issue.get("round") == 14]),
+        ("after those 840", [issue["before"] for issue in ISSUES if issue.get("round") == 15]),
+        ("after those 899", [issue["before"] for issue in ISSUES if issue.get("round") == 16]),
+        ("after those 960", [issue["before"] for issue in ISSUES if issue.get("round") == 17]),
     ):
         count = Counter(answers)
         yield f"| {name} | {len(answers)} | {count['right']} | {count['wrong']} | {count['none']} |"
