@@ -41,6 +41,9 @@ NOT_RUN: Mapping[str, Mapping[str, str]] = {
         "PYTHONPATH=. ~/.local/share/cumatrix/test-envs/…/bin/python benchmarks/jitify.py --toolkit 12.9": _BENCHMARK,
         "python benchmarks/precompiled.py --with cupy=13 -b nvrtc,cupy-nvrtc,cupy-jitify -t 12.9 -a sm_75,sm_90,sm_120": _BENCHMARK,
     },
+    "docs/backends.md": {
+        "cumatrix try dot.py -b triton --with triton=3.3.0,3.3.1,3.5.0,3.9.0 -a sm_90,sm_103,sm_120 --signature 'dot=*fp16, *fp16, *fp32, 128'": _RELEASES,
+    },
     "docs/bisect.md": {
         "cumatrix bisect cooperative/numba-9432 --over numba -a sm_80": _RELEASES,
         "cumatrix bisect 'cooperative/grid-sync[rdc=false]' --over cuda --with numba-cuda=0.15.0 -a sm_90,sm_100 -t 12.6..13.1": _RELEASES,

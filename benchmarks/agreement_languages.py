@@ -1,0 +1,97 @@
+"""Hold Triton and CuTe DSL through cumatrix against the same libraries driven by hand, cell by cell.
+
+``python benchmarks/agreement_languages.py triton 3.3.0,3.5.0 sm_90,sm_103 FILE --signature 'dot=*fp16, 128'`` runs both in the same environments
+(``cumatrix libraries install triton=3.3.0,3.5.0``) and compares status, stage and the SHA-256 of what came out; it prints a table in Markdown,
+and ends with 1 where anything differs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from cumatrix import try_
+
+FILES = Path(__file__).resolve().parents[1] / "harness" / "repro" / "files"
+TRITON = """
+import hashlib, sys
+import triton_by_hand
+file, kernel, signature, capability = sys.argv[1], sys.argv[2], sys.argv[3], int(sys.argv[4])
+triton_by_hand.use(capability)
+names = {"__name__": "__main__"}
+exec(compile(open(file).read(), file, "exec"), names)
+made = triton_by_hand.build(names[kernel], signature, capability)
+print("sha256", hashlib.sha256(b"".join(each.asm["cubin"] for each in made)).hexdigest())
+"""
+
+
+def by_hand(library: str, python: str, file: Path, target: str, signature: str) -> tuple[str, str]:
+    """Status with its stage, and the hash of the code, of one process."""
+    with tempfile.TemporaryDirectory() as folder:
+        environ = {"PATH": os.environ["PATH"], "HOME": folder, "TRITON_CACHE_DIR": folder, "PYTHONPATH": str(FILES)}
+        argv = [python, str(file)]
+        if library == "triton":
+            kernel, _, text = signature.partition("=")
+            argv = [python, "-c", TRITON, str(file), kernel, text, target.removeprefix("sm_").rstrip("a")]
+        else:
+            environ |= {"CUTE_DSL_ARCH": target, "CUTE_DSL_DUMP_DIR": folder, "CUTE_DSL_NO_CACHE": "1"}
+            environ |= {"CUTE_DSL_KEEP": "cubin", "CUTE_DSL_KEEP_CUBIN": "1"}
+        done = subprocess.run(argv, env=environ, cwd=file.parent, capture_output=True, text=True, timeout=600)
+        codes = [path.read_bytes() for path in sorted(Path(folder).glob("*.cubin"))]
+    if library != "triton" and codes:  # releases up to 4.5 look for a driver afterwards
+        return "built", hashlib.sha256(b"".join(codes)).hexdigest()
+    if done.returncode == 0:
+        return "built", done.stdout.rpartition("sha256 ")[2].strip()
+    if done.returncode < 0:
+        return f"crashed by signal {-done.returncode}", ""
+    return (
+        "rejected at assemble"
+        if "ptxas" in done.stderr.splitlines()[-1] or "PTXASError" in done.stderr
+        else "rejected at compile"
+    ), ""
+
+
+def main() -> int:
+    """Compare, and print the table."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("library", choices=("triton", "cute-dsl"))
+    parser.add_argument("versions")
+    parser.add_argument("targets")
+    parser.add_argument("file", type=Path)
+    parser.add_argument("--signature", default="")
+    asked = parser.parse_args()
+    file = asked.file.resolve()
+    kernel, _, text = asked.signature.partition("=")
+    cells = try_(
+        file, backend=asked.library, with_={asked.library: asked.versions}, target=asked.targets, cache=False,
+        **({"signature": {kernel: text}} if text else {}),
+    )  # fmt: skip
+    different, rows = 0, dict[str, list[str]]()
+    for cell in cells:
+        version = cell.library
+        python = subprocess.run(
+            [Path(sys.executable).with_name("cumatrix"), "libraries", "path", f"{asked.library}={version}"],
+            capture_output=True, text=True, check=True,
+        ).stdout.split()[-1]  # fmt: skip
+        own = cell.status
+        own += f" at {cell.stage}" if own == "rejected" else f" by signal {cell.signal}" if own == "crashed" else ""
+        code = cell.artifact["sha256"] if cell.status == "built" else ""
+        same = (own, code) == (hand := by_hand(asked.library, python, file, cell.target, asked.signature))
+        different += not same
+        shown = f"{own}, `{code[:8]}`" if code else own
+        rows.setdefault(version, []).append(
+            f"{cell.target}: {shown}" if same else f"{cell.target}: {own} {code[:8]}; by hand {hand}"
+        )
+    for version, found in rows.items():
+        print(f"| {version} | {' | '.join(found)} |")
+    print(f"{len(cells)} cells, {different} different")
+    return int(different > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
