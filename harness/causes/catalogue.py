@@ -49,7 +49,7 @@ _UNDECLARED = re.compile(
 
 
 FILES = (
-    "libraries.toml", "headers.toml", "linking.toml", "device.toml", "language.toml", "types.toml", "cupy.toml", "options.toml", "causes.toml", "host.toml",
+    "triton.toml", "libraries.toml", "headers.toml", "linking.toml", "device.toml", "language.toml", "types.toml", "cupy.toml", "options.toml", "causes.toml", "host.toml",
 )  # fmt: skip
 """The tables, in search order."""
 GROUP = "cumatrix.causes"

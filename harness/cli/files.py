@@ -70,7 +70,9 @@ def languages_of(file: Path) -> tuple[str, ...]:
         raise UsageError(
             f"{file} has no kernels: no function under @cuda.jit or @triton.jit, no kernel of CuPy, and no CUDA C++ in a string"
         )
-    return tuple(dict.fromkeys(found or by_import.values()))
+    # Numba's and CuPy's kernels may be made by such a file; those of a DSL name their package.
+    maybe = [language for package, language in by_import.items() if package in text or language in ("cupy", "python")]
+    return tuple(dict.fromkeys(found or maybe))
 
 
 def _is_alone(text: str) -> bool:

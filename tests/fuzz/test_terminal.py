@@ -226,6 +226,7 @@ def test_what_looks_at_projects(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
         *(["toolkits", "install", BAD], ["toolkits", "path", BAD], ["toolkits", "remove", BAD], ["doctor", "-t", BAD], ["diff", BAD, BAD], ["report", BAD]),
         *(["bisect", BAD, "--over", "cuda"], ["bisect", "odd/case", "--over", BAD], ["bisect", "odd/case", "--over", "cuda", "--good", BAD], ["try", "k.cu", "--with", BAD], ["try", "k.cu", "--library", BAD]),
         *(["libraries", "install", BAD], ["libraries", "path", BAD], ["libraries", "remove", BAD], ["libraries", "list", BAD], ["help", BAD]),
+        *(["arch", BAD], ["arch", "H100", "-t", BAD], ["wheel", BAD], ["wheel", "k.cu", "--require", BAD]),
     ],
 )  # fmt: skip
 def test_what_users_write(cases: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, argv: list[str]) -> None:
