@@ -95,12 +95,14 @@ def help_(ctx: click.Context, words: tuple[str, ...]) -> None:
 _SCREEN = 60
 
 
-class Command(click.Command):
-    """A command whose single-valued options may be given once, and whose help fits on a screen."""
-
+class _WithHelp(click.Command):
     def get_help_option_names(self, ctx: click.Context) -> list[str]:
         """Names of the help option, which click keeps with the command, whatever context it was first asked in."""
         return ["-h", "--help"]
+
+
+class Command(_WithHelp):
+    """A command whose single-valued options may be given once, and whose help fits on a screen."""
 
     def format_help(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the whole help if it is short, else the brief one."""
@@ -141,7 +143,7 @@ class Command(click.Command):
         return rest
 
 
-class CommandGroup(click.Group):
+class CommandGroup(_WithHelp, click.Group):
     """A group of such commands."""
 
     command_class = Command

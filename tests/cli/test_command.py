@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import click
 import pytest
 from command import commands_of
@@ -53,3 +55,19 @@ def test_flags_and_lists_may_be_given_again() -> None:
 def test_a_value_that_looks_like_an_option_is_a_value() -> None:
     context = COMMANDS["try"].make_context("try", [__file__, "--option", "-a", "-a", "80", "-Xptxas", "-a"])
     assert (context.params["extra"], context.params["targets"]) == (("-a",), "80")
+
+
+def _with_groups(command: click.Command) -> Iterator[click.Command]:
+    yield command
+    if isinstance(command, click.Group):
+        for name in command.list_commands(click.Context(command)):
+            found = command.get_command(click.Context(command), name)
+            if found:
+                yield from _with_groups(found)
+
+
+def test_each_command_and_group_has_two_names_of_help() -> None:
+    """In a context without cumatrix's settings as well: click keeps the option with the command."""
+    for command in _with_groups(cumatrix):
+        if command is not cumatrix:
+            assert command.get_help_option_names(click.Context(command)) == ["-h", "--help"], command.name
