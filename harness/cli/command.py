@@ -75,7 +75,13 @@ def _line(option: click.Option, ctx: click.Context) -> tuple[str, str]:
     return names.replace("INTEGER RANGE", "N"), re.split(r"\.(?: |$)", words, maxsplit=1)[0]
 
 
-@click.command("help")
+class _WithHelp(click.Command):
+    def get_help_option_names(self, ctx: click.Context) -> list[str]:
+        """Names of the help option, which click keeps with the command, whatever context it was first asked in."""
+        return ["-h", "--help"]
+
+
+@click.command("help", cls=_WithHelp)
 @click.argument("words", nargs=-1, metavar="[COMMAND]…")
 @click.pass_context
 def help_(ctx: click.Context, words: tuple[str, ...]) -> None:
@@ -93,12 +99,6 @@ def help_(ctx: click.Context, words: tuple[str, ...]) -> None:
 
 
 _SCREEN = 60
-
-
-class _WithHelp(click.Command):
-    def get_help_option_names(self, ctx: click.Context) -> list[str]:
-        """Names of the help option, which click keeps with the command, whatever context it was first asked in."""
-        return ["-h", "--help"]
 
 
 class Command(_WithHelp):
