@@ -89,7 +89,7 @@ def test_builds_crashes_and_says_what_it_made(attempt: Any) -> None:
     turing, hopper, ultra, ptx = cells
     assert (turing.status, turing.kernels[0].tensor_cores) == ("built", "")
     assert (ptx.status, ptx.artifact["format"], ptx.artifact["target"]) == ("built", "ptx", "compute_80")
-    assert (hopper.target, hopper.artifact["target"], hopper.stages) == ("sm_90a", "sm_90a", ("compile", "assemble"))
+    assert (hopper.target, hopper.artifact["target"], hopper.stages) == ("sm_90a", "sm_90a", ["compile", "assemble"])
     assert hopper.kernels[0].registers and hopper.kernels[0].tensor_cores == "HGMMA"
     assert (ultra.status, ultra.stage, ultra.signal) == ("crashed", "compile", 6)
     assert any("Cannot select" in each.message for each in ultra.diagnostics)
