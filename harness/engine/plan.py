@@ -268,11 +268,13 @@ def nothing(
     if cases and fitting and not fitting & {info.name for info in backends}:
         what = f"{cases[0].name} is" if len(cases) == 1 else "all of the cases chosen are"
         python = all("python" in case.sources and "cuda" not in case.sources for case in cases)
+        spoken = {language for case in cases for language in case.sources}
+        common = {language for info in BACKENDS.values() if not info.library for language in info.languages}
         alone = next(
             (
-                name
-                for name, language in (("cupy", "cupy"), ("triton", "triton"), ("cute-dsl", "cute"))
-                if all(set(case.sources) == {language} for case in cases)
+                info.library
+                for info in BACKENDS.values()
+                if info.library and spoken == {info.languages[0]} and not spoken & common
             ),
             "",
         )

@@ -289,7 +289,7 @@ class _Program:
                 ships=unit.targets,
                 libraries=libraries,
                 variants=tuple(
-                    replace(each, definitions={**each.definitions, **define})
+                    replace(each, definitions={**define, **each.definitions})
                     for each in variants or (Variant(labels={}, definitions={}),)
                 ),
                 options=(

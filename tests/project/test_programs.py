@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -150,3 +151,10 @@ def test_kernels_are_required_by_program_file_or_pattern(configure: Configure) -
     whole = 'name = "all"\nsources = ["csrc/**/*.cu"]\ntogether = true\n'
     three = cases_of(configure(f"{table}[[programs]]\n{whole}"))
     assert three["all"].kernels == RequiredKernels(names=("scale",), count=3)
+
+
+def test_a_parameter_counts_before_a_definition_of_the_build(configure: Configure, project: Path) -> None:
+    entry = {"directory": ".", "file": "csrc/scale.cu", "arguments": ["nvcc", "-DN=7", "-DM=1", "-c", "csrc/scale.cu"]}
+    (project / "commands.json").write_text(json.dumps([entry]))
+    (case,) = cases_of(configure('commands = "commands.json"\nparameters = { N = [1, 2] }\n')).values()
+    assert [dict(each.definitions) for each in case.variants] == [{"N": 1, "M": 1}, {"N": 2, "M": 1}]
