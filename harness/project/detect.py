@@ -27,7 +27,6 @@ from harness.project.discovery import (
     header_of,
     headers_of,
     some,
-    vendored_in,
 )
 from harness.project.python_ast import texts_of
 from harness.project.setup_py import Extension, extensions_of
@@ -229,7 +228,7 @@ def _patterns(project: ProjectFiles, files: list[str], others: list[str]) -> lis
 
 def look(root: Path) -> Found:
     """Look at a project: setup.py, compile_commands.json, other CUDA C++, Python with Numba's kernels or CUDA C++ in texts; what a build system says counts first."""
-    vendored = vendored_in(root)
+    vendored: dict[str, str] = {}
     files = tuple(files_in(root, vendored))
     project = ProjectFiles(root, tuple(name for name in files if name.isprintable()))
     found = Found()

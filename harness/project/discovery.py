@@ -120,60 +120,58 @@ def headers_of(project: ProjectFiles) -> dict[str, list[str]]:
     return headers
 
 
-def vendored_in(root: Path) -> dict[str, str]:
-    """Folders with sources of other projects, each with the reason."""
-    found: dict[str, str] = {}
-    try:
-        modules = _MODULE.findall((root / ".gitmodules").read_text("utf-8", "replace"))
-    except OSError:
-        modules = []
-    for folder, folders, names in _walk(root):
-        for name in folders:
-            place = Path(os.path.relpath(os.path.join(folder, name), root)).as_posix()
-            if name in _VENDORED:
-                found[place] = "a folder for sources of other projects"
-            elif place in modules:
-                found[place] = "a submodule"
-        if (
-            folder != str(root)
-            and any(name.startswith(("LICENSE", "COPYING")) for name in names)
-            and {"CMakeLists.txt", "setup.py", "pyproject.toml", "meson.build"} & set(names)
-        ):
-            found[Path(os.path.relpath(folder, root)).as_posix()] = (
-                "another project, with a license and a build of its own"
-            )
-            folders[:] = []
-        folders[:] = [
-            name for name in folders if Path(os.path.relpath(os.path.join(folder, name), root)).as_posix() not in found
-        ]
-    return found
+def files_in(root: Path, others: dict[str, str] | None = None) -> Iterator[str]:
+    """Names of all files but those of others: hidden folders, builds, environments, cases, sources of other projects.
 
-
-def files_in(root: Path, vendored: Collection[str] | None = None) -> Iterator[str]:
-    """Names of all files but those of others: hidden folders, builds, environments, copies of libraries, cases."""
-    others = vendored_in(root) if vendored is None else vendored
+    Parameters
+    ----------
+    root : Path
+        The project's folder.
+    others : dict, optional
+        Receives the folders with sources of other projects, each with the reason.
+    """
+    found = {} if others is None else others
+    modules = _submodules(root)
     count = 0
-    for folder, folders, names in _walk(root):
-        folders[:] = [
-            name for name in folders if Path(os.path.relpath(os.path.join(folder, name), root)).as_posix() not in others
-        ]
-        for name in names:
-            count += 1
-            if count > _MOST_FILES:
-                return
-            if not os.path.isfile(os.path.join(folder, name)):
-                continue  # a pipe may have no end
-            yield Path(os.path.relpath(os.path.join(folder, name), root)).as_posix()
-
-
-def _walk(root: Path) -> Iterator[tuple[str, list[str], list[str]]]:
     for folder, folders, names in os.walk(root):
+        place = _place(folder, root)
+        if place != "." and _is_project(names):
+            found[place] = "another project, with a license and a build of its own"
+            folders.clear()
+            continue
         folders[:] = sorted(
             name for name in folders
             if not name.startswith(".") and name not in _SKIPPED and not name.startswith("build")
             and not os.path.exists(os.path.join(folder, name, "pyvenv.cfg")) and not os.path.exists(os.path.join(folder, name, "case.toml"))
         )  # fmt: skip
-        yield folder, folders, sorted(names)
+        for name in tuple(folders):
+            inner = _place(os.path.join(folder, name), root)
+            if name in _VENDORED or inner in modules:
+                found[inner] = "a submodule" if name not in _VENDORED else "a folder for sources of other projects"
+                folders.remove(name)
+        for name in sorted(names):
+            count += 1
+            if count > _MOST_FILES:
+                return
+            if not os.path.isfile(os.path.join(folder, name)):
+                continue  # a pipe may have no end
+            yield _place(os.path.join(folder, name), root)
+
+
+def _place(path: str, root: Path) -> str:
+    return Path(os.path.relpath(path, root)).as_posix()
+
+
+def _submodules(root: Path) -> list[str]:
+    try:
+        return _MODULE.findall((root / ".gitmodules").read_text("utf-8", "replace"))
+    except OSError:
+        return []
+
+
+def _is_project(names: Collection[str]) -> bool:
+    licensed = any(name.startswith(("LICENSE", "COPYING")) for name in names)
+    return licensed and not {"CMakeLists.txt", "setup.py", "pyproject.toml", "meson.build"}.isdisjoint(names)
 
 
 def header_of(project: ProjectFiles, name: str, pair: tuple[str, str], headers: Mapping[str, list[str]]) -> str:

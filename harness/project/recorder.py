@@ -203,13 +203,17 @@ def make_empty_objects(command: Command) -> int:
     for source in command.sources or [""]:
         stem = os.path.splitext(os.path.basename(source))[0] or "a_dlink"
         output = command.output if command.output and len(command.sources) < 2 else f"{stem}.o"
-        done = subprocess.run([*_compiler(), "-fPIC", "-x", "c", "-c", os.devnull, "-o", output], check=False)
-        if done.returncode:
-            return done.returncode
-        if command.depends:
-            with open(command.depends, "w", encoding="utf-8", errors="surrogateescape") as file:
-                file.write(f"{output}: {source}\n".replace("\\", "/"))
+        if code := _make_empty_object(_compiler(), output, source, command.depends):
+            return code
     return 0
+
+
+def _make_empty_object(compiler: Sequence[str], output: str, source: str, depends: str) -> int:
+    done = subprocess.run([*compiler, "-fPIC", "-x", "c", "-c", os.devnull, "-o", output], check=False)
+    if depends and not done.returncode:
+        with open(depends, "w", encoding="utf-8", errors="surrogateescape") as file:
+            file.write(f"{output}: {source}\n".replace("\\", "/"))
+    return done.returncode
 
 
 def stub_host_object(real: str, words: Sequence[str], folder: str) -> int | None:
@@ -225,11 +229,7 @@ def stub_host_object(real: str, words: Sequence[str], folder: str) -> int | None
     depends = words[words.index("-MF") + 1] if "-MF" in words[:-1] else ""
     if not depends and any(word in ("-MD", "-MMD") for word in words):
         depends = os.path.splitext(output)[0] + ".d"
-    done = subprocess.run([real, "-fPIC", "-x", "c", "-c", os.devnull, "-o", output], check=False)
-    if depends and not done.returncode:
-        with open(depends, "w", encoding="utf-8", errors="surrogateescape") as file:
-            file.write(f"{output}: {sources[0]}\n")
-    return done.returncode
+    return _make_empty_object([real], output, sources[0], depends)
 
 
 def main(argv: Sequence[str]) -> int:

@@ -85,8 +85,7 @@ def record_build(argv: Sequence[str], root: Path, home: Path, packages: Path | N
         log = Path(scratch, "log.jsonl")
         linker = _linker(Path(scratch, "ld"))
         stubs = _libraries(Path(scratch, "lib"))
-        env = _environment(os.environ, home, library, linker, packages) | {LOG: str(log), KEPT: str(root)}
-        env["LIBRARY_PATH"] = os.pathsep.join(filter(None, [str(stubs), env.get("LIBRARY_PATH", "")]))
+        env = _environment(os.environ, home, library, linker, stubs, packages) | {LOG: str(log), KEPT: str(root)}
         try:
             code = run_to_end(list(argv), cwd=root, env=env)
         except OSError as error:
@@ -123,7 +122,7 @@ def _script(path: Path, text: str) -> None:
 
 
 def _environment(
-    given: Mapping[str, str], home: Path, library: Path, linker: Path, packages: Path | None
+    given: Mapping[str, str], home: Path, library: Path, linker: Path, stubs: Path, packages: Path | None
 ) -> dict[str, str]:
     nvcc = str(home / "bin" / "nvcc")
 
@@ -142,6 +141,7 @@ def _environment(
         "CUMATRIX_RECORD_SCRIPT": str(Path(recorder.__file__).resolve()),
         # Where gcc looks for its linker (https://gcc.gnu.org/onlinedocs/gcc/Environment-Variables.html).
         **first("COMPILER_PATH", linker),
+        **first("LIBRARY_PATH", stubs),
         **{name: given.get(name, value) for name, value in WITHOUT_GPU.items()},
     }
     # A launcher such as ccache would answer in the place of the compiler.

@@ -175,7 +175,7 @@ LOOK_ALIKES = {
         "",
     ),
     "std in another header of PyTorch's": ("C:\\torch\\nn\\pimpl.h(123): error C2872: 'std': ambiguous symbol", ""),
-    "a type of one's own that is called like one of NEON's": (
+    "a type of the project's with the name of one of NEON's": (
         'own.h(1): error: identifier "__Int8x8_t" is undefined',
         "",
     ),
@@ -189,7 +189,7 @@ LOOK_ALIKES = {
         "cuda-source-to-host-compiler",
     ),
     "newer IR": ("NVVM: <unnamed> (1, 2): parse expected binary operation in atomicrmw", "nvvm-parse"),
-    "a type of one's own, declared twice": ('own.h(1): error: invalid redeclaration of type name "CUuuid"', ""),
+    "a type of the project's own, declared twice": ('own.h(1): error: invalid redeclaration of type name "CUuuid"', ""),
     "a limit of elements that is not Triton's": ("error: Maximum allowed number of elements is 4096 in triton", ""),
     "an architecture that a library refuses": ("Unsupported CUDA architecture: sm75", ""),
     "a symbol of another toolchain's": ("a.o: undefined reference to `__hip_fatbin'", ""),
@@ -260,7 +260,7 @@ LOOK_ALIKES = {
     ),
     "cuDNN that is new enough": ("Loaded runtime CuDNN library: 9.10.1", ""),
     "a code that is not CUDA's": ("nvcc fatal   : 'maxrregcount=x': expected a number", ""),
-    "a name of std's, said by nobody that is shown": (
+    "a name of std's in a log without its compiler": (
         'error: namespace "std" has no member "uintptr_t"',
         "std-include",
     ),
@@ -276,7 +276,7 @@ LOOK_ALIKES = {
     "a DNN that is not cuDNN": ("RuntimeError: the DNN model is not found", ""),
     "architectures that a project names": ("-- CMAKE_CUDA_ARCHITECTURES is set to 80", ""),
     "a toolkit that is not wanted": ("-- Looking for a CUDA compiler - NOTFOUND", ""),
-    "a function of one's own, in a log where a library lacks another": (
+    "a function of the project's own, in a log where a library lacks another": (
         "/usr/bin/ld: warning: libx.so.1, needed by liby.so, not found\n/usr/bin/ld: a.o: undefined reference to `mine()'",
         "undefined-host-symbol",
     ),
@@ -284,16 +284,16 @@ LOOK_ALIKES = {
         "/usr/bin/ld: liby.so: undefined reference to `theirs()'",
         "undefined-host-symbol",
     ),
-    "an extension of one's own with a function of RAPIDS's": (
+    "an extension of the project's own with a function of RAPIDS's": (
         "ImportError: /home/u/mine.cpython-38-x86_64-linux-gnu.so: undefined symbol: _ZN4cudf2io8read_csvEv",
         "undefined-host-symbol",
     ),
-    "a function of one's own in RAPIDS's folder": (
+    "a function of the project's own in RAPIDS's folder": (
         "ImportError: /env/site-packages/cudf/_lib/csv.so: undefined symbol: _ZN4mine2io8read_csvEv",
         "undefined-host-symbol",
     ),
     "an x of the program's own": ('src/arch/CUDA/Half.h(96): error: identifier "x" is undefined', ""),
-    "a header of one's own, with its line": (
+    "a header of the project's own, with its line": (
         'fatal error: own_cuda.h: No such file or directory  #include "own_cuda.h"',
         "header-not-found",
     ),
@@ -319,7 +319,7 @@ LOOK_ALIKES = {
         "/usr/bin/ld: liby.so: undefined reference to `cudaMalloc'",
         "undefined-cuda-library",
     ),
-    "a type of one's own that ends as cuSPARSE's": ('a.cu(3): error: identifier "myInfo_t" is undefined', ""),
+    "a type of the project's own that ends as cuSPARSE's": ('a.cu(3): error: identifier "myInfo_t" is undefined', ""),
     "a path that is not Windows's": ("bitsandbytes: argument of type 'PosixPath' is not iterable", ""),
 }
 
