@@ -7,6 +7,7 @@ from itertools import groupby
 from typing import Any
 
 from harness.answers.wheels import SHOWN, STATES, WheelReplies, state_of
+from harness.model.compatibility import RULES, Way
 from harness.model.gpus import Gpu
 from harness.report.api import COUNT, DIALECT, FOLDER, SCHEMA, TARGET, TEXT, as_bytes, list_of, map_of, object_of
 from harness.report.pages import Section
@@ -36,6 +37,7 @@ def gpus_section(packages: Sequence[Package]) -> Section:
             "groups": [(asked, list(of)) for asked, of in groupby(rows, key=lambda row: row["asked"])],
             "empty": [f"{each.name} {each.newest.version}" for each in packages if each.newest and not each.newest.libraries],
             "sources": [f"{each.name} {each.source}" for each in packages if not each.newest],
+            "unknown": RULES["tegra"].text,
             "count": sum(len(each.releases) for each in packages),
         },
     )  # fmt: skip
@@ -75,7 +77,7 @@ def _lines(package: Package, found: Iterable[Support]) -> list[tuple[str, str]]:
 def _told(package: Package, found: Support) -> str:
     runs, of = sum(each.running > 0 for _, each in found.relations), len(found.relations)
     if not found.runs:
-        return next(iter(found.lacking)) if len(found.lacking) == 1 else ""
+        return next(iter(found.lacking)) if len(found.lacking) == 1 and found.way is Way.NONE else ""
     words = [f"PTX from {found.release} on"] if found.release else []
     if not found.complete:
         words.insert(0, f"in part, {runs} of {of} libraries" if runs < of else "not in all fatbins")
