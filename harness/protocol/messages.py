@@ -460,7 +460,7 @@ class Reply(Message):
 
 @dataclass
 class Rehearsal(Message):
-    """One cell once more in a process of its own, for a tool that has to start the process it watches (`harness.worker.sanitizer`)."""
+    """One cell once more in a process of its own, for a tool that has to start the process it watches (`harness.worker.child`)."""
 
     setup: Setup
     order: Order

@@ -9,20 +9,25 @@ import ctypes
 import importlib.util
 import os
 import py_compile
+import re
 import resource
 import signal
+import subprocess
 import sys
 import tempfile
 import time
 import traceback
 from collections.abc import Iterable
 from contextlib import suppress
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
+from harness.backends import load_backend
 from harness.protocol import process_output, reads
 from harness.protocol.backend import Backend, Crashed, Ended, Job
-from harness.protocol.messages import EVERY_LIMIT, REPLY, Order, Reply, Setup, limits_of_cell, lower
+from harness.protocol.messages import EVERY_LIMIT, REPLY, Order, Rehearsal, Reply, Setup, limits_of_cell, lower
 from harness.worker.processes import be_ended_first, close_others
 from harness.worker.sandbox import Broker, confine
 
@@ -188,7 +193,6 @@ def _compile(name: str, backend: Backend, setup: Setup, order: Order) -> Reply:
 def _look_at_device(name: str, setup: Setup, order: Order, job: Job) -> None:
     """Ask the driver of this very process which device it was, and the sanitizer where it is wanted."""
     from harness.nvidia.launch import Driver, DriverError
-    from harness.worker import sanitizer
 
     try:
         driver = Driver(context=False)
@@ -196,4 +200,60 @@ def _look_at_device(name: str, setup: Setup, order: Order, job: Job) -> None:
     except (Ended, DriverError) as error:
         job.notes.append(f"the device was not asked for its name again: {error}")
     if order.sanitizer and "launch" in job.stages:
-        job.device["sanitizer"] = sanitizer.check(name, setup, order)
+        job.device["sanitizer"] = check_memory(name, setup, order)
+
+
+_ERROR_COUNT = re.compile(r"ERROR SUMMARY: (\d+) error")
+_MEMORY_ERROR = re.compile(r"^=+ ((?:Invalid|Program hit|Error|Warning|Target|Leaked).*?)\s*$", re.MULTILINE)
+_NAMED = 3
+
+
+def check_memory(name: str, setup: Setup, order: Order) -> dict[str, Any]:
+    """Run the cell once more, under compute-sanitizer's memcheck (https://docs.nvidia.com/compute-sanitizer/).
+
+    The sanitizer has to start the process that it watches: a fresh interpreter, in a folder of its own.
+
+    Returns
+    -------
+    dict
+        ``tool`` and ``version``; ``errors``, their number, null if it did not finish; ``found``, its first words
+        on each of the first ones.
+    """
+    tool, scratch = order.sanitizer, order.scratch / "sanitizer"
+    scratch.mkdir()
+    log, job = scratch / "log", scratch / "job.json"
+    job.write_bytes(Rehearsal(setup, replace(order, scratch=scratch)).to_line())
+    package = Path(__file__).resolve().parents[1]
+    boot = [sys.executable, "-s", str(package / "worker" / "boot.py"), str(package), name, str(job)]
+    # Under the deadline of the cell and in its process group, as everything that it starts; what it prints is the cell's output.
+    subprocess.run([tool, "--tool", "memcheck", "--log-file", str(log), *boot], stdin=subprocess.DEVNULL, cwd=scratch)
+    text = process_output.read_file(log) if log.is_file() else ""
+    counted = _ERROR_COUNT.findall(text)
+    return {
+        "tool": "memcheck",
+        "version": _sanitizer_version(tool),
+        "errors": int(counted[-1]) if counted else None,
+        "found": _memory_errors(text),
+    }
+
+
+def _memory_errors(text: str) -> list[str]:
+    """First lines of what it reports: "Invalid __global__ write of size 4 bytes"."""
+    return list(dict.fromkeys(_MEMORY_ERROR.findall(text)))[:_NAMED]
+
+
+def _sanitizer_version(tool: str) -> str:
+    said = process_output.run([tool, "--version"], errors=process_output.Errors.DROPPED).said
+    match = re.search(r"Version ([\d.]+)", said)
+    return match[1] if match else ""
+
+
+def run_once(name: str, file: str) -> None:
+    """Load a backend and run one job in this process; how it ends is the sanitizer's to tell."""
+    rehearsal = Rehearsal.from_line(Path(file).read_bytes())
+    backend = load_backend(name, rehearsal.setup)
+    backend.prepare(rehearsal.setup)
+    try:
+        backend.execute(rehearsal.setup, Job.of(rehearsal.order))
+    except Ended as ended:
+        print(f"{ended.status}: {ended.reason}", file=sys.stderr)

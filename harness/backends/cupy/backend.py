@@ -45,10 +45,10 @@ from harness.backends.cupy.patches import (
 )
 from harness.backends.cupy.program import Watch, given, is_program, run
 from harness.backends.cupy.virtual_gpu import VirtualGpu, launch_all
+from harness.backends.nvrtc import load as load_nvrtc
 from harness.backends.nvrtc import macros, switches
 from harness.libraries import LIBRARIES
 from harness.nvidia.includes import Words, defined, version_in
-from harness.nvidia.nvrtc import load as load_nvrtc
 from harness.nvidia.pch import PLAIN, Precompiled, builtin
 from harness.protocol import process_output
 from harness.protocol.backend import Job, Rejected, Setup, Unavailable, Unsupported
