@@ -1,4 +1,4 @@
-"""What other programs and pages take from the page: the JSON API, a table for an ``<iframe>``, and badges of each feature."""
+"""For other programs and pages: the JSON API, a table for an ``<iframe>``, and badges of each feature."""
 
 from __future__ import annotations
 

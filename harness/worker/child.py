@@ -104,7 +104,7 @@ def run_child(
     output : int
         Where it prints.
     calls : bytes
-        Which system calls it is refused (`seccomp.filter_for`).
+        Which system calls it is refused (`harness.worker.sandbox.filter_for`).
     broker : Broker or None
         The broker of further calls; None without one.
     """

@@ -25,7 +25,7 @@ from harness.protocol import reads
 from harness.protocol.backend import Ahead, Backend, Ended, Job, Unavailable
 from harness.protocol.messages import Exit, Order, Ready, Setup
 from harness.protocol.process_output import Printed
-from harness.worker import sandbox, seccomp
+from harness.worker import sandbox
 from harness.worker.child import compile_all, cuda_libraries, modules_named_in, run_child
 from harness.worker.processes import Cgroup, Peak, become_reaper, end_descendants
 from harness.worker.sandbox import own_folders
@@ -87,7 +87,7 @@ class _Pulse:
 
 def _filter() -> bytes:
     """The filter of system calls for cells, which refuses signals to this process, its keeper and the scheduler; empty without seccomp."""
-    if not seccomp.available():
+    if not sandbox.has_seccomp():
         return b""
     keeper = os.getppid()
     above = [os.getpid(), keeper, -keeper]
@@ -96,7 +96,7 @@ def _filter() -> bytes:
             above.append(int(file.read().rpartition(b")")[2].split()[1]))
     except OSError:
         pass  # /proc of another namespace: the scheduler is out of reach then
-    return seccomp.filter_for(above)
+    return sandbox.filter_for(above)
 
 
 def _leave(_number: int, _frame: object) -> None:
@@ -155,7 +155,7 @@ def _run(
     if isinstance(backend, Ahead) and not setup.device:
         backend.ahead(setup, Job.of(order), order.alike, pulse)
     shared = [order.steps] if order.steps else []
-    decides = sandbox.Broker(own_folders(setup, order), shared) if calls and sandbox.available() else None
+    decides = sandbox.Broker(own_folders(setup, order), shared) if calls and sandbox.broker_available() else None
     reader, writer = os.pipe()
     group.begin()
     started = time.monotonic()

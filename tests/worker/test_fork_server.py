@@ -23,7 +23,7 @@ from harness.worker.fork_server import _hold_builds, _Pulse, _watch
 from harness.worker.processes import Cgroup, Peak
 
 
-@pytest.mark.skipif(not sandbox.available(), reason="this kernel has nothing that a child would hand over")
+@pytest.mark.skipif(not sandbox.broker_available(), reason="this kernel has nothing that a child would hand over")
 def test_a_child_that_is_stopped_at_its_start_is_ended_at_its_deadline(tmp_path: Path) -> None:
     decides = sandbox.Broker([str(tmp_path)])
     (reader, writer), (ours, theirs) = os.pipe(), socket.socketpair()
