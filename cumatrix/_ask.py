@@ -19,8 +19,8 @@ from harness.answers.query import Query
 from harness.answers.query import ToolFinding as Told
 from harness.answers.question import Vocabulary
 from harness.answers.store import Store, known_of
-from harness.cli.ask import AnswerSource, print_answers, put, sources_of
-from harness.cli.ask import Found as Answers
+from harness.cli.ask_output import AnswerSource, print_answers, put, sources_of
+from harness.cli.ask_output import Found as Answers
 from harness.diagnostics import one_line
 from harness.errors import NothingToRun
 from harness.records import Record

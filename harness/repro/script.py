@@ -15,7 +15,7 @@ from harness.backends import cuda_core as cuda_core_backend
 from harness.backends import nvcc as nvcc_backend
 from harness.backends import nvrtc as nvrtc_backend
 from harness.backends import ptxas as ptxas_backend
-from harness.backends.cupy import virtual_gpu
+from harness.backends.cupy import c_table
 from harness.backends.cupy.backend import options_of as cupy_options_of
 from harness.backends.cupy.program import is_program
 from harness.backends.numba.program import JIT_OPTIONS
@@ -62,7 +62,7 @@ class Script:
             # Each library has a stand-in for the GPU of its own, of one name.
             plain = "virtual_gpu.py" if name.startswith("virtual_gpu_") else name
             # How functions of CuPy are put in the place of others imports nothing of cumatrix as it is.
-            own = Path(virtual_gpu.__file__) if name == "c_table.py" else _FILES.joinpath(name)
+            own = Path(c_table.__file__) if name == "c_table.py" else _FILES.joinpath(name)
             found[plain] = own.read_bytes()
         if "virtual_driver.py" in self.files:
             found["virtual_gpu.c"] = native.source("libcuda.c").encode()
@@ -209,7 +209,7 @@ def _stands_in(subject: ReproTarget, how: str) -> str:
 
 _DRIVER = "`virtual_gpu.c`, built with this machine's C compiler, takes the place of libcuda"
 _PROGRAM = (
-    " The program makes arrays and launches what CuPy compiles for it, so that `cupy_runtime.py` stands in for CUDA's runtime and driver, too, by way of `virtual_gpu.py`: memory is the host's, and a launch does nothing. "
+    " The program makes arrays and launches what CuPy compiles for it, so that `cupy_runtime.py` stands in for CUDA's runtime and driver, too, by way of `c_table.py`: memory is the host's, and a launch does nothing. "
     "`cupy_program.py` ends the program with the first kernel that CuPy does not compile."
 )
 _OLD = " CuPy {version} links CUDA's libraries, so that it cannot even be imported without them: `stand_ins.py` builds empty ones; only cudart's answers for the device matter."

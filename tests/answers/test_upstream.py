@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from harness.answers.store import Store, read_packed
-from harness.cli.ask import AnswerSource, elsewhere, put
+from harness.cli.ask_output import AnswerSource, elsewhere, put
 from harness.published import ANSWERS, published_folder
 
 QUESTIONS: list[dict[str, Any]] = tomllib.loads((Path(__file__).parent / "upstream.toml").read_text("utf-8"))[

@@ -10,7 +10,7 @@ import pytest
 from harness.answers.answer import sentence_of
 from harness.answers.feature import feature_page
 from harness.answers.store import Store, read_packed
-from harness.cli.ask import AnswerSource, put
+from harness.cli.ask_output import AnswerSource, put
 from harness.report.case import page_names
 
 ROOT = Path(__file__).parents[2]

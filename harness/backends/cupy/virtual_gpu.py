@@ -1,7 +1,7 @@
 """The CUDA runtime and driver as CuPy's own modules call them, without a device: programs compile, and launch nothing.
 
 CuPy links the runtime statically, so no library can replace it. All of CuPy calls it through two extension modules,
-``cupy_backends.cuda.api.runtime`` and ``…driver``; `install` puts functions in the place of theirs (`harness.backends.cupy.virtual_gpu`).
+``cupy_backends.cuda.api.runtime`` and ``…driver``; `install` puts functions in the place of theirs (`harness.backends.cupy.c_table`).
 Memory is the host's, so that a program gets past its preparations; a launch does nothing. What has no function here (textures,
 graphs, cuBLAS and its like, Thrust's and CUB's compiled parts) is CuPy's own, which finds no device and says so.
 """
@@ -14,101 +14,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from harness.backends.cupy.c_table import replace
 from harness.nvidia.launch import Launch
 from harness.nvidia.virtual_driver import device_attribute
 from harness.protocol.backend import Ended, Job, Rejected, Setup
 from harness.protocol.codec import zipped
-
-_TYPES: dict[str, Any] = {
-    "int": ctypes.c_int,
-    "unsigned int": ctypes.c_uint,
-    "size_t": ctypes.c_size_t,
-    "intptr_t": ctypes.c_ssize_t,
-    "uintmax_t": ctypes.c_ulonglong,
-    "float": ctypes.c_float,
-    "PyObject *": ctypes.py_object,
-}
-# What Cython adds to the arguments of functions that Python can call too: whether a method was overridden, and those with defaults.
-_SKIP = "int __pyx_skip_dispatch"
-
-_KEPT: list[Any] = []
-"""Objects whose addresses C code holds."""
-
-
-def replace(module: Any, name: str, function: Callable[..., Any]) -> bool:
-    """Have a Python function called for one of `module`, from C and from Python; for modules that are imported from now on.
-
-    Parameters
-    ----------
-    module : module
-        An extension module.
-    name : str
-        The function's.
-    function : callable
-        It must not raise; what C gets then is 0 or None. Arguments with defaults are not handed to it.
-
-    Returns
-    -------
-    bool
-        Whether it was replaced. A function that the module lacks, or whose type is unknown in Python, stays.
-    """
-    table = getattr(module, "__pyx_capi__", {})
-    signature = _name_of(table[name]) if name in table else ""
-    prototype, count = _prototype(signature)
-    if prototype is None:
-        return False
-    pointer = prototype(_callback(function, count, _is_object(signature)))
-    text = ctypes.create_string_buffer(signature.encode())
-    _KEPT.extend((pointer, text))
-    table[name] = _capsule(ctypes.cast(pointer, ctypes.c_void_p), text)
-    setattr(module, name, function)
-    return True
-
-
-def _prototype(signature: str) -> tuple[Any, int]:
-    """A type of `ctypes` for a C function, and how many of its arguments are meant for it; None where there is no such type."""
-    match = re.fullmatch(r"(.*?)\s?\((.*)\)", signature)
-    if match is None:
-        return None, 0
-    result = "PyObject *" if _is_object(signature) else match[1]
-    arguments = [each.strip() for each in match[2].split(",") if each.strip() != "void"]
-    count = arguments.index(_SKIP) if _SKIP in arguments else len(arguments)
-    types: list[Any] = [_TYPES.get(each) for each in arguments[:count]]
-    if result not in _TYPES or None in types:
-        return None, 0
-    # An object is handed back as the address of one that the caller owns.
-    kind = ctypes.c_void_p if result == "PyObject *" else _TYPES[result]
-    added = [ctypes.c_int, ctypes.c_void_p][: len(arguments) - count]
-    return ctypes.CFUNCTYPE(kind, *types, *added), count
-
-
-def _is_object(signature: str) -> bool:
-    """Return whether a function returns an object, of any class."""
-    return signature.startswith(("PyObject *", "struct __pyx_obj_"))
-
-
-def _callback(function: Callable[..., Any], count: int, is_object: bool) -> Callable[..., Any]:
-    def call(*arguments: Any) -> Any:
-        result = function(*arguments[:count])
-        if not is_object:
-            return result or 0
-        ctypes.pythonapi.Py_IncRef(ctypes.py_object(result))
-        return id(result)
-
-    return call
-
-
-def _name_of(capsule: Any) -> str:
-    name = ctypes.pythonapi.PyCapsule_GetName
-    name.restype, name.argtypes = ctypes.c_char_p, [ctypes.py_object]
-    return bytes(name(capsule)).decode()
-
-
-def _capsule(pointer: Any, name: Any) -> Any:
-    new = ctypes.pythonapi.PyCapsule_New
-    new.restype, new.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
-    return new(pointer, name, None)
-
 
 _BYTES = 1 << 34  # of memory, as reported
 

@@ -1,0 +1,103 @@
+"""Functions that one extension module written in Cython offers to others, and putting others in their place.
+
+A module with ``cpdef`` or shared ``cdef`` functions has a dictionary ``__pyx_capi__``: by name, a capsule with the address
+of the C function, whose own name is the function's type in C. A module that uses them looks them up there when it is imported
+(https://cython.readthedocs.io/en/latest/src/userguide/sharing_declarations.html). An entry written before that is the one called.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import re
+from collections.abc import Callable
+from typing import Any
+
+_TYPES: dict[str, Any] = {
+    "int": ctypes.c_int,
+    "unsigned int": ctypes.c_uint,
+    "size_t": ctypes.c_size_t,
+    "intptr_t": ctypes.c_ssize_t,
+    "uintmax_t": ctypes.c_ulonglong,
+    "float": ctypes.c_float,
+    "PyObject *": ctypes.py_object,
+}
+# What Cython adds to the arguments of functions that Python can call too: whether a method was overridden, and those with defaults.
+_SKIP = "int __pyx_skip_dispatch"
+
+_KEPT: list[Any] = []
+"""Objects whose addresses C code holds."""
+
+
+def replace(module: Any, name: str, function: Callable[..., Any]) -> bool:
+    """Have a Python function called for one of `module`, from C and from Python; for modules that are imported from now on.
+
+    Parameters
+    ----------
+    module : module
+        An extension module.
+    name : str
+        The function's.
+    function : callable
+        It must not raise; what C gets then is 0 or None. Arguments with defaults are not handed to it.
+
+    Returns
+    -------
+    bool
+        Whether it was replaced. A function that the module lacks, or whose type is unknown in Python, stays.
+    """
+    table = getattr(module, "__pyx_capi__", {})
+    signature = _name_of(table[name]) if name in table else ""
+    prototype, count = _prototype(signature)
+    if prototype is None:
+        return False
+    pointer = prototype(_callback(function, count, _is_object(signature)))
+    text = ctypes.create_string_buffer(signature.encode())
+    _KEPT.extend((pointer, text))
+    table[name] = _capsule(ctypes.cast(pointer, ctypes.c_void_p), text)
+    setattr(module, name, function)
+    return True
+
+
+def _prototype(signature: str) -> tuple[Any, int]:
+    """A type of `ctypes` for a C function, and how many of its arguments are meant for it; None where there is no such type."""
+    match = re.fullmatch(r"(.*?)\s?\((.*)\)", signature)
+    if match is None:
+        return None, 0
+    result = "PyObject *" if _is_object(signature) else match[1]
+    arguments = [each.strip() for each in match[2].split(",") if each.strip() != "void"]
+    count = arguments.index(_SKIP) if _SKIP in arguments else len(arguments)
+    types: list[Any] = [_TYPES.get(each) for each in arguments[:count]]
+    if result not in _TYPES or None in types:
+        return None, 0
+    # An object is handed back as the address of one that the caller owns.
+    kind = ctypes.c_void_p if result == "PyObject *" else _TYPES[result]
+    added = [ctypes.c_int, ctypes.c_void_p][: len(arguments) - count]
+    return ctypes.CFUNCTYPE(kind, *types, *added), count
+
+
+def _is_object(signature: str) -> bool:
+    """Return whether a function returns an object, of any class."""
+    return signature.startswith(("PyObject *", "struct __pyx_obj_"))
+
+
+def _callback(function: Callable[..., Any], count: int, is_object: bool) -> Callable[..., Any]:
+    def call(*arguments: Any) -> Any:
+        result = function(*arguments[:count])
+        if not is_object:
+            return result or 0
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(result))
+        return id(result)
+
+    return call
+
+
+def _name_of(capsule: Any) -> str:
+    name = ctypes.pythonapi.PyCapsule_GetName
+    name.restype, name.argtypes = ctypes.c_char_p, [ctypes.py_object]
+    return bytes(name(capsule)).decode()
+
+
+def _capsule(pointer: Any, name: Any) -> Any:
+    new = ctypes.pythonapi.PyCapsule_New
+    new.restype, new.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
+    return new(pointer, name, None)

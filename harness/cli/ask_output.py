@@ -1,0 +1,399 @@
+"""Answers of ``cumatrix ask``, for readers and as JSON."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Container, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from datetime import UTC, date, datetime
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.text import Text
+
+from harness.answers.answer import SHOWN, asks_for_itself, command_for, said_json
+from harness.answers.query import FeatureFinding, Query, QueryResult, Reply, ReplyRow
+from harness.answers.question import Chip, Vocabulary
+from harness.answers.replies import combined, reply_to_message
+from harness.answers.store import Store, read_packed, vocabulary_of
+from harness.answers.verdict import WORKS
+from harness.answers.vocabulary import read
+from harness.cli.terminal import console_for, printable
+from harness.diagnostics import one_line
+from harness.errors import NothingToRun, UsageError
+from harness.matrix.axes import version_key
+from harness.matrix.marks import ANSWER_KINDS, GROUPS
+from harness.model import Target
+from harness.protocol.text import counted
+from harness.published import ANSWERS, published_folder, read_manifest, stale_cases
+from harness.records.make import NO_TENSOR_CORES, TENSOR_CORES
+
+OWN = Path("reports")
+"""The folder of the user's own records."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class AnswerSource:
+    """Results that a question is put to.
+
+    Parameters
+    ----------
+    name : str
+        ``published``, ``own``, or ``results`` for those that were named.
+    title : str
+        What readers call them.
+    store : Store
+        The results.
+    made_of : Mapping[str, str]
+        Digest by case, of what is published.
+    """
+
+    name: str
+    title: str
+    store: Store
+    made_of: Mapping[str, str] = field(default_factory=dict)
+
+    def stale(self, case: str) -> bool:
+        """Return whether its cells are of another version of the case than the present one."""
+        return bool(stale_cases({case: self.made_of[case]})) if case in self.made_of else False
+
+    @cached_property
+    def newest(self) -> str:
+        """Day of its newest run; empty where no plan tells."""
+        return max(self.store.runs.values(), default="")[:10]
+
+
+def sources_of(results: tuple[Path, ...]) -> list[AnswerSource]:
+    """The named results; by default, the published matrix and the user's own.
+
+    Raises
+    ------
+    RecordError
+        When some cannot be read.
+    NothingToRun
+        When there are none in those that were named.
+    UsageError
+        When there are none at all.
+    """
+    if results:
+        from harness.answers.store import read_known
+
+        store = Store.of(read_known(results))
+        if not store.features:
+            raise NothingToRun("there are no results to answer from")
+        return [AnswerSource(name="results", title=", ".join(map(str, results)), store=store)]
+    found = []
+    folder = published_folder()
+    if folder is not None:
+        found.append(
+            AnswerSource(
+                name="published",
+                title="the published matrix",
+                store=read_packed(folder / ANSWERS),
+                made_of=read_manifest(folder).cases,
+            )
+        )
+    if any(OWN.rglob("*.jsonl")):
+        from harness.answers.store import read_known
+
+        own = Store.of(read_known([OWN]))
+        if own.features:
+            found.append(AnswerSource(name="own", title=f"your own results in {OWN}", store=own))
+    if not found:
+        raise UsageError("there are no results to answer from: name some, as in --results nightly.parquet, or run cases first: cumatrix run")  # fmt: skip
+    return found
+
+
+_UNTRIED = ANSWER_KINDS["untried"].text
+_ELSEWHERE = 3
+"""Variants of features that are shown for other architectures."""
+
+Found = Sequence[tuple[AnswerSource, QueryResult]]
+"""The answer of each of the results."""
+
+
+def show(found: Found, asked: Query, vocabulary: Vocabulary, others: str = "", elsewhere: Found = ()) -> None:
+    """Print answers; `elsewhere` are those for others (architectures, tools), where there are none for what was asked."""
+    console = console_for(sys.stdout)
+    if not elsewhere:
+        print_answers(console, found, asked, vocabulary)
+        return
+    console.print(f"Not tried{_asked_for(asked)}. For {others}:", style="bold", soft_wrap=True)
+    for source, answer in elsewhere:
+        _show_findings(console, answer.findings[:_ELSEWHERE], source)
+    console.print("To try it:", style="bold", soft_wrap=True)
+    console.print(f"  {command_for(asked, vocabulary)}", soft_wrap=True)
+    for source, _ in elsewhere:
+        console.print(Text(_age(source), "dim"), soft_wrap=True)
+
+
+def _asked_for(asked: Query) -> str:
+    """`` with numba 0.59.0 on sm_120``: tools, CUDA releases and architectures as they were typed."""
+    used = [chip.text for chip in asked.chips if chip.kind in ("tool", "toolkit")]
+    return "".join(
+        (f" with {' and '.join(used)}" if used else "", f" on {', '.join(asked.targets)}" if asked.targets else "")
+    )
+
+
+def print_answers(console: Console, found: Found, asked: Query, vocabulary: Vocabulary) -> None:
+    """Print answers: published ones first, then the user's own under a heading."""
+    told = [(source, answer) for source, answer in found if answer.proven] or found[:1]
+    for source, answer in told:
+        if len(found) > 1:
+            console.print(Text(f"From {source.title}", "bold underline"), soft_wrap=True)
+        if answer.sentence:
+            console.print(Text(answer.sentence, "bold"), soft_wrap=True)
+        if answer.reply:
+            _show_reply(console, answer.reply)
+        elif answer.lacking:
+            _show_closest(console, answer, asked)
+        else:
+            console.print()
+            _show_findings(console, answer.findings, source)
+        if answer.more and not answer.lacking:
+            console.print(f"{counted(answer.more, 'more feature')}: --all shows all", style="dim", soft_wrap=True)
+    if not any(answer.reply for _, answer in told):
+        _show_commands(console, told, asked, vocabulary)
+    if vocabulary.are_said(asked.words) and not any(answer.reply for _, answer in told):
+        console.print(Text("For the cause of what a compiler said: cumatrix explain build.log", "dim"), soft_wrap=True)
+    for source, _ in found:
+        console.print(Text(_age(source), "dim"), soft_wrap=True)
+
+
+def _show_commands(console: Console, told: Found, asked: Query, vocabulary: Vocabulary) -> None:
+    first = next((answer.findings[0] for _, answer in told if answer.findings and not answer.lacking), None)
+    if any(answer.proven for _, answer in told):
+        console.print(Text(f"To try your own program: {command_for(asked, vocabulary)}", "dim"), soft_wrap=True)
+        return
+    console.print("To try it:", style="bold", soft_wrap=True)
+    if first and first.case:
+        console.print(f"  {command_for(asked, vocabulary, first.case)}", soft_wrap=True)
+        console.print(f"  {command_for(asked, vocabulary)}    # with your own file", soft_wrap=True)
+    else:
+        console.print(f"  {command_for(asked, vocabulary)}", soft_wrap=True)
+
+
+def _show_closest(console: Console, answer: QueryResult, asked: Query) -> None:
+    """Titles of cases that have some words of the question, without statements."""
+    for chip in asked.unknown:
+        if chip.near:
+            console.print(f"  Did you mean {' or '.join(chip.near)}?", soft_wrap=True)
+    if asked.words and answer.findings:
+        console.print("The closest cases:", soft_wrap=True)
+        for case, title in {finding.case: finding.title for finding in answer.findings if finding.case}.items():
+            console.print(Text.assemble("  ", title, (f"  {case}", "dim")), soft_wrap=True)
+    console.print()
+
+
+def _show_reply(console: Console, reply: Reply) -> None:
+    before = ""
+    for row in reply.rows:
+        if row.case and row.case != before:
+            console.print(
+                Text.assemble(("\n" if not before else "") + row.title, (f"  {row.case}", "dim")), soft_wrap=True
+            )
+        before = row.case
+        line = Text("  ")
+        if row.kind:
+            kind = ANSWER_KINDS[row.kind]
+            line.append(f"{printable(kind.sign, kind.plain, console.encoding)} ", kind.tone.style)
+        line.append(row.text)
+        console.print(line, soft_wrap=True)
+        for cell in row.cells:
+            console.print(Text(f"      {cell}", "dim"), soft_wrap=True)
+    for source in reply.sources:
+        console.print(Text(f"  {source}", "dim"), soft_wrap=True)
+    console.print()
+
+
+def _show_findings(console: Console, findings: Sequence[FeatureFinding], source: AnswerSource) -> None:
+    before = None
+    for finding in findings:
+        _show_finding(console, finding, source, title=finding.case != before)
+        before = finding.case
+
+
+def _show_finding(console: Console, finding: FeatureFinding, source: AnswerSource, *, title: bool) -> None:
+    if title:
+        name = f"  {finding.case}" if finding.case else ""
+        console.print(Text.assemble((finding.title, "bold"), (name, "dim")), soft_wrap=True)
+        if source.stale(finding.case):
+            console.print(Text("  The case is another program now: these answers are of an earlier version of it.", "yellow"), soft_wrap=True)  # fmt: skip
+    if finding.label:
+        console.print(Text(f" {finding.label}", "italic"), soft_wrap=True)
+    told = [said for said in finding.said if not said.verdict.silent] or finding.said
+    width = max(len(said.tool) for said in told)
+    place = max(len(said.place) for said in told)
+    for said in told:
+        kind = ANSWER_KINDS[said.verdict.kind]
+        style = kind.tone.style
+        line = Text(f"  {printable(kind.sign, kind.plain, console.encoding)} ", style)
+        line.append(f"{said.tool:<{width}}  {said.place:<{place}}  ", "default")
+        line.append(said.verdict.text, f"{style} bold")
+        more = "; ".join(filter(None, (said.verdict.note, said.overall)))
+        line.append(f" ({more})" if more else "", "default")
+        line.append(f"  tried {said.tried}" if said.proof else "", "dim")
+        console.print(line, soft_wrap=True)
+        for row in said.proof:
+            shown = row.letter != WORKS or row.message.startswith((TENSOR_CORES, NO_TENSOR_CORES))
+            reason = f": {one_line(row.message, 120)}" if row.message and shown else ""
+            console.print(Text(f"      {row.cell}{reason}", "dim"), soft_wrap=True)
+    untold: dict[str, list[str]] = {}
+    for said in finding.said:
+        if said not in told:
+            untold.setdefault(said.tool, []).append(said.verdict.text)
+    silent: dict[str, list[str]] = {}
+    for tool, texts in untold.items():
+        # That something is missing, or not applicable, says more than that an architecture was left out.
+        silent.setdefault(next((text for text in texts if text != _UNTRIED), _UNTRIED), []).append(tool)
+    for text, tools in silent.items():
+        console.print(Text(f"  ? {', '.join(tools)}: {text}", "dim"), soft_wrap=True)
+    for reason, link in finding.faults[:3]:
+        console.print(
+            Text(f"  {GROUPS['fault'].word}: {reason}{f' ({link})' if link else ''}", "yellow"), soft_wrap=True
+        )
+    console.print()
+
+
+def _age(source: AnswerSource) -> str:
+    text = f"From {source.title}: {counted(source.store.answered, 'answered cell')}"
+    if not source.newest:
+        return f"{text}."
+    days = (datetime.now(UTC).date() - date.fromisoformat(source.newest)).days
+    when = "today" if days < 1 else "1 day ago" if days == 1 else f"{days} days ago"
+    return f"{text}, the newest of {source.newest} ({when})."
+
+
+def to_json(found: Found, asked: Query) -> dict[str, Any]:
+    """The same as plain values: the answers of the first results, and the user's own under ``own``."""
+    (first, answer), *others = found
+    own = next(((source, answer) for source, answer in others), None)
+    return {
+        "chips": [chip.to_json() for chip in asked.chips],
+        "intent": asked.intent,
+        **_answer(first, answer),
+        **({"own": _answer(*own)} if own else {}),
+    }
+
+
+def _answer(source: AnswerSource, answer: QueryResult) -> dict[str, Any]:
+    return {
+        "sentence": answer.sentence,
+        "lacking": list(answer.lacking),
+        "from": source.name,
+        "newest": source.newest,
+        "answered": source.store.answered,
+        "more": answer.more,
+        "findings": [
+            {
+                "case": finding.case,
+                "title": finding.title,
+                "variants": finding.label,
+                "stale": source.stale(finding.case),
+                "said": [said_json(said) for said in finding.said],
+                "faults": [{"reason": reason, "link": link} for reason, link in finding.faults],
+            }
+            for finding in answer.findings
+            if not answer.lacking
+        ],
+        "closest": list(dict.fromkeys(finding.case for finding in answer.findings)) if answer.lacking else [],
+        "rows": [asdict(row) for row in answer.reply.rows] if answer.reply else [],
+        "sources": list(answer.reply.sources) if answer.reply else [],
+    }
+
+
+def put(question: str, sources: Sequence[AnswerSource], most: int = SHOWN) -> tuple[Query, Vocabulary, Found]:
+    """Put a question to results: what it asks for, all that it could name, and what each of the results answers.
+
+    Parameters
+    ----------
+    question : str
+        As typed.
+    sources : sequence of AnswerSource
+        The results.
+    most : int
+        The most findings of each.
+
+    Raises
+    ------
+    UsageError
+        Where it names nothing, or an architecture or a release that nothing knows.
+    """
+    vocabulary = vocabulary_of(*(source.store for source in sources))
+    releases: dict[str, Sequence[str]] = {}
+    for source in sources:
+        for name, found in source.store.releases.items():
+            releases[name] = sorted({*releases.get(name, ()), *found}, key=version_key)
+    reading = read(question, vocabulary, releases)
+    if reading.intent.name == "why":
+        features = {name: feature for source in sources for name, feature in source.store.features.items()}
+        if reply := reply_to_message(question, features.values()):
+            named = dict.fromkeys(
+                chip.name.replace("compute_", "sm_") for chip in reading.chips if chip.kind == "target"
+            )
+            first = [about for name in named if (about := sources[0].store.replies.of(f"first {name}"))]
+            reply = replace(reply, rows=(*reply.rows, *(ReplyRow(text=each.sentence) for each in first)))
+            asked = Query(chips=reading.chips, intent="why")
+            return asked, vocabulary, [(sources[0], QueryResult(sentence=reply.sentence, reply=reply))]
+    tried = {target for source in sources for target in source.store.targets}
+    chips = tuple(_tried(chip, tried) for chip in reading.chips)
+    asked = Query(chips=chips, intent=reading.intent.name)
+    _check(asked)
+    if not (asked.chips or reading.keys):
+        raise UsageError("the question names no feature: ask for one, such as wmma, grid sync or fp8; cumatrix cases list shows all")  # fmt: skip
+    if reading.keys:
+        answers = [
+            (source, combined([reply for key in reading.keys if (reply := source.store.replies.of(key))]))
+            for source in sources
+        ]
+        if told := [(source, QueryResult(sentence=reply.sentence, reply=reply)) for source, reply in answers if reply]:
+            return asked, vocabulary, told
+        if reading.intent.key == "release":
+            nothing = QueryResult(
+                sentence=f"Not known: no cells to compare for {' '.join(chip.text for chip in chips)}."
+            )
+            return asked, vocabulary, [(source, nothing) for source in sources]
+    return asked, vocabulary, [(source, source.store.answer(asked, vocabulary, most)) for source in sources]
+
+
+_WIDER = (
+    ("other architectures", frozenset({"target"})),
+    ("other tools", frozenset({"tool", "toolkit"})),
+    ("other tools and architectures", frozenset({"target", "tool", "toolkit"})),
+)
+"""Parts to drop from a question, one after another, when the results know nothing of its names."""
+
+
+def elsewhere(found: Found, asked: Query, vocabulary: Vocabulary) -> tuple[str, Found]:
+    """Answers for other architectures or tools, when the results have none for those of the question; and the dropped parts."""
+    if asks_for_itself(asked) or any(answer.findings or answer.lacking for _, answer in found):
+        return "", []
+    for name, kinds in _WIDER:
+        chips = tuple(chip for chip in asked.chips if chip.kind not in kinds)
+        if len(chips) == len(asked.chips) or not any(chip.kind in {"word", "header", "host", "tool"} for chip in chips):
+            continue
+        answers = [(source, source.store.answer(replace(asked, chips=chips), vocabulary)) for source, _ in found]
+        if proven := [(source, answer) for source, answer in answers if answer.proven]:
+            return name, proven
+    return "", []
+
+
+def _tried(chip: Chip, targets: Container[str]) -> Chip:
+    """Use the real architecture for an untried virtual one: compilers name ``compute_120`` for either."""
+    real = {value: str(Target.parse(value).real) for value in chip.values if chip.kind == "target"}
+    if not any(value not in targets and other in targets for value, other in real.items()):
+        return chip
+    return replace(chip, values=tuple(value if value in targets else real[value] for value in chip.values))
+
+
+def _check(asked: Query) -> None:
+    """An architecture or a release that nothing knows is bad usage; a word is not."""
+    for chip in asked.unknown:
+        if chip.name != "word":
+            what = {"target": "architecture", "version": "version of anything named before it"}.get(chip.name, "")
+            near = (
+                f"; the nearest {'are' if len(chip.near) > 1 else 'is'} {' and '.join(chip.near)}" if chip.near else ""
+            )
+            raise UsageError(f"nothing is known as {chip.text}{f', no {what}' if what else ''}{near}")
