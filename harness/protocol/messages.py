@@ -355,6 +355,10 @@ class Order(Message):
     alike: int = 0
 
 
+SLOT = b"slot\n"
+"""The fork server sends this when a cell is about to load, and the scheduler when the cell has a slot of its device."""
+
+
 @dataclass
 class Exit(Message):
     """The end of a cell's process, as the fork server saw it.

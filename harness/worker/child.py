@@ -93,7 +93,14 @@ _PR_SET_PDEATHSIG, _PR_SET_DUMPABLE = 1, 4
 
 
 def run_child(
-    name: str, backend: Backend, setup: Setup, order: Order, output: int, calls: bytes, broker: Broker | None
+    name: str,
+    backend: Backend,
+    setup: Setup,
+    order: Order,
+    output: int,
+    calls: bytes,
+    broker: Broker | None,
+    gate: int = -1,
 ) -> None:
     """Compile one cell, write its `Reply` into its scratch folder and exit; never returns.
 
@@ -107,12 +114,14 @@ def run_child(
         Which system calls it is refused (`harness.worker.sandbox.filter_for`).
     broker : Broker or None
         The broker of further calls; None without one.
+    gate : int
+        Where the fork server grants a slot of the device; -1 without a device.
     """
     code, modules, cell = 70, len(sys.modules), os.getpid()
     try:
         if broker:
             broker.begin_child()
-        _isolate(order, output)
+        _isolate(order, output, gate)
         confine(setup, order, calls, os.environ.get(reads.VARIABLE, ""))
         reply = _compile(name, backend, setup, order)
         # What the program has forked comes here, too: it is not the cell, and has no answer.
@@ -130,7 +139,10 @@ def run_child(
         os._exit(code)
 
 
-def _isolate(order: Order, output: int) -> None:
+_GATE = 3
+
+
+def _isolate(order: Order, output: int, gate: int) -> None:
     os.setsid()
     libc = ctypes.CDLL(None)
     libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
@@ -142,7 +154,9 @@ def _isolate(order: Order, output: int) -> None:
     os.dup2(null, 0)
     os.dup2(output, 1)
     os.dup2(output, 2)
-    close_others()  # the scheduler's socket, above all
+    if gate >= 0:
+        os.dup2(gate, _GATE, inheritable=False)
+    close_others(_GATE + (gate >= 0))  # the scheduler's socket, above all
     os.chdir(order.scratch)
     os.umask(0o022)  # linkers and programs give their files modes by it
     for name in ("TMPDIR", "HOME"):
@@ -165,7 +179,17 @@ def _isolate(order: Order, output: int) -> None:
 
 def _compile(name: str, backend: Backend, setup: Setup, order: Order) -> Reply:
     job, reply = Job.of(order), Reply(status="built")
-    started = time.perf_counter()
+    started, waited = time.perf_counter(), 0.0
+
+    def take_slot() -> None:
+        nonlocal waited
+        began = time.perf_counter()
+        os.write(_GATE, b"?")
+        os.read(_GATE, 1)
+        waited += time.perf_counter() - began
+
+    if setup.device:
+        job.take_slot = take_slot
     try:
         (backend.execute if setup.device else backend.compile)(setup, job)
     except Ended as ended:
@@ -178,7 +202,7 @@ def _compile(name: str, backend: Backend, setup: Setup, order: Order) -> Reply:
         words = traceback.format_exception_only(type(error), error)[-1].strip()
         job.say(traceback.format_exc())
         reply.status, reply.reason = "harness_error", f"cumatrix's {name} backend failed: {words}"
-    reply.seconds = time.perf_counter() - started
+    reply.seconds = time.perf_counter() - started - waited
     if setup.device:
         _look_at_device(name, setup, order, job)
     loaded = reads.mapped()
