@@ -22,7 +22,7 @@ from harness.engine.environment import ProbeFailed, ask
 from harness.engine.fingerprints import Key
 from harness.errors import PartUnavailable, UsageError
 from harness.model import Cell, Outcome, Target
-from harness.protocol.probes import Driver
+from harness.protocol.messages import Driver
 
 # Where a driver lies that the dynamic loader does not know: containers of NVIDIA's, and WSL.
 _FOLDERS = ("/usr/local/nvidia/lib64", "/usr/lib64-nvidia", "/usr/lib/wsl/lib", "/usr/lib/x86_64-linux-gnu")

@@ -32,7 +32,7 @@ from harness.matrix.axes import AXIS, axis_key
 from harness.matrix.ranges import spell
 from harness.model import Case, Cell, HostCompiler, Status, ToolkitRef
 from harness.model.target import TargetError, check_known, parse_targets
-from harness.protocol.probes import Distribution
+from harness.protocol.messages import Distribution
 from harness.records import Record
 from harness.toolkits import parse_toolkits
 

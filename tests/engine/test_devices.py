@@ -14,7 +14,7 @@ from harness.engine.machine import Device, DevicePool, Devices, find_devices
 from harness.engine.plan import with_native
 from harness.errors import PartUnavailable, UsageError
 from harness.model import Target
-from harness.protocol.probes import DeviceProperties, Driver
+from harness.protocol.messages import DeviceProperties, Driver
 
 
 def device(number: int, name: str = "NVIDIA H200", capability: str = "9.0") -> Device:
