@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 
-from harness.answers.result import Reply, ReplyRow
+from harness.answers.query import Reply, ReplyRow
 from harness.diagnostics import one_line
 from harness.model.compatibility import Way
 from harness.model.gpus import Gpu

@@ -88,7 +88,7 @@ def publish(
 def _write_wheels(out: Path) -> int:
     """Read new releases; 4 if a package could not be read."""
     from harness.environments.index import Index
-    from harness.matrix_plan.parts import PLAN, read_wheel_plan
+    from harness.matrix_plan.coverage import PLAN, read_wheel_plan
     from harness.records.files import check_writable, replace_files
     from harness.toolkits.store import data_folder
     from harness.wheels.published import WHEELS, packed, read_wheels, update
@@ -123,8 +123,7 @@ def _write(results: Sequence[Path], out: Path, cases: Path) -> int:
         from harness.report.publish import publish as write
     except ImportError as error:
         raise needs("a matrix to publish", "report", error) from None
-    from harness.matrix_plan.coverage import coverage_table
-    from harness.matrix_plan.parts import PLAN
+    from harness.matrix_plan.coverage import PLAN, coverage_table
     from harness.matrix_plan.proposals import compare
 
     plan = out / PLAN
@@ -156,8 +155,7 @@ def _compare(
         from harness.report.publish import current_records
     except ImportError as error:
         raise needs("publish", "report", error) from None
-    from harness.matrix_plan.coverage import coverage_table, pairs_of
-    from harness.matrix_plan.parts import PLAN
+    from harness.matrix_plan.coverage import PLAN, coverage_table, pairs_of
     from harness.matrix_plan.proposals import compare
 
     new = _new_releases() if watch else {}

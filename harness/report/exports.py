@@ -29,6 +29,7 @@ from harness.matrix.axes import (
 )
 from harness.matrix.marks import KINDS, counted_group, grouped, surprises_among
 from harness.model import Stage, Status, Verdict
+from harness.protocol.text import clean
 from harness.records import Conflict, Merged
 from harness.records.make import with_tables
 from harness.records.schema import record_schema
@@ -36,7 +37,6 @@ from harness.report.api import COUNT, DIALECT, TARGET, TEXT, feature_schema, fea
 from harness.report.gpus import wheels_schema
 from harness.report.overview import parts as split
 from harness.report.overview import runs_of, totals, unavailable_of
-from harness.report.text import clean
 
 
 def schemas() -> dict[str, bytes]:

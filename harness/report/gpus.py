@@ -9,9 +9,9 @@ from typing import Any
 from harness.answers.wheels import SHOWN, STATES, WheelReplies, state_of
 from harness.model.compatibility import RULES, Way
 from harness.model.gpus import Gpu
+from harness.protocol.text import clean
 from harness.report.api import COUNT, DIALECT, FOLDER, SCHEMA, TARGET, TEXT, as_bytes, list_of, map_of, object_of
 from harness.report.pages import Section
-from harness.report.text import clean
 from harness.wheels.entries import Kind, Library, counted_targets
 from harness.wheels.published import Package, Support, WheelRelease, since, support
 

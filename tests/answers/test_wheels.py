@@ -7,9 +7,9 @@ from dataclasses import replace
 import pytest
 from wheels_builders import PACKAGES
 
-from harness.answers import intents
-from harness.answers.intents import read
+from harness.answers import vocabulary as words
 from harness.answers.question import Vocabulary
+from harness.answers.vocabulary import read
 from harness.answers.wheels import WheelReplies, names_of
 
 from .node import said_by_script
@@ -49,7 +49,7 @@ def test_a_package_and_a_gpu_are_a_question_of_its_own(vocabulary: Vocabulary) -
         console.log(JSON.stringify(asked.map(read)));
     }"""
     told = said_by_script(
-        program, {"asked": list(ours), "vocabulary": known.to_json(), "intents": intents.to_json(), "releases": {}}
+        program, {"asked": list(ours), "vocabulary": known.to_json(), "intents": words.to_json(), "releases": {}}
     )
     for text, theirs in zip(ours, told, strict=True):
         mine = ours[text]

@@ -31,9 +31,7 @@ const lists = (() => {
     /** @type {HTMLSelectElement[]} */
     const choices = [...get("finding").querySelectorAll("select")];
     /** @type {HTMLElement[]} */
-    const elements = [...get("main").querySelectorAll("[data-kind]")].map(
-      (item) => /** @type {HTMLElement} */ (item),
-    );
+    const elements = [...get("main").querySelectorAll("[data-kind]")].map((item) => /** @type {HTMLElement} */ (item));
     // A case's name stands above its list.
     const above = (/** @type {Element} */ item) => item.closest("section")?.getAttribute("aria-label") || "";
     /** @type {Listed[]} */
