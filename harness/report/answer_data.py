@@ -26,6 +26,7 @@ from harness.answers.question import words_of
 from harness.answers.replies import Replies
 from harness.answers.store import Store, vocabulary_of
 from harness.answers.table import FeatureRow, Field, lines_of
+from harness.answers.vocabulary import to_json as intents_json
 from harness.answers.wheels import names_of
 from harness.cases.bundled import case_rank, library_topics
 from harness.causes.catalogue import HEADER, catalogue
@@ -118,7 +119,7 @@ def answers_data(known: Known, pages: Mapping[str, str], wheels: Sequence[Packag
     numbers = {word: number for number, word in enumerate((*vocabulary.words, *vocabulary.said))}
     return {
         "vocabulary": _clean(vocabulary.to_json()),
-        "intents": vocabulary.to_json(),
+        "intents": intents_json(),
         "releases": _clean(store.releases),
         "targets": [[target, architecture_of(target)] for target in known.targets],
         "first": first_target(known),
