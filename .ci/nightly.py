@@ -46,6 +46,7 @@ SUMMARY = Path("summary.md")
 PUBLISHED = Path("reports/matrix")
 NEXT = Path("next")
 """Records of the job `next`."""
+WHEELS = "wheels.json"  # beside the matrix: the device code of published wheels
 COMMANDS = 200  # more than fit into a night
 
 
@@ -149,10 +150,26 @@ def next_(args: argparse.Namespace) -> int:
         subprocess.run(["cumatrix", *proposal["argv"], "--out", str(out)])
         if not nights.sent(NEXT, out.stem):
             lost.append(" ".join(proposal["argv"]))
+    new += _new_wheels()
     cells = sum(proposal["cells"] for proposal in proposals)
     _write([f"{cells:,} missing cells of the plan in {len(proposals)} commands.", "", *(f"- {line}" for line in new)])
     _write([f"- no records: `cumatrix {command}`" for command in lost])
     return 1 if lost else 0
+
+
+def _new_wheels() -> list[str]:
+    """Read the wheels of new releases into next/wheels; a sentence for each, and for each that could not be read."""
+    if not (PUBLISHED / WHEELS).is_file():
+        return []
+    folder = NEXT / "wheels"
+    folder.mkdir(parents=True, exist_ok=True)
+    known = [path for each in _matrices() if (path := Path(each) / WHEELS).is_file()]
+    for path in (PUBLISHED / "plan.toml", known[-1]):
+        shutil.copy(path, folder)
+    done = subprocess.run(["cumatrix", "publish", "--wheels", "--out", str(folder)], capture_output=True, text=True)
+    print(done.stderr, end="", file=sys.stderr)
+    told = [line.removeprefix("cumatrix: ") for line in done.stderr.splitlines() if line.startswith("cumatrix: ")]
+    return told if done.returncode in (0, 4) else [*told, f"cumatrix publish --wheels exited with {done.returncode}"]
 
 
 def _matrices() -> list[str]:
@@ -163,6 +180,9 @@ def extend(_: argparse.Namespace) -> int:
     """The published matrix of the repository and that of the last night, with what this night compiled without a device."""
     more = [str(NEXT)] if list(NEXT.glob("*.jsonl")) else []
     _cumatrix("publish", *_matrices(), str(nights.NIGHT / "cpu"), *more, "--out", str(nights.AFTER / "matrix"))
+    folders = (*map(Path, _matrices()), NEXT / "wheels")
+    if wheels := [path for folder in folders if (path := folder / WHEELS).is_file()]:
+        shutil.copy(wheels[-1], nights.AFTER / "matrix")
     return 0
 
 

@@ -191,6 +191,13 @@ if argv[0] == "publish" and "--next" in argv:
         sys.exit(3)
     runs = [["run", "a", "-b", "nvrtc"], ["run", "b", "-b", "nvcc"]]
     print(json.dumps([{"argv": each, "cells": 1000, "seconds": 1.0, "separates": 1.0} for each in runs]))
+elif argv[:2] == ["publish", "--wheels"]:
+    folder = Path(argv[argv.index("--out") + 1])
+    known = (folder / "wheels.json").read_text()
+    (folder / "wheels.json").write_text(f"{known}, and vllm 99.0")
+    print("cumatrix: new on the index: vllm 99.0", file=sys.stderr)
+elif argv[0] == "publish":
+    Path(argv[argv.index("--out") + 1]).mkdir(parents=True)
 elif argv[1] == "a":
     out = Path(argv[argv.index("--out") + 1])
     out.parent.mkdir(exist_ok=True)
@@ -204,7 +211,10 @@ elif argv[0] == "run":
 
 def test_the_missing_cells_of_the_plan_are_run_and_published(run: Run, tools: Path, work: Path) -> None:
     program(tools, "cumatrix", CUMATRIX)
-    (work / "reports" / "matrix").mkdir(parents=True)
+    matrix = work / "reports" / "matrix"
+    matrix.mkdir(parents=True)
+    (matrix / "plan.toml").touch()
+    (matrix / "wheels.json").write_text("what was read")
     done = run("next", "--seconds", "60")
     assert done.returncode == 1, done.stderr  # of one command nothing came
     asked = (work / "asked").read_text().splitlines()
@@ -212,13 +222,15 @@ def test_the_missing_cells_of_the_plan_are_run_and_published(run: Run, tools: Pa
         "publish reports/matrix --next 200 --seconds 60 --watch --json",
         "run a -b nvrtc --out next/000.jsonl",
         "run b -b nvcc --out next/001.jsonl",
+        "publish --wheels --out next/wheels",
     ]
     summary = (work / "summary.md").read_text()
     assert "2,000 missing cells of the plan in 2 commands." in summary
-    assert "- new on the index: Numba 99.1.0" in summary
+    assert "- new on the index: Numba 99.1.0\n- new on the index: vllm 99.0\n" in summary
     assert "- no records: `cumatrix run b -b nvcc`" in summary and "run a" not in summary
     assert run("extend").returncode == 0
     assert (work / "asked").read_text().splitlines()[-1] == "publish reports/matrix night/cpu next --out after/matrix"
+    assert (work / "after" / "matrix" / "wheels.json").read_text() == "what was read, and vllm 99.0"
 
 
 def test_a_plan_without_missing_cells_is_no_failure(run: Run, tools: Path, work: Path) -> None:
