@@ -219,6 +219,22 @@ _TIED = (
 )
 
 
+class NothingInstallable(PartUnavailable):
+    """A part that cannot be installed, as no other can.
+
+    Parameters
+    ----------
+    what : str
+        The part.
+    why : str
+        Why: uv is missing, or the index cannot be reached.
+    """
+
+    def __init__(self, what: str, why: str) -> None:
+        super().__init__(f"{what} cannot be installed: {why}")
+        self.why = why
+
+
 def run_uv(what: str, words: Sequence[str], folder: Path, *, built: bool = False) -> str:
     """Run uv, and give what it prints.
 
@@ -235,6 +251,8 @@ def run_uv(what: str, words: Sequence[str], folder: Path, *, built: bool = False
 
     Raises
     ------
+    NothingInstallable
+        When there is no uv, or no index to reach.
     PartUnavailable
         When it fails, is killed, or does not end within `TIMEOUT`; the message has uv's own.
     """
@@ -245,12 +263,16 @@ def run_uv(what: str, words: Sequence[str], folder: Path, *, built: bool = False
     # the data folder is in one.
     for name in ("uv.toml", "pyproject.toml"):
         (project / name).touch()
+    try:
+        binary = uv.find_uv_bin()
+    except FileNotFoundError:
+        raise NothingInstallable(what, "there is no program uv, which cumatrix requires: install it with pip") from None
     variables, options = index_settings()
     environ = {**os.environ, **variables, "TMPDIR": str(temporary)}
     environ.pop("VIRTUAL_ENV", None)
 
     def run(*words: str) -> Finished:
-        argv = [sys.executable, "-I", "-S", "-c", _TIED, str(os.getpid()), uv.find_uv_bin()]
+        argv = [sys.executable, "-I", "-S", "-c", _TIED, str(os.getpid()), binary]
         argv += [*words, "--project", str(project)]
         return process_output.run(argv, env=environ, seconds=TIMEOUT, errors=process_output.Errors.APART)
 
@@ -272,6 +294,8 @@ def run_uv(what: str, words: Sequence[str], folder: Path, *, built: bool = False
         raise PartUnavailable(
             f"{what} is not installed: no space is left on the device, in {folder.parent} or in uv's cache; make room, and run it again"
         )
+    if done.code and not built and "error sending request for url" in error:
+        raise NothingInstallable(what, f"{index_called()} cannot be reached: {error.rpartition('cause: ')[2]}")
     if done.code:
         how = "built or installed" if built else f"installed from {index_called()}"
         raise PartUnavailable(f"{what} cannot be {how}: {error}")
