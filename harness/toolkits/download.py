@@ -6,6 +6,7 @@ import configparser
 import os
 import platform
 import re
+import shutil
 import subprocess
 import sys
 import tomllib
@@ -16,7 +17,6 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
-import uv
 from packaging.tags import sys_tags
 from packaging.utils import InvalidWheelFilename, canonicalize_name, parse_wheel_filename
 from packaging.version import Version
@@ -235,6 +235,24 @@ class NothingInstallable(PartUnavailable):
         self.why = why
 
 
+def uv_program() -> str:
+    """Path of uv: that of its wheel, or one on the PATH, as conda installs it.
+
+    Raises
+    ------
+    FileNotFoundError
+        Without one.
+    """
+    try:
+        from uv import find_uv_bin
+
+        return str(find_uv_bin())
+    except (ImportError, FileNotFoundError):
+        if found := shutil.which("uv"):
+            return found
+        raise FileNotFoundError("there is no program uv, which cumatrix requires: install it") from None
+
+
 def run_uv(what: str, words: Sequence[str], folder: Path, *, built: bool = False) -> str:
     """Run uv, and give what it prints.
 
@@ -264,9 +282,9 @@ def run_uv(what: str, words: Sequence[str], folder: Path, *, built: bool = False
     for name in ("uv.toml", "pyproject.toml"):
         (project / name).touch()
     try:
-        binary = uv.find_uv_bin()
-    except FileNotFoundError:
-        raise NothingInstallable(what, "there is no program uv, which cumatrix requires: install it with pip") from None
+        binary = uv_program()
+    except FileNotFoundError as absent:
+        raise NothingInstallable(what, str(absent)) from None
     variables, options = index_settings()
     environ = {**os.environ, **variables, "TMPDIR": str(temporary)}
     environ.pop("VIRTUAL_ENV", None)

@@ -55,6 +55,8 @@ NOT_RUN: Mapping[str, Mapping[str, str]] = {
         'cumatrix bisect kernel.py --over git:../numba-cuda --good v0.20.0 --with "-e ../numba-cuda[cu12]"': _CHECKOUT,
     },
     "docs/install.md": {
+        "docker build -t cumatrix .": "needs Docker and a registry: CI's job image",
+        "rattler-build build --recipe recipe -c conda-forge --output-dir conda": "needs conda-forge: CI's job conda",
         'uvx cumatrix ask "wgmma h100"': _INSTALLS,
         "uv tool install 'cumatrix[report]'": _INSTALLS,
         "pip install 'cumatrix[report]'": _INSTALLS,

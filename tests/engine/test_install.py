@@ -148,6 +148,7 @@ def test_where_nothing_can_be_installed_one_line_says_so(monkeypatch: pytest.Mon
         monkeypatch.setenv("PIP_CONFIG_FILE", "/dev/null")
     else:
         monkeypatch.setattr("uv.find_uv_bin", fails(FileNotFoundError("Could not find the uv binary")))
+        monkeypatch.setenv("PATH", "/nowhere")
     for name in ("PIP_FIND_LINKS", "UV_FIND_LINKS", "UV_INDEX"):
         monkeypatch.delenv(name, raising=False)
     said: list[str] = []
