@@ -24,6 +24,7 @@ from pathlib import Path
 
 from harness.protocol.messages import CLAIMED_LANDLOCK, Order, Setup
 from harness.worker import processes, seccomp
+from harness.worker.system_calls import number_of, numbers_of
 
 _CREATE_RULESET, _ADD_RULE, _RESTRICT_SELF = 444, 445, 446
 _ASK_VERSION = 1
@@ -138,8 +139,8 @@ def give_up() -> bool:
     return bool(_libc.capset(header, struct.pack("=6I", *lower, 0, 0, 0)) == 0)
 
 
-_CHMOD, _FCHMOD, _FCHMODAT, _FCHMODAT2 = 90, 91, 268, 452
-CALLS = (_CHMOD, _FCHMOD, _FCHMODAT, _FCHMODAT2)
+_CHMOD, _FCHMOD, _FCHMODAT, _FCHMODAT2 = map(number_of, ("chmod", "fchmod", "fchmodat", "fchmodat2"))
+CALLS = numbers_of("chmod", "fchmod", "fchmodat", "fchmodat2")
 """The system calls."""
 _HERE, _NOFOLLOW, _EMPTY_PATH = 0xFFFFFF9C, 0x100, 0x1000  # AT_FDCWD, AT_SYMLINK_NOFOLLOW, AT_EMPTY_PATH
 _LONGEST, _PAGE = 4096, 4096
@@ -227,7 +228,7 @@ def _read(pid: int, address: int) -> bytes:
     raise OSError(errno.ENAMETOOLONG, "")
 
 
-_FCNTL, _FLOCK = 72, 73
+_FCNTL, _FLOCK = map(number_of, ("fcntl", "flock"))
 # F_SETLK, F_SETLKW, F_OFD_SETLK, F_OFD_SETLKW
 LOCK_CALLS: dict[int, tuple[int, ...]] = {_FLOCK: (), _FCNTL: (6, 7, 37, 38)}
 """The system calls, with their commands; no commands mean the whole call. Each names a descriptor first."""
