@@ -27,7 +27,12 @@ from harness.model import Cell, Outcome, Target
 from harness.protocol.probes import Driver
 
 # Where a driver lies that the dynamic loader does not know: containers of NVIDIA's, and WSL.
-_FOLDERS = ("/usr/local/nvidia/lib64", "/usr/lib64-nvidia", "/usr/lib/wsl/lib", f"/usr/lib/{platform.machine()}-linux-gnu")
+_FOLDERS = (
+    "/usr/local/nvidia/lib64",
+    "/usr/lib64-nvidia",
+    "/usr/lib/wsl/lib",
+    f"/usr/lib/{platform.machine()}-linux-gnu",
+)
 _SHARE = 4  # cells that one device serves at a time: most of a cell is compiling
 
 
