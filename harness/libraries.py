@@ -237,6 +237,21 @@ _OWN: Final[Mapping[str, Library]] = {
             Release(tox="cutedsl48", version="4.8.*", toolkit="12.9@bundled"),
         ),
     ),
+    "warp": Library(
+        label="Warp",
+        distributions={"warp-lang": ""},
+        modules=("warp",),
+        beside=("numpy",),
+        since="1.9",
+        aliases=("warp-lang", "nvidia warp"),
+        notes="https://github.com/NVIDIA/warp/releases/tag/v{}",
+        bundles=(("1.9", "12.8"), ("1.11", "12.9"), ("1.18", "13.4")),  # wp._src.context.runtime.toolkit_version
+        releases=(
+            Release(tox="warp19", version="1.9.*", toolkit="12.8@bundled"),
+            Release(tox="warp114", version="1.14.*", toolkit="12.9@bundled"),
+            Release(tox="warp119", version="1.19.*", toolkit="13.4@bundled"),
+        ),
+    ),
     "numpy": Library(label="NumPy", distributions={"numpy": ""}, modules=("numpy",)),
     "nvidia-cuda-runtime": Library(  # CUDA's headers for CuPy, and what tells which CUDA a PyTorch is for
         distributions={"nvidia-cuda-runtime": "", "nvidia-cuda-runtime-cu12": "", "nvidia-cuda-runtime-cu11": ""},

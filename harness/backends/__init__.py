@@ -348,6 +348,19 @@ _OWN: Final[Mapping[str, BackendInfo]] = {
             every_target=True,
             repro="harness.repro.kernel_languages:cute_dsl",
         ),
+        BackendInfo(
+            name="warp",
+            title="NVIDIA Warp, its modules compiled ahead of time",
+            label="Warp",
+            tracker="https://github.com/NVIDIA/warp/issues/new",
+            module="warp",
+            seconds=3.0,
+            languages=("warp",),
+            library="warp",
+            imports=("warp",),
+            every_target=True,
+            repro="harness.repro.kernel_languages:warp",
+        ),
     )
 }
 

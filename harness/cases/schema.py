@@ -54,6 +54,7 @@ SOURCE: Mapping[str, Key] = {
     "ptx": Key(kind="files", help="PTX for ptxas: as cuda"),
     "triton": Key(kind="line", help="Python for Triton, a file in the case's folder"),
     "cute": Key(kind="python", help="Python that compiles by CuTe DSL, a file in the case's folder (.py)"),
+    "warp": Key(kind="python", help="Python with kernels of Warp, a file in the case's folder (.py)"),
     "cupy": Key(kind="python", help="Python that has CuPy compile something, a file in the case's folder (.py)"),
 }
 
@@ -263,6 +264,7 @@ _ENTRY = {
         "ptx": _KERNELS,
         "cupy": _KERNELS,
         "cute": _KERNELS,
+        "warp": _KERNELS,
         **{
             language: {
                 "type": "object",

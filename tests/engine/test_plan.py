@@ -28,6 +28,7 @@ NAMES = [
     "cuda-core",
     "triton",
     "cute-dsl",
+    "warp",
 ]
 
 
