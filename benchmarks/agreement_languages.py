@@ -1,4 +1,4 @@
-"""Hold Triton, CuTe DSL and Warp through cumatrix against the same libraries driven by hand, cell by cell.
+"""Hold Triton, CuTe DSL, Warp and cuTile through cumatrix against the same libraries driven by hand, cell by cell.
 
 ``python benchmarks/agreement_languages.py triton 3.3.0,3.5.0 sm_90,sm_103 FILE --signature 'dot=*fp16, 128'`` runs both in the same environments
 (``cumatrix libraries install triton=3.3.0,3.5.0``) and compares status, stage and the SHA-256 of what came out; it prints a table in Markdown,
@@ -36,6 +36,14 @@ warp_by_hand.use(suffix)
 exec(compile(open(file).read(), file, "exec"), globals())
 print("sha256", hashlib.sha256(b"".join(warp_by_hand.build(globals(), int(number), "cubin"))).hexdigest())
 """
+CUTILE = """
+import hashlib, sys
+import cutile_by_hand
+file, target = sys.argv[1:]
+made = cutile_by_hand.use(target)
+exec(compile(open(file).read(), file, "exec"), globals())
+print("sha256", hashlib.sha256(b"".join(made)).hexdigest())
+"""
 
 
 def by_hand(library: str, python: str, file: Path, target: str, signature: str) -> tuple[str, str]:
@@ -48,6 +56,8 @@ def by_hand(library: str, python: str, file: Path, target: str, signature: str) 
             argv = [python, "-c", TRITON, str(file), kernel, text, target.removeprefix("sm_").rstrip("a")]
         elif library == "warp":
             argv = [python, "-c", WARP, str(file), target]
+        elif library == "cutile":
+            argv = [python, "-c", CUTILE, str(file), target.rstrip("a")]
         else:
             environ |= {"CUTE_DSL_ARCH": target, "CUTE_DSL_DUMP_DIR": folder, "CUTE_DSL_NO_CACHE": "1"}
             environ |= {"CUTE_DSL_KEEP": "cubin", "CUTE_DSL_KEEP_CUBIN": "1"}
@@ -69,7 +79,7 @@ def by_hand(library: str, python: str, file: Path, target: str, signature: str) 
 def main() -> int:
     """Compare, and print the table."""
     parser = argparse.ArgumentParser()
-    parser.add_argument("library", choices=("triton", "cute-dsl", "warp"))
+    parser.add_argument("library", choices=("triton", "cute-dsl", "warp", "cutile"))
     parser.add_argument("versions")
     parser.add_argument("targets")
     parser.add_argument("file", type=Path)

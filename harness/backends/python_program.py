@@ -294,6 +294,22 @@ def errors_in_log(job: Job) -> Iterator[None]:
         os.close(before)
 
 
+@contextmanager
+def left_out(job: Job, library: ModuleType, *names: str) -> Iterator[None]:
+    """Have functions of a library that launch do nothing, since there is no device; a note counts the calls."""
+    seen = list[str]()
+    before = {name: getattr(library, name) for name in names}
+    for name in names:
+        setattr(library, name, lambda *_arguments, name=name, **_options: seen.append(name))
+    try:
+        yield
+    finally:
+        if seen:
+            job.notes.append(f"left out, since there is no device: {len(seen)} of its launches")
+        for name, function in before.items():
+            setattr(library, name, function)
+
+
 def check_plain(job: Job, library: str, instead: str) -> None:
     """Raise for options of a case that a library with its own compilers takes from the program alone.
 

@@ -12,11 +12,9 @@ import os
 import platform
 import re
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
-from harness.backends.python_program import Program, check_plain, errors_in_log, in_short, outcome_of, passed
+from harness.backends.python_program import Program, check_plain, errors_in_log, in_short, left_out, outcome_of, passed
 from harness.libraries import LIBRARIES
 from harness.protocol.backend import Job, Rejected, Setup, Unavailable, Unsupported
 from harness.protocol.messages import Ready
@@ -50,7 +48,7 @@ class WarpBackend:
         os.environ["CUDA_VISIBLE_DEVICES"] = ""
         self._start(job)
         job.device.update(virtual=True, compute_capability=".".join(map(str, job.capability)))
-        with _launches_left_out(job):
+        with left_out(job, importlib.import_module("warp"), "launch", "launch_tiled"):
             self._build(job)
 
     def execute(self, setup: Setup, job: Job) -> None:
@@ -139,24 +137,6 @@ def _modules(program: Program) -> list[Any]:
     values = [value for module in program.modules() for value in vars(module).values()]
     own = [each for each in values if isinstance(each, kernel) and "-packages" not in each.func.__code__.co_filename]
     return list({id(each.module): each.module for each in own if not each.is_generic or each.overloads}.values())
-
-
-@contextmanager
-def _launches_left_out(job: Job) -> Iterator[None]:
-    """Have launches do nothing: without a GPU, Warp would compile for the processor and run there."""
-    import warp as wp
-
-    seen = list[str]()
-    before = {name: getattr(wp, name) for name in ("launch", "launch_tiled")}
-    for name in before:
-        setattr(wp, name, lambda *_arguments, name=name, **_options: seen.append(name))
-    try:
-        yield
-    finally:
-        if seen:
-            job.notes.append(f"left out, since there is no device: {len(seen)} of its launches")
-        for name, function in before.items():
-            setattr(wp, name, function)
 
 
 backend = WarpBackend()

@@ -55,6 +55,7 @@ SOURCE: Mapping[str, Key] = {
     "triton": Key(kind="line", help="Python for Triton, a file in the case's folder"),
     "cute": Key(kind="python", help="Python that compiles by CuTe DSL, a file in the case's folder (.py)"),
     "warp": Key(kind="python", help="Python with kernels of Warp, a file in the case's folder (.py)"),
+    "cutile": Key(kind="python", help="Python that exports kernels of cuTile, a file in the case's folder (.py)"),
     "cupy": Key(kind="python", help="Python that has CuPy compile something, a file in the case's folder (.py)"),
 }
 
@@ -265,6 +266,7 @@ _ENTRY = {
         "cupy": _KERNELS,
         "cute": _KERNELS,
         "warp": _KERNELS,
+        "cutile": _KERNELS,
         **{
             language: {
                 "type": "object",

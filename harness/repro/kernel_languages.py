@@ -113,6 +113,16 @@ warp_by_hand.use({text_of(suffix)})"""
     return Script(_running(subject, before, after), ("warp_by_hand.py",), device)
 
 
+def cutile(subject: ReproTarget) -> Script:
+    """The program, run as Python runs it, with every export made for the target."""
+    before = f"""
+import cutile_by_hand  # noqa: E402
+
+images = cutile_by_hand.use({text_of("sm_" + subject.job.arch.rstrip("af"))})"""
+    device = "No GPU is needed: the script names the target."
+    return Script(_running(subject, before, ""), ("cutile_by_hand.py",), device)
+
+
 def _kind(subject: ReproTarget) -> str:
     """What comes out: the ending of its files."""
     return "ptx" if subject.job.virtual else "cubin"

@@ -29,6 +29,7 @@ NAMES = [
     "triton",
     "cute-dsl",
     "warp",
+    "cutile",
 ]
 
 
