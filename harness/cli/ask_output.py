@@ -14,13 +14,12 @@ from rich.console import Console
 from rich.text import Text
 
 from harness.answers.answer import SHOWN, asks_for_itself, command_for, said_json
-from harness.answers.intents import read
-from harness.answers.query import Query
+from harness.answers.query import FeatureFinding, Query, QueryResult, Reply, ReplyRow
 from harness.answers.question import Chip, Vocabulary
 from harness.answers.replies import combined, reply_to_message
-from harness.answers.result import FeatureFinding, QueryResult, Reply, ReplyRow
 from harness.answers.store import Store, read_packed, vocabulary_of
 from harness.answers.verdict import WORKS
+from harness.answers.vocabulary import read
 from harness.cli.terminal import console_for, printable
 from harness.diagnostics import one_line
 from harness.errors import NothingToRun, UsageError

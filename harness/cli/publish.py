@@ -80,8 +80,7 @@ def _write(results: Sequence[Path], out: Path, cases: Path) -> int:
         from harness.report.publish import publish as write
     except ImportError as error:
         raise needs("a matrix to publish", "report", error) from None
-    from harness.matrix_plan.coverage import coverage_table
-    from harness.matrix_plan.parts import PLAN
+    from harness.matrix_plan.coverage import PLAN, coverage_table
     from harness.matrix_plan.proposals import compare
 
     plan = out / PLAN
@@ -113,8 +112,7 @@ def _compare(
         from harness.report.publish import current_records
     except ImportError as error:
         raise needs("publish", "report", error) from None
-    from harness.matrix_plan.coverage import coverage_table, pairs_of
-    from harness.matrix_plan.parts import PLAN
+    from harness.matrix_plan.coverage import PLAN, coverage_table, pairs_of
     from harness.matrix_plan.proposals import compare
 
     new = _new_releases() if watch else {}

@@ -9,7 +9,6 @@ from typing import Any
 import pandas as pd
 
 from harness.analysis.frame import rows_of
-from harness.answers import intents
 from harness.answers.answer import tool_label
 from harness.answers.cells import (
     COLUMNS,
@@ -30,11 +29,11 @@ from harness.cases.bundled import case_rank, library_topics
 from harness.causes.catalogue import HEADER, catalogue
 from harness.matrix.marks import ANSWER_KINDS, GROUPS
 from harness.model import Status
+from harness.model.cell import HostCompiler
 from harness.model.gpus import ARCHITECTURES
-from harness.model.host_compiler import HostCompiler
+from harness.protocol.text import clean
 from harness.published import ENVIRONMENT
 from harness.records import Merged
-from harness.report.text import clean
 
 _USUAL = "sm_80"
 """The default architecture of readers, if it was tried."""
@@ -114,7 +113,7 @@ def answers_data(known: Known, pages: Mapping[str, str]) -> dict[str, Any]:
     numbers = {word: number for number, word in enumerate((*vocabulary.words, *vocabulary.said))}
     return {
         "vocabulary": _clean(vocabulary.to_json()),
-        "intents": intents.to_json(),
+        "intents": vocabulary.to_json(),
         "releases": _clean(store.releases),
         "targets": [[target, architecture_of(target)] for target in known.targets],
         "first": first_target(known),

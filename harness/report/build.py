@@ -22,7 +22,7 @@ from harness.process_locks import folder_alone
 from harness.records.merge import tell_devices
 from harness.records.parquet import results_parquet
 from harness.records.record_names import choose
-from harness.report.embed import badges
+from harness.report.api import badges
 from harness.report.exports import matrix_csv, matrix_json, matrix_markdown
 from harness.report.feed import FEED, atom_feed, entries_of
 from harness.report.inputs import read_results
@@ -189,7 +189,7 @@ def build_report(
     rejudge : callable, optional
         Derives a record's verdict again, against the cases' present expectations.
     where : str, optional
-        A condition on cells (`harness.model.condition_names.RESULTS`): the report, and what it tells of the history, is of no others.
+        A condition on cells (`harness.model.cell.RESULTS`): the report, and what it tells of the history, is of no others.
     title : str
         What the answer page is called.
     export : sequence of str

@@ -29,13 +29,13 @@ from harness.matrix.axes import (
 )
 from harness.matrix.marks import KINDS, counted_group, grouped, surprises_among
 from harness.model import Stage, Status, Verdict
+from harness.protocol.text import clean
 from harness.records import Conflict, Merged
 from harness.records.make import with_tables
 from harness.records.schema import record_schema
 from harness.report.api import COUNT, DIALECT, TARGET, TEXT, feature_schema, features_schema, list_of, map_of, object_of
 from harness.report.overview import parts as split
 from harness.report.overview import runs_of, totals, unavailable_of
-from harness.report.text import clean
 
 
 def schemas() -> dict[str, bytes]:

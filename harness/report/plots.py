@@ -32,9 +32,9 @@ from harness.matrix.axes import (
     version_key,
 )
 from harness.matrix.marks import GROUPS
+from harness.protocol.text import one_line
 from harness.report.junit import xml_text
 from harness.report.overview import Sum, parts, totals
-from harness.report.text import one_line
 
 _STYLE_ATTRIBUTE = re.compile(r' style="([^"]*)"')
 _FONT = re.compile(r"(?:(?P<weight>bold|\d00) )?(?P<size>[\d.]+)px (?P<family>.+)")

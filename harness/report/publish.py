@@ -29,7 +29,7 @@ from harness.matrix.axes import backend_key, natural_key
 from harness.matrix.marks import kind_of
 from harness.matrix.ranges import consecutive, spell
 from harness.model import Case, Status
-from harness.model.host_compiler import HostCompiler
+from harness.model.cell import HostCompiler
 from harness.published import (
     ANSWERS,
     ENVIRONMENT,

@@ -19,6 +19,7 @@ from harness.answers.answer import known_of_itself, newest_day
 from harness.answers.cells import Known
 from harness.answers.feature import broken_now, feature_page, latest_changes
 from harness.model import Case
+from harness.protocol.text import safe_link
 from harness.published import ENVIRONMENT
 from harness.records import Merged
 from harness.records.files import ArtifactFolder
@@ -33,10 +34,10 @@ from harness.report.answer_data import (
     replies_data,
     shown_table,
 )
+from harness.report.api import EMBED_FOLDER, badges_of, embedded_of
 from harness.report.case import CellGroup, annotator, files_of, group_cells, page_names
 from harness.report.code import Code
-from harness.report.embed import FOLDER, badges_of, embedded_of
-from harness.report.feed import FEED
+from harness.report.feed import FEED, NewRelease, new_releases
 from harness.report.overview import Sum, parts, totals, unavailable_of
 from harness.report.page_data import CELLS, chunks, compact, matrix_data, more_data, script, stories_of
 from harness.report.pages import (
@@ -50,9 +51,7 @@ from harness.report.pages import (
     section_page,
 )
 from harness.report.publish import Publication, is_own
-from harness.report.releases import NewRelease, new_releases
 from harness.report.sections import make_sections, section_names
-from harness.report.text import safe_link
 
 TITLE = "CUDA compatibility matrix"
 """The default title of the answer page."""
@@ -319,7 +318,10 @@ def case_files_of(site: Site) -> Iterator[tuple[str, bytes]]:
             beside=site.beside,
             embedded=embedded,
         )
-        yield f"{FOLDER}/{embedded.stem}.html", _text(embedded_page(case, title, site.files[case], feature, site.frame))
+        yield (
+            f"{EMBED_FOLDER}/{embedded.stem}.html",
+            _text(embedded_page(case, title, site.files[case], feature, site.frame)),
+        )
         documents.append(
             api.feature_document(site.known.features[case], feature, site.known, site.groups[case], site.files[case])
         )

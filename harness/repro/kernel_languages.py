@@ -124,5 +124,5 @@ images = cutile_by_hand.use({text_of("sm_" + subject.job.arch.rstrip("af"))})"""
 
 
 def _kind(subject: ReproTarget) -> str:
-    """What comes out: the ending of its files."""
+    """The ending of the artifact's files."""
     return "ptx" if subject.job.virtual else "cubin"

@@ -108,12 +108,12 @@ _LISTED = os.path.exists("/proc/thread-self/children")  # else it is a kernel wi
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
-def close_others() -> None:
-    """Close every file but standard input, output and errors."""
-    if _libc.syscall(_CLOSE_RANGE, 3, ctypes.c_uint(0xFFFFFFFF), 0) == 0:
+def close_others(first: int = 3) -> None:
+    """Close every file from number `first` on: by default, every file but standard input, output and errors."""
+    if _libc.syscall(_CLOSE_RANGE, first, ctypes.c_uint(0xFFFFFFFF), 0) == 0:
         return
     for name in os.listdir("/proc/self/fd"):  # Linux before 5.9
-        if int(name) > 2:
+        if int(name) >= first:
             try:
                 os.close(int(name))
             except OSError:

@@ -1,4 +1,4 @@
-// The intent of a question: an interpreter of the table in harness/answers/intents.py, and causes of a pasted message.
+// The intent of a question: an interpreter of the table in harness/answers/vocabulary.py, and causes of a pasted message.
 "use strict";
 
 /**
