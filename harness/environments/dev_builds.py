@@ -64,6 +64,8 @@ class Development:
         What decides on the environment: a commit, the hash of a wheel, the state of a folder.
     commit : str
         Full name of the commit of a repository; empty for anything else.
+    number : int
+        How many commits its history has (`harness.git.number_of`); 0 where that is not known.
     extras : tuple of str
         Extras of the distribution whose requirements are installed as well.
     """
@@ -76,6 +78,7 @@ class Development:
     python: str = ""
     identity: str = ""
     commit: str = ""
+    number: int = 0
     extras: tuple[str, ...] = ()
 
     @property
@@ -189,14 +192,16 @@ def _at(text: str, name: str, target: str, base: Path, *, offline: bool) -> list
         return [replace(found, identity=f"{path} {_state(path)}")]
     source = read_source(target if "/" in target else f"./{target}", base)
     below = f"#subdirectory={source.subfolder}" if source.subfolder else ""
+    repository = Repository(source.url, offline=offline)
     return [
         replace(
             build,
             requirement=f"{build.distribution} @ git+{source.url}@{commit}{below}",
             identity=f"{source.url} {commit}{below}",
             commit=commit,
+            number=repository.number(commit),
         )
-        for commit in Repository(source.url, offline=offline).commits(source.revision, source.last)
+        for commit in repository.commits(source.revision, source.last)
     ]
 
 

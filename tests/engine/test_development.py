@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -147,7 +148,7 @@ def test_builds_of_one_version_are_columns_of_their_own(
     first = cumatrix.records(*arguments, env=home)
     columns = {record["library"]: record["toolchain"]["observed"]["builds"]["numba-cuda"] for record in first}
     edited, tagged, packed = (
-        next(name for name in columns if words in name) for words in (".dirty.", f"+git.{revision[:7]}", "+build.")
+        next(name for name in columns if words in name) for words in (".dirty.", f"+git.2.{revision[:7]}", "+build.")
     )
     assert shown(first) == {edited: (64, False), tagged: (16, False), packed: (32, False)}
     assert columns[edited] == {
@@ -166,7 +167,7 @@ def test_builds_of_one_version_are_columns_of_their_own(
     }
     # What was edited is taken back: that is the build at its commit, and was not tried yet.
     numba_cuda.git("checkout", "--quiet", ".")
-    clean = f"0.15.0+git.{head[:7]}"
+    clean = f"0.15.0+git.3.{head[:7]}"
     after = cumatrix.records(*arguments[:-4], env=home)
     assert shown(after) == {clean: (8, False)}
     assert after[0]["toolchain"]["observed"]["builds"]["numba-cuda"]["commit"] == head
@@ -216,6 +217,25 @@ def linked(source: str, target: str) -> None:
         os.link(source, target)
     except OSError:
         shutil.copy2(source, target)
+
+
+@pytest.mark.slow
+def test_commits_of_a_range_are_columns_in_the_order_of_history(
+    cumatrix: Command, tmp_path: Path, home: dict[str, str], numba_cuda: Repository
+) -> None:
+    (tmp_path / "kernel.py").write_text(KERNEL)
+    commits = [numba_cuda.commit(build(numba_cuda, number)) for number in (8, 16, 32)]
+    while commits[2] > commits[0]:  # else the order of hashes could be that of history
+        numba_cuda.git("commit", "--quiet", "--amend", f"--message={commits[2]}")
+        commits[2] = numba_cuda.git("rev-parse", "HEAD")
+    wanted = ("--with", f"numba-cuda @ ./numba-cuda@{commits[0]}..main")
+    done = cumatrix("try", "kernel.py", "-t", "12.4", "-a", "sm_80", *wanted, "--out", "records.jsonl", env=home)
+    assert done.returncode == 0, done.stderr
+    columns = [f"0.15.0+git.{number}.{commit[:7]}" for number, commit in enumerate(commits, 1)]
+    assert re.findall(r"^ +numba-cuda (\S+)", done.stderr, re.MULTILINE) == columns
+    cumatrix("report", "records.jsonl", "--out", "page")
+    table = (tmp_path / "page" / "matrix.csv").read_text()
+    assert list(dict.fromkeys(re.findall(r"0\.15\.0\+git\.[\w.]+", table))) == columns
 
 
 @pytest.mark.slow
