@@ -270,3 +270,46 @@ def test_bisect_finds_the_commit_of_a_library_in_both_forms(
         done = cumatrix(*common, *form, env=home)
         assert (done.returncode, json.loads(done.stdout)["borders"]) == (3, [])
         assert "changes an outcome that both ends have" in done.stderr
+
+
+@pytest.mark.slow
+def test_the_repro_of_a_checkout_has_its_wheel(
+    cumatrix: Command, tmp_path: Path, home: dict[str, str], numba_cuda: Repository
+) -> None:
+    (tmp_path / "kernel.py").write_text(KERNEL)
+    commit = numba_cuda.commit(build(numba_cuda, 64))
+    numba_cuda.write(build(numba_cuda, 1 << 20))  # more shared memory than there is: ptxas refuses it
+    forms = {
+        "edited": ("-e ./numba-cuda", "rejected"),
+        "clean": (f"numba-cuda @ ./numba-cuda@{commit}", "built"),
+    }
+    for name, (wanted, status) in forms.items():
+        (of,) = cumatrix.records(
+            "try", "kernel.py", "-t", "12.4", "-a", "sm_80", "--with", wanted, "--out", f"{name}.jsonl", env=home
+        )
+        assert of["status"] == status, of["log"]
+        done = cumatrix("repro", "kernel.py", "--results", f"{name}.jsonl", "--out", name, env=home)
+        assert done.returncode == 0, done.stderr
+    numba_cuda.git("checkout", "--quiet", ".")
+    done = cumatrix("repro", "kernel.py", "--results", "edited.jsonl", "--out", "other", env=home)
+    assert done.returncode == 2 and "its checkout has changed since" in done.stderr
+    # The folders need neither the checkout nor anything of cumatrix.
+    shutil.rmtree(numba_cuda.folder)
+    shutil.rmtree(tmp_path / "home" / "environments")
+    for name, (_, status) in forms.items():
+        folder = tmp_path / name
+        readme = (folder / "README.md").read_text()
+        (wheel,) = folder.glob("*.whl")
+        assert f"`{wheel.name}` is a build of commit `{commit}`" in readme
+        assert ("The checkout had changes" in readme) is (name == "edited")
+        commands = re.search(r"^```sh\n(.*?)^```$", readme, re.MULTILINE | re.DOTALL)
+        assert commands
+        done = subprocess.run(
+            ["sh", "-e"], cwd=folder, input=commands[1], capture_output=True, text=True,
+            env={**os.environ, "PATH": f"{Path(uv.find_uv_bin()).parent}:{os.environ['PATH']}"},
+        )  # fmt: skip
+        assert (done.returncode == 0) is (status == "built"), done.stdout + done.stderr
+        assert ("built" in done.stdout, "uses too much shared data" in done.stdout + done.stderr) == (
+            status == "built",
+            status != "built",
+        )
