@@ -1,4 +1,4 @@
-"""What a package must run on and lacks, the first release that lacks nothing, and the differences between two releases."""
+"""The gate: the GPUs that a package has to run on, and its gaps."""
 
 from __future__ import annotations
 
