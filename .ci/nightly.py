@@ -9,18 +9,21 @@ nightly.py judge --jobs JSON --address URL     each environment against its last
 nightly.py next --seconds 3600                 the missing cells of the plan, and new releases
 nightly.py extend                              the published matrix, with the night in it
 nightly.py page --address URL                  history and page
+nightly.py docs                                the documentation of each version, next to the page
 nightly.py issue --needs JSON                  opens, updates or closes the one issue
 """
 
 from __future__ import annotations
 
 import argparse
+import io
 import json
 import os
 import re
 import shutil
 import subprocess
 import sys
+import tarfile
 from pathlib import Path
 from typing import Any
 
@@ -47,6 +50,8 @@ PUBLISHED = Path("reports/matrix")
 NEXT = Path("next")
 """Records of the job `next`."""
 WHEELS = "wheels.json"  # beside the matrix: the device code of published wheels
+DOCS = "gh-pages"
+"""Branch with the documentation of each release: `.github/workflows/release.yml` adds to it."""
 COMMANDS = 200  # more than fit into a night
 
 
@@ -198,6 +203,28 @@ def page(args: argparse.Namespace) -> int:
     return 0
 
 
+def docs(_: argparse.Namespace) -> int:
+    """Put the documentation of this commit, as ``dev``, and that of the releases, which are on a branch, into the site."""
+    fetch = ["git", "fetch", "-q", "--depth", "1", "origin", f"+{DOCS}:{DOCS}"]
+    if subprocess.run(fetch, capture_output=True).returncode:
+        print(f"nightly.py: there is no branch {DOCS} yet: no release has documentation")
+    mike = ["mike", "-q", "{}", "--branch", DOCS, "--deploy-prefix", "docs"]
+    # mike commits what it builds, to the local branch.
+    who = {f"GIT_{of}_{what}": "nightly" for of in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
+    env = {**os.environ, **who, "NO_MKDOCS_2_WARNING": "1"}
+    subprocess.run([word.format("deploy") for word in mike] + ["dev"], check=True, env=env)
+    listed = subprocess.run(["git", "show", f"{DOCS}:docs/versions.json"], check=True, capture_output=True).stdout
+    released = any("latest" in version["aliases"] for version in json.loads(listed))
+    subprocess.run(
+        [word.format("set-default") for word in mike] + ["latest" if released else "dev"], check=True, env=env
+    )
+    Path("site").mkdir(exist_ok=True)
+    files = subprocess.run(["git", "archive", DOCS, "docs"], check=True, capture_output=True).stdout
+    with tarfile.open(fileobj=io.BytesIO(files)) as archive:
+        archive.extractall("site", filter="data")
+    return 0
+
+
 def issue(args: argparse.Namespace) -> int:
     """Open the issue, or bring the one that is open up to date; close it when all is fine. 1 where the night is not complete."""
     state = outcome(json.loads(args.needs))
@@ -289,6 +316,7 @@ def main() -> int:
     one.set_defaults(call=page)
     one.add_argument("--commit", default=os.environ.get("GITHUB_SHA", ""))
     one.add_argument("--address", default="")
+    commands.add_parser("docs").set_defaults(call=docs)
     one = commands.add_parser("issue")
     one.set_defaults(call=issue)
     one.add_argument("--needs", required=True, metavar="JSON", help="what GitHub calls needs")
