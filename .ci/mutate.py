@@ -67,7 +67,7 @@ AREAS = {
         every=True,
     ),
     "model": Area(
-        "harness/model/condition.py harness/model/condition_names.py harness/model/target.py harness/model/expression.py",
+        "harness/model/condition.py harness/model/cell.py harness/model/target.py harness/model/expression.py",
         "tests/model",
     ),
     "resolver": Area(

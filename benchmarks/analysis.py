@@ -14,7 +14,7 @@ from harness.analysis import cells_frame, changes, coverage, disagreements, stat
 from harness.analysis.history import append, breaks, read_history, trend, unsteady
 from harness.causes import causes_of
 from harness.records import merge
-from harness.report.embed import badges
+from harness.report.api import badges
 from harness.report.exports import matrix_markdown
 from harness.report.feed import entries_of
 from harness.report.junit import junit_xml

@@ -15,7 +15,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from harness.nvidia.nvrtc import SUCCESS, Nvrtc, load
+from harness.backends.nvrtc import SUCCESS, Nvrtc, load
 from harness.protocol.backend import Setup
 
 

@@ -20,7 +20,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from harness.backends import BACKENDS
-from harness.nvidia.nvrtc import SUCCESS, Nvrtc
+from harness.backends.nvrtc import SUCCESS, Nvrtc
 from harness.protocol.backend import Job, Rejected, Unavailable
 from harness.protocol.messages import CellJob, Setup
 

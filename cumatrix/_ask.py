@@ -14,10 +14,10 @@ from rich.console import Console
 
 from cumatrix._results import Results
 from harness.answers.answer import command_for
+from harness.answers.query import FeatureFinding as Found
 from harness.answers.query import Query
+from harness.answers.query import ToolFinding as Told
 from harness.answers.question import Vocabulary
-from harness.answers.result import FeatureFinding as Found
-from harness.answers.result import ToolFinding as Told
 from harness.answers.store import Store, known_of
 from harness.cli.ask_output import AnswerSource, print_answers, put, sources_of
 from harness.cli.ask_output import Found as Answers

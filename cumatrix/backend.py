@@ -6,9 +6,9 @@ A distribution names a `BackendInfo` under the entry point group ``cumatrix.back
 """
 
 from harness.backends import BackendInfo
+from harness.backends.nvrtc import Nvrtc
 from harness.libraries import Library, Release
 from harness.nvidia.launch import run_on_driver
-from harness.nvidia.nvrtc import Nvrtc
 from harness.nvidia.virtual_driver import virtual_driver
 from harness.protocol.backend import Backend, Crashed, Ended, Job, Rejected, Unavailable, Unsupported
 from harness.protocol.messages import Ready, Setup

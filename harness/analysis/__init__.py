@@ -1,9 +1,8 @@
 """From cells to what they mean together: statements, disagreements, changes, coverage, history."""
 
-from harness.analysis.coverage import Coverage, coverage
 from harness.analysis.diff import Change, Changes, changes, is_regression
 from harness.analysis.disagreements import Disagreement, disagreements
-from harness.analysis.frame import cells_frame, kernels_frame, make_frame
+from harness.analysis.frame import Coverage, cells_frame, coverage, kernels_frame, make_frame
 from harness.analysis.support import Statement, statements
 
 __all__ = [

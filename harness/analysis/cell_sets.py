@@ -31,8 +31,7 @@ from harness.model import (
     ToolkitRef,
     Variant,
 )
-from harness.model.condition_names import none_left
-from harness.model.host_compiler import named
+from harness.model.cell import host_named, none_left
 from harness.model.judge import expectation_of, judge, shortfall
 from harness.records import Merged, Record, RecordError, Results, expected_json, merge, read_records
 from harness.records.merge import case_of, is_of, tell_devices
@@ -141,7 +140,7 @@ def _toolchain_of(
 ) -> Toolchain:  # fmt: skip
     return Toolchain(
         backend=backend, library=library, toolkit=ToolkitRef(release=toolkit, headers=headers),
-        packages=dict(packages), device=device, host=named(*host),
+        packages=dict(packages), device=device, host=host_named(*host),
     )  # fmt: skip
 
 

@@ -8,9 +8,8 @@ from dataclasses import replace
 from typing import Any
 
 from harness.answers.cells import UNLINKED, Entry, Feature, Known, Row, are_own, hosted, is_host, place_of_fault
-from harness.answers.query import Query, meant
+from harness.answers.query import FeatureFinding, Query, QueryResult, ToolFinding, meant
 from harness.answers.question import Vocabulary
-from harness.answers.result import FeatureFinding, QueryResult, ToolFinding
 from harness.answers.table import FeatureRow, Field, field_of, known_releases, lines_of, unlinked
 from harness.answers.verdict import (
     CLAIM_AXES,
@@ -26,7 +25,7 @@ from harness.answers.verdict import (
 )
 from harness.backends import label_of, library_of
 from harness.matrix.axes import spell_targets, version_key
-from harness.model.host_compiler import NAME
+from harness.model.cell import HOST_COMPILER
 
 SAME = "targets/removed"
 """The case about the architecture itself; its row would repeat the architecture's own."""
@@ -475,7 +474,7 @@ def command_for(asked: Query, vocabulary: Vocabulary, case: str = "", backend: s
     parts += [f"--library {name}={','.join(versions) or 'all'}" for name, versions in asked.headers().items()]
     names = [f"{name}-{version}" for name, versions in hosts.items() for version in versions]
     if names:
-        parts.append(f"--host-compiler {','.join(name if re.fullmatch(NAME, name) else f'{name}=/path/to/g++' for name in names)}")  # fmt: skip
+        parts.append(f"--host-compiler {','.join(name if re.fullmatch(HOST_COMPILER, name) else f'{name}=/path/to/g++' for name in names)}")  # fmt: skip
     if asked.toolkits:
         parts.append(f"-t {','.join(asked.toolkits)}")
     if asked.targets:

@@ -15,7 +15,8 @@ from harness.answers.verdict import REFUSED, SILENT, UNAVAILABLE, UNTRIED, WORKS
 from harness.backends import BACKENDS
 from harness.matrix.axes import backend_key, natural_key, target_key, version_key
 from harness.matrix.marks import letter_of
-from harness.model.host_compiler import VERSIONS, HostCompiler, told_version
+from harness.model.cell import HostCompiler, told_version
+from harness.model.condition import HOST_VERSIONS
 from harness.model.outcome import main_message
 from harness.records.make import NO_TENSOR_CORES, TENSOR_CORES
 from harness.toolkits.header_libraries import LIBRARIES as HEADERS
@@ -136,13 +137,13 @@ OTHER = "host compiler"
 @cache
 def split_host(name: str) -> tuple[str, str]:
     """Split the name of a host compiler: ``gcc-13`` is ``gcc`` and ``13``, ``glibc-2.43`` is ``glibc`` and ``2.43``."""
-    found = re.fullmatch(rf"({'|'.join(VERSIONS)})-(\d{{1,9}}(?:\.\d{{1,9}})*)", name)
+    found = re.fullmatch(rf"({'|'.join(HOST_VERSIONS)})-(\d{{1,9}}(?:\.\d{{1,9}})*)", name)
     return (found[1], found[2]) if found else (OTHER, name) if name else ("", "")
 
 
 def is_host(axis: str) -> bool:
     """Return whether versions on this axis are those of a host compiler."""
-    return axis in VERSIONS or axis == OTHER
+    return axis in HOST_VERSIONS or axis == OTHER
 
 
 @cache
@@ -216,7 +217,7 @@ def releases_by_name(tried: Iterable[Sequence[str]]) -> dict[str, tuple[str, ...
     for name, release in tried:
         if name and release and " " not in name + release and "+headers" not in release:
             found.setdefault(name, set()).add(release)
-    return {name: tuple(sorted(releases, key=version_key)) for name, releases in found.items()}
+    return {name: tuple(sorted(releases, key=version_key)) for name, releases in sorted(found.items())}
 
 
 def told_of(status: str, message: str, reason: str, notes: Iterable[str]) -> str:

@@ -7,9 +7,8 @@ from dataclasses import dataclass, field
 
 from harness.answers.answer import finding_of, sentence_of, tool_label
 from harness.answers.cells import Entry, Known, Row
-from harness.answers.query import Query
+from harness.answers.query import FeatureFinding, Query
 from harness.answers.question import version_of
-from harness.answers.result import FeatureFinding
 from harness.answers.table import FeatureRow, known_releases, lines_of
 from harness.answers.verdict import FAULT, SILENT, SURPRISE, WORKS, Places, VersionGrid
 from harness.answers.vocabulary import variant_label

@@ -1,6 +1,6 @@
 """Replies to questions that no single feature answers: comparisons of releases, facts about architectures and CUDA releases, limits.
 
-A reply has a key (`harness.answers.intents.Reading.keys`): the page has the replies of every key, the terminal makes the one that a question needs.
+A reply has a key (`harness.answers.vocabulary.Reading.keys`): the page has the replies of every key, the terminal makes the one that a question needs.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from functools import cached_property
 from harness.answers.answer import tool_label
 from harness.answers.cells import Entry, Feature, Known, Row
 from harness.answers.comparison import Comparison
+from harness.answers.query import Reply, ReplyRow
 from harness.answers.question import Vocabulary
-from harness.answers.result import Reply, ReplyRow
 from harness.answers.table import known_releases
 from harness.answers.verdict import WORKS
 from harness.causes.catalogue import causes_in_log
@@ -528,6 +528,7 @@ def combined(replies: Sequence[Reply]) -> Reply | None:
         sentence=" ".join(dict.fromkeys(reply.sentence for reply in replies)),
         rows=tuple(dict.fromkeys(row for reply in replies for row in reply.rows)),
         sources=tuple(dict.fromkeys(source for reply in replies for source in reply.sources)),
+        known=any(reply.known for reply in replies),
     )
 
 

@@ -28,10 +28,9 @@ from harness.answers.cells import (
     told_of,
     words_of_feature,
 )
-from harness.answers.query import Query
+from harness.answers.query import Query, QueryResult
 from harness.answers.question import Vocabulary, score, words_of, words_said
 from harness.answers.replies import Replies
-from harness.answers.result import QueryResult
 from harness.answers.table import make_vocabulary
 from harness.answers.verdict import REFUSED, SILENT, UNAVAILABLE, UNTRIED
 from harness.backends import library_of

@@ -17,8 +17,8 @@ from harness.libraries import label_of as library_label
 from harness.matrix.axes import natural_key, version_key
 from harness.matrix.ranges import between, spell_tried
 from harness.model import KNOWN_TARGETS
+from harness.model.condition import HOST_VERSIONS
 from harness.model.gpus import ARCHITECTURES
-from harness.model.host_compiler import VERSIONS
 from harness.tables import read_table
 from harness.toolkits import RELEASES
 from harness.toolkits.header_libraries import LIBRARIES as HEADERS
@@ -210,7 +210,7 @@ def make_vocabulary(
         aliases=vocabulary.aliases(),
         tools=vocabulary.tools(),
         libraries={name: info.library for name, info in BACKENDS.items() if info.library},
-        hosts=VERSIONS,
+        hosts=HOST_VERSIONS,
         hosted=hosted(),
         versions={name: sorted(filter(None, known), key=version_key) for name, known in sorted(found.items())},
         targets=list({**{str(target): None for target in KNOWN_TARGETS}, **dict.fromkeys(targets)}),

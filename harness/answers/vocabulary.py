@@ -1,15 +1,20 @@
-"""The names that questions may use for tools and features.
+"""The words of questions: names of tools and features, and intents (`since when`, `what breaks`, `may I drop`).
 
-Those of backends and libraries come from their entries, those of architectures from `harness.model.target`. The page's script gets the same table as data.
+Names of backends and libraries come from their entries, those of architectures from `harness.model.target`. One table serves the terminal and the page:
+the page's script gets it as data (`harness/report/assets/intents.js` interprets it), with the replies to every question whose intent has a key
+(`harness.answers.replies`).
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
 from functools import cache
 from math import prod
+from typing import Any
 
+from harness.answers.question import Chip, Vocabulary, narrowest, parse, with_packages
 from harness.backends import BACKENDS
 from harness.libraries import LIBRARIES
 from harness.tables import read_table
@@ -170,3 +175,317 @@ def _values(case: str, key: str, values: Sequence[str], *, plain: bool) -> str:
     labels = [known.get((case, key, value), "") for value in values]
     prefix = "" if plain or any(labels) else f"{key}="
     return prefix + " or ".join(label or value for label, value in zip(labels, values, strict=True))
+
+
+RELEASE_KINDS = ("toolkit", "tool", "header", "host")
+"""Kinds of chips that may name releases."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Intent:
+    """The intent of a question.
+
+    Parameters
+    ----------
+    name : str
+        Its key.
+    pattern : str
+        Regular expression for the question in lower case, with single spaces; the syntax is common to Python and JavaScript.
+    needs : tuple of str
+        What the question has to name: ``target``, ``toolkit`` (a CUDA release), ``release`` (of anything), ``package``, ``own`` (packages that are
+        no tools), ``bare`` (no feature).
+    lacks : tuple of str
+        What it must not name.
+    words : tuple of str
+        Words that tell the intent, and no feature.
+    key : str
+        What the reply depends on: ``target``, ``target or none``, ``release``, ``change`` (two releases, or one and the release before it),
+        ``pair`` (an architecture and releases), ``each`` (each architecture, or else each release), ``package`` (a package, and a compute
+        capability), or nothing, for an answer from the features.
+    """
+
+    name: str
+    pattern: str
+    needs: tuple[str, ...] = ()
+    lacks: tuple[str, ...] = ()
+    words: tuple[str, ...] = ()
+    key: str = ""
+
+
+def _words(text: str) -> tuple[str, ...]:
+    return tuple(text.split())
+
+
+_LIMIT_WORDS = _words(
+    "max maximum min minimum limit limits most largest biggest large big much many shared memory smem static dynamic per block thread threads "
+    "register registers constant parameter parameters argument arguments warp warps size bytes kb kib grid multiprocessor launch optin resident "
+    "total available amount allowed opt opt-in cudafuncsetattribute in"
+)
+_VERSION_WORDS = _words(
+    "first last latest newest oldest earliest final minimum min lowest smallest most recent release releases toolkit knows know know "
+    "still target targets arch archs introduced added list all compute capability capabilities sm known valid official ever"
+)
+
+_WHEEL_WORDS = _words(
+    "first last latest newest oldest earliest wheel wheels package binary binaries pip native natively jit code image ptx sass driver"
+)
+_OF_TOOLS = ("tool", "toolkit", "header", "host")
+
+INTENTS: tuple[Intent, ...] = (
+    Intent(
+        name="why",
+        pattern=r"\berror ?:|\berror [a-z#]{0,9}\d+|\bfatal\b|^why\b|undefined (reference|symbol)|traceback \(|[a-z]error: |cuda_error_|cudaerror"
+        r"|nvrtc_error|\bis undefined\b|has no (member|attribute)|uses too much|no instance of|is not allowed|incomplete type"
+        r"|cannot open source|no such file|no kernel image|unresolved extern|no definition for|requires \.target|unsupported (\.version|gnu|clang)"
+        r"|versions later than|not supported (for|on) \.?target|requires \.?target|no operator|match(es)? these operands|too (few|many) arguments"
+        r"|is ambiguous|no suitable|not a template|could not be resolved|no binary for",
+    ),
+    # A name that is a tool's too needs a word that tells; a package's own name needs none.
+    Intent(
+        name="runs",
+        pattern=r"\bruns?\b|\brunning\b|\bwheels?\b|\b(which|what) gpus?\b",
+        needs=("package", "bare"),
+        lacks=_OF_TOOLS,
+        words=_WHEEL_WORDS,
+        key="package",
+    ),
+    Intent(
+        name="runs",
+        pattern=r"^(?!.*\b(br[eo]a?k|fail|error|buil[dt]|compil))",
+        needs=("own", "bare"),
+        lacks=_OF_TOOLS,
+        words=_WHEEL_WORDS,
+        key="package",
+    ),
+    Intent(
+        name="release",
+        pattern=r"\b(is|was|are)\b.*\b(broken|bad|buggy|faulty)\b|\bbroken$|\bavoid\b",
+        needs=("release", "bare"),
+        lacks=("target",),
+        words=_words("faulty buggy bad avoid"),
+        key="release",
+    ),
+    Intent(
+        name="sound",
+        pattern=r"\b(is|was|are|can)\b.*\b(usable|ok|okay|safe|good|stable|reliable)\b",
+        needs=("release", "bare"),
+        lacks=("target",),
+        words=_words("usable ok okay safe good stable reliable"),
+        key="release",
+    ),
+    Intent(
+        name="breaks",
+        pattern=r"^should (i|we)\b|\b(break|breaks|breaking|broke|broken|regress\w*|upgrad\w*|migrat\w*|updat\w*|moving)\b|\bchange[ds]?\b|->|\u2192|what('s| is) new"
+        r"|\bdifferen(ce|ces|t)\b|\bcompared?\b|\bvs\b|\bversus\b",
+        needs=("release", "bare"),
+        lacks=("target",),
+        words=_words(
+            "breaks regression regressions regressed regress upgrade upgrading upgraded migrate migrating migration update updating moving move "
+            "lose loses lost losing compare versus changed changes change between new safely safe code release compared difference different differences impact"
+        ),
+        key="change",
+    ),
+    Intent(
+        name="drop",
+        pattern=r"\b(drop|dropping|dropped|still needs?|get rid|remove support|end support|stop (supporting|building|shipping))\b"
+        r"|\b(what|which|anything)\b(?!.*\b(cuda|toolkit|version|driver)\b.*\bneed).*\b(only|needs?|requires?)\b",
+        needs=("bare",),
+        words=_words("features cases only needs need requires require drop dropping dropped rid end stop remove shipping ship supporting safely wheels wheel still"),
+        key="each",
+    ),
+    Intent(
+        name="fails",
+        pattern=r"\b(what|which|anything|everything|cases|features|list)\b.*(\bfail\w*|\bnot (work|build|compile|supported)\w*"
+        r"|n'?t (work|build|compile)|\bcannot\b|\bbroken\b|\brefuse[sd]?\b|\bunsupported\b)"
+        r"|^(what|which (cases|features)) (works?|builds?|compiles?)\b",
+        needs=("bare",),
+        words=_words("cases features everything list refused refuses refuse failing failures failed thing things"),
+    ),
+    Intent(
+        name="limits",
+        pattern=r"(\bhow (much|many|large|big)\b|\bmax(imum)?\b|\blimits?\b|\blargest\b|\bbiggest\b|\bmost\b)"
+        r".*(shared|smem|register|thread|constant|parameter|block)|(shared|smem|register|thread|constant|parameter)\w*.*(\blimits?\b|\bmax(imum)?\b|\bper (thread|block|sm|multiprocessor)\b)"
+        r"|\bwarp size\b|\bopt(ed)?[ -]?in\b.*(shared|smem)|(shared|smem).*\bopt(ed)?[ -]?in\b",
+        needs=("bare",),
+        words=_LIMIT_WORDS,
+        key="target or none",
+    ),
+    Intent(
+        name="tensor",
+        pattern=r"tensor ?cores?\b",
+        needs=("target", "bare"),
+        words=_words("tensor core cores tensorcore tensorcores"),
+        key="target",
+    ),
+    Intent(
+        name="minimum",
+        pattern=r"\b(min(imum)?|lowest|oldest|earliest|smallest|least)\b.*\b(compute capabilit\w+|cc|gpus?|arch\w*|cards?|sm)\b",
+        needs=("toolkit", "bare"),
+        lacks=("target",),
+        words=_VERSION_WORDS,
+        key="release",
+    ),
+    Intent(
+        name="supported",
+        pattern=r"\b(which|what|list|all)\b.*\b(arch\w*|gpus?|targets?|cards?|compute capabilit\w+|sms?)\b",
+        needs=("toolkit", "bare"),
+        lacks=("target",),
+        words=_VERSION_WORDS,
+        key="release",
+    ),
+    Intent(
+        name="last",
+        pattern=r"\b(last|latest|newest|final|most recent|deprecated|obsolete)\b",
+        needs=("target", "bare"),
+        lacks=("toolkit", "release"),
+        words=_VERSION_WORDS,
+        key="target",
+    ),
+    Intent(
+        name="first",
+        pattern=r"\b(first|earliest|oldest|minimum|min|lowest|since|when)\b|\b(which|what)\b.*\b(cuda|toolkit|release|version)\b",
+        needs=("target", "bare"),
+        lacks=("toolkit", "release"),
+        words=_VERSION_WORDS,
+        key="target",
+    ),
+    Intent(
+        name="capability",
+        pattern=r"compute capabilit|\bcc\b|\b(same as|differ|difference)\b|\b(which|what) (gpus?|cards?|products?) (are|is|have|use)\b|\bwhat('s| is| are)\b|\b(which|what) (arch\w*|sm|cc|generation)\b|\bsm (version|number)\b|\b(valid|known)\b",
+        needs=("target", "bare"),
+        lacks=("toolkit", "release"),
+        words=(*_VERSION_WORDS, "number", "generation", "cuda", "same", "differ", "difference", "between"),
+        key="target",
+    ),
+    Intent(
+        name="removed",
+        pattern=r"\b(deprecated|removed|dropped|unsupported|gone|obsolete)\b",
+        needs=("target", "toolkit", "bare"),
+        lacks=("release",),
+        words=(*_VERSION_WORDS, "removed", "dropped", "gone", "obsolete"),
+        key="pair",
+    ),
+    Intent(name="supports", pattern="", needs=("target", "toolkit", "bare"), lacks=("release",), words=_VERSION_WORDS, key="pair"),
+    Intent(
+        name="since",
+        pattern=r"\bsince\b|\bfrom (which|what)\b|\bfirst\b|\bearliest\b|\bwhen (did|was|were|is|are)\b|\b(introduced|added) in\b|\bstarting\b",
+        words=_words("first earliest introduced added starting release toolkit allowed"),
+    ),
+)  # fmt: skip
+"""Every intent; of several that fit the first counts, and a question that fits none asks whether a feature builds."""
+
+FEATURE = Intent(name="feature", pattern="")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reading:
+    """A question as it is read.
+
+    Parameters
+    ----------
+    intent : Intent
+        What it wants to know.
+    chips : tuple of Chip
+        Its parts, without the words that tell the intent.
+    keys : tuple of str
+        Keys of the replies: ``breaks cuda 12.9 13.0``; none where the features answer.
+    """
+
+    intent: Intent
+    chips: tuple[Chip, ...]
+    keys: tuple[str, ...] = ()
+
+
+def read(text: str, vocabulary: Vocabulary, tried: Mapping[str, Sequence[str]]) -> Reading:
+    """Read a question.
+
+    Parameters
+    ----------
+    text : str
+        As typed.
+    vocabulary : Vocabulary
+        What is known.
+    tried : Mapping[str, sequence of str]
+        Tried releases by name, oldest first.
+    """
+    chips = parse(text, vocabulary)
+    packaged = with_packages(text, vocabulary)
+    lower = " ".join(text.lower().split()).rstrip("?!. ")
+    for intent in INTENTS:
+        if re.search(intent.pattern, lower):
+            read_as = packaged if intent.key == "package" else chips
+            left = [chip for chip in read_as if not _tells(chip, intent)]
+            named = _named(left, vocabulary)
+            if named.issuperset(intent.needs) and named.isdisjoint(intent.lacks):
+                keys = _keys(intent, left, tried, vocabulary)
+                if keys or not intent.key:
+                    return Reading(intent=intent, chips=tuple(left), keys=keys)
+    return Reading(intent=FEATURE, chips=tuple(chips))
+
+
+def _tells(chip: Chip, intent: Intent) -> bool:
+    """Return whether a word tells the intent, and no feature; a size in a question about limits does."""
+    size = intent.key == "target or none" and chip.name.isdigit()
+    return chip.kind in ("word", "unknown") and (size or chip.text in intent.words)
+
+
+def _named(chips: Sequence[Chip], vocabulary: Vocabulary) -> frozenset[str]:
+    """Kinds of names in a question, as `Intent.needs` has them."""
+    found = {chip.kind for chip in chips}
+    if any(name != "cuda" for name, _ in _releases(chips, vocabulary)) or (
+        "toolkit" in found and "target" not in found
+    ):
+        found.add("release")
+    if not found & {"word", "unknown"}:
+        found.add("bare")
+    if "package" in found and not any(chip.name in vocabulary.tools for chip in chips if chip.kind == "package"):
+        found.add("own")
+    return frozenset(found)
+
+
+def _releases(chips: Sequence[Chip], vocabulary: Vocabulary) -> list[tuple[str, Sequence[str]]]:
+    """Names with the releases that the question gives them."""
+    return [
+        (vocabulary.libraries.get(chip.name, chip.name), chip.values)
+        for chip in chips
+        if chip.kind in RELEASE_KINDS and chip.values
+    ]
+
+
+def _keys(
+    intent: Intent, chips: Sequence[Chip], tried: Mapping[str, Sequence[str]], vocabulary: Vocabulary
+) -> tuple[str, ...]:
+    targets = list(dict.fromkeys(chip.name for chip in narrowest(chips)))
+    releases = [
+        (name, [value for value in values if value in tried.get(name, ())])
+        for name, values in _releases(chips, vocabulary)
+    ]
+    releases = [(name, values) for name, values in releases if values]
+    last = [f"{name} {values[-1]}" for name, values in releases]
+    found: list[str] = []
+    if intent.key == "target" or (intent.key in ("each", "target or none") and targets):
+        found = targets
+    elif intent.key == "target or none":
+        found = ["every"]
+    elif intent.key == "each":
+        found = last
+    elif intent.key == "package":
+        numbers = dict.fromkeys(re.sub(r"\D", "", value) for chip in narrowest(chips) for value in chip.values)
+        if "110" in numbers:
+            numbers.pop("101", None)  # the former number of the same GPU
+        names = ["@".join((chip.name, *chip.values)) for chip in chips if chip.kind == "package"]
+        found = [f"{name} {number}" for name in names for number in numbers] if numbers else names
+    elif intent.key == "pair":
+        found = [f"{target} {releases[0][1][0]} {releases[0][1][-1]}" for target in targets if releases]
+    elif intent.key == "change" and releases:
+        name, (first, *_) = releases[0][0], releases[0][1]
+        others = [values[-1] for other, values in releases[1:] if other == name]
+        found = [f"{name} {releases[0][1][-1]} {others[0]}" if others else f"{name} {first}"]
+    elif intent.key == "release":
+        found = last[:1]
+    return tuple(f"{intent.name} {key}" for key in found)
+
+
+def to_json() -> list[dict[str, Any]]:
+    """The table as plain values, for the page's script."""
+    return [asdict(intent) for intent in INTENTS]

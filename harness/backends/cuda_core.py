@@ -17,9 +17,9 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
+from harness.backends.nvrtc import Nvrtc
 from harness.nvidia import nvjitlink
 from harness.nvidia.launch import run_on_driver
-from harness.nvidia.nvrtc import Nvrtc
 from harness.nvidia.virtual_driver import LINKER, virtual_driver
 from harness.protocol.backend import Job, Rejected, Setup, Unavailable, Unsupported
 from harness.protocol.messages import Ready

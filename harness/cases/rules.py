@@ -20,10 +20,19 @@ from harness.cases.sources import project_of, wrong_folder
 from harness.cases.toml import Report, check_integers, parse_toml, read_toml_text, shown
 from harness.cases.values import Key, check_table
 from harness.errors import did_you_mean
-from harness.model.case import Case, Expectation, LaunchRule, OptionRule, Scalar, UnsupportedRule, Variant, VerifyRule
+from harness.model.case import (
+    Case,
+    Expectation,
+    LaunchRule,
+    OptionRule,
+    RequiredKernels,
+    Scalar,
+    UnsupportedRule,
+    Variant,
+    VerifyRule,
+)
 from harness.model.cell import Cell
 from harness.model.condition import Condition, ConditionError
-from harness.model.kernels import RequiredKernels
 from harness.model.outcome import Stage, Status
 from harness.model.target import KNOWN_TARGETS, OLD_TARGETS, VIRTUAL_PATTERN
 from harness.regex import PatternError, pattern

@@ -11,7 +11,7 @@ from typing import Any
 from harness.cases.toml import Report, shown
 from harness.errors import did_you_mean
 from harness.model.case import FILLS
-from harness.model.host_compiler import NAME as HOST_COMPILER
+from harness.model.cell import HOST_COMPILER
 from harness.model.target import VIRTUAL_PATTERN
 from harness.regex import PatternError, pattern
 

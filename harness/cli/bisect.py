@@ -361,7 +361,10 @@ def axis_of(over: str, case: Case, context: RunContext, releases: str | None, co
         if releases:
             raise UsageError("the commits of --with are what is searched: --releases names releases of the index")
         return LibraryCommits.of(over, request, case)
-    raise UsageError(f"--over {over!r}: no such axis{did_you_mean(over, OVER)}")
+    raise UsageError(
+        f"--over {over!r}: no such axis{did_you_mean(over, OVER)}. For the first release of a package that runs on a GPU: "
+        f"cumatrix wheel {one_line(over, 40)} --require sm_120 --since"
+    )
 
 
 def as_meant(context: RunContext, case: Case, console: Console) -> tuple[RunContext, Case]:

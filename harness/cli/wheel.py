@@ -164,8 +164,7 @@ def _since(text: str, required: Requirement, tag: str, *, as_json: bool) -> int:
     from harness.environments.index import Index
     from harness.toolkits.store import data_folder
     from harness.wheels.fetch import Chosen, fetched, releases, requirement_of
-    from harness.wheels.gate import Missing, missing
-    from harness.wheels.since import since
+    from harness.wheels.gate import Missing, missing, since
     from harness.wheels.sources import read_source
 
     requirement = requirement_of(text)

@@ -20,10 +20,9 @@ from harness.model.gpus import Gpu
 from harness.protocol.text import counted
 from harness.records.failures import ProgramFailure
 from harness.report.junit import DOCUMENTS, github
-from harness.wheels.compare import Difference, differences
 from harness.wheels.coverage import Coverage, KernelGroup, coverage, kernel_groups
 from harness.wheels.entries import RELOCATABLE, Kind, Library, Unit, counted_targets, newest_isa
-from harness.wheels.gate import Missing, Requirement
+from harness.wheels.gate import Difference, Missing, Requirement, differences
 from harness.wheels.sources import Found
 
 _MARKS = {Way.NATIVE: ("✓", "+"), Way.JIT: ("J", "J"), Way.UNKNOWN: ("?", "?"), Way.NONE: ("–", "-")}

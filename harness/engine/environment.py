@@ -23,8 +23,7 @@ from harness.libraries import LIBRARIES
 from harness.model import ToolkitRef
 from harness.protocol import process_output
 from harness.protocol.codec import Message, WireError
-from harness.protocol.messages import Build
-from harness.protocol.probes import Distribution, Interpreter
+from harness.protocol.messages import Build, Distribution, Interpreter
 from harness.web.address import redact
 
 if TYPE_CHECKING:

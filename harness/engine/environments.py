@@ -32,7 +32,7 @@ from harness.errors import PartUnavailable
 from harness.git import build_of, with_local
 from harness.libraries import DEFAULT_TOOLKIT, LIBRARIES, runtime_wheel
 from harness.model import ToolkitRef
-from harness.protocol.probes import Distribution
+from harness.protocol.messages import Distribution
 from harness.toolkits import RELEASES, parse_toolkits
 from harness.toolkits.releases import release_of
 from harness.toolkits.store import data_folder

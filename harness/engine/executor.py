@@ -121,13 +121,14 @@ class Runner:
             self.finish()
 
         try:
-            with self._order(prepared, scratch, alike) as order, self.trace.span("child"):
+            with self._order(prepared, scratch, alike) as (order, slot), self.trace.span("child"):
                 collect = fork_server.compile(
                     prepared.cell,
                     order,
                     toolchain.products(fork_server.folder),
                     self.reader.read,
                     meanwhile,
+                    slot,
                 )
             worker = self.resolver.started(toolchain, fork_server)
         except BaseException:
@@ -145,8 +146,8 @@ class Runner:
             return self.resolver.finisher.finish(prepared, worker, compiled)
 
     @contextmanager
-    def _order(self, prepared: PreparedCell, scratch: Path, alike: int) -> Iterator[Order]:
-        """The order for the fork server; a cell of a real device holds one until it ends."""
+    def _order(self, prepared: PreparedCell, scratch: Path, alike: int) -> Iterator[tuple[Order, Callable[[], None]]]:
+        """The order for the fork server, and what takes a slot of the cell's device until the cell ends."""
         name = prepared.cell.toolchain.device
         limits = prepared.limits
         if self.resolver.context.request.patient:
@@ -155,15 +156,22 @@ class Runner:
         if not name:
             toolchain = prepared.toolchain
             steps = steps_of(toolchain, prepared.cell.case)
-            yield Order(prepared.job, scratch, limits, path=toolchain.path, steps=steps, alike=alike)
+            yield Order(prepared.job, scratch, limits, path=toolchain.path, steps=steps, alike=alike), lambda: None
             return
-        with self.devices.take(name) as device:
+        with self.devices.assigned(name) as device, ExitStack() as stack:
             # The driver reserves more address space than any machine has memory.
             limits = replace(limits, memory=0)
             sanitizer = self.resolver.context.sanitizer
-            yield Order(
+            order = Order(
                 prepared.job, scratch, limits, visible=device.token, device=dict(device.facts), sanitizer=sanitizer
             )
+
+            def slot() -> None:
+                with self.trace.span("wait for device"):
+                    stack.enter_context(self.devices.slot(device))
+                stack.enter_context(self.trace.span("device"))
+
+            yield order, slot
 
 
 class Executor(Protocol):

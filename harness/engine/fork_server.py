@@ -31,7 +31,7 @@ from harness.engine.reads import Reads, Signature, reads_of
 from harness.model import Cell, Outcome
 from harness.process_locks import TEMPORARY, HeldFolder, sweep, temporary_folder
 from harness.protocol.codec import Message, WireError
-from harness.protocol.messages import Exit, Order, Ready, Setup
+from harness.protocol.messages import SLOT, Exit, Order, Ready, Setup
 from harness.protocol.reads import VARIABLE, mapped
 
 _HOW = "`systemd-run --user --scope -p Delegate=yes cumatrix …` starts it in one that may"
@@ -312,8 +312,10 @@ class ForkServer:
             self._begun = True
             self._send(self._setup)
 
-    def run(self, order: Order, meanwhile: Callable[[], None] = lambda: None) -> Exit:
-        """Run one cell in a child of the fork server; `meanwhile` is called once it has been asked.
+    def run(
+        self, order: Order, meanwhile: Callable[[], None] = lambda: None, slot: Callable[[], None] = lambda: None
+    ) -> Exit:
+        """Run one cell in a child of the fork server; `meanwhile` is called once it has been asked, `slot` before it loads on a device.
 
         Raises
         ------
@@ -323,11 +325,11 @@ class ForkServer:
         self._send(order)
         meanwhile()
         # The fork server keeps the deadline, and says meanwhile that it is there.
-        return self._receive(Exit, _SILENCE, beats=True)
+        return self._receive(Exit, _SILENCE, beats=True, slot=slot)
 
     def compile(
         self, cell: Cell, order: Order, products: Sequence[str], read: Callable[[Remains], Outcome],
-        meanwhile: Callable[[], None] = lambda: None,
+        meanwhile: Callable[[], None] = lambda: None, slot: Callable[[], None] = lambda: None,
     ) -> Callable[[], Compiled]:  # fmt: skip
         """Run one cell; what is returned collects what became of it, from its folder. A cell is lost with its fork server.
 
@@ -343,10 +345,12 @@ class ForkServer:
             Reads what is left of it (`harness.engine.reader.Reader.read`).
         meanwhile : callable
             Called while its compiler works.
+        slot : callable
+            Waits for a slot of the cell's device; called before the cell loads.
         """
         started, home, tools = time.monotonic(), self._setup.home, self._setup.tools
         try:
-            ended = self.run(order, meanwhile)
+            ended = self.run(order, meanwhile, slot)
         except ForkServerDied as error:
             self._lost = True
             ended = lost_exit(time.monotonic() - started)
@@ -395,12 +399,15 @@ class ForkServer:
             self._group.remove()
 
     def _send(self, message: Message) -> None:
+        self._send_bytes(message.to_line())
+
+    def _send_bytes(self, line: bytes) -> None:
         try:
-            self.channel.sendall(message.to_line())
+            self.channel.sendall(line)
         except OSError:
             raise ForkServerDied(_last_words(self.process, self._log.fileno())) from None
 
-    def _receive(self, kind: type[M], seconds: float, beats: bool = False) -> M:
+    def _receive(self, kind: type[M], seconds: float, beats: bool = False, slot: Callable[[], None] | None = None) -> M:
         """The next message; `seconds` pass without any word at most, or without one of this kind where it sends no `beats`."""
         heard = time.monotonic()
         while True:
@@ -408,7 +415,11 @@ class ForkServer:
                 line = bytes(self._buffer[:end])
                 del self._buffer[: end + 1]
                 self._searched = 0
-                if line:
+                if line + b"\n" == SLOT and slot:
+                    slot()
+                    self._send_bytes(SLOT)
+                    slot = None
+                elif line:
                     return self._read(kind, line)
                 heard = time.monotonic()
             self._searched = len(self._buffer)

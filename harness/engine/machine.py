@@ -6,12 +6,12 @@ Cells whose compilers need much memory run one after another where the machine h
 from __future__ import annotations
 
 import os
-import queue
+import platform
 import shutil
 import sys
 import threading
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -23,11 +23,16 @@ from harness.engine.environment import ProbeFailed, ask
 from harness.engine.fingerprints import Key
 from harness.errors import PartUnavailable, UsageError
 from harness.model import Cell, Outcome, Target
-from harness.protocol.probes import Driver
+from harness.protocol.messages import Driver
 
 # Where a driver lies that the dynamic loader does not know: containers of NVIDIA's, and WSL.
-_FOLDERS = ("/usr/local/nvidia/lib64", "/usr/lib64-nvidia", "/usr/lib/wsl/lib", "/usr/lib/x86_64-linux-gnu")
-_SHARE = 4  # cells that one device serves at a time: most of a cell is compiling
+_FOLDERS = (
+    "/usr/local/nvidia/lib64",
+    "/usr/lib64-nvidia",
+    "/usr/lib/wsl/lib",
+    f"/usr/lib/{platform.machine()}-linux-gnu",
+)
+_SLOTS = 4  # cells that load and launch on one device at a time
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,21 +88,31 @@ class Devices:
 
 
 class DevicePool:
-    """Hands devices to cells, each to a few at a time, and to all evenly."""
+    """Assigns devices to cells, to all evenly, and lets a few of them load and launch on each at a time."""
 
     def __init__(self, devices: Devices) -> None:
-        self._free: dict[str, queue.SimpleQueue[Device]] = {}
-        for device in devices.items * _SHARE:
-            self._free.setdefault(device.name, queue.SimpleQueue()).put(device)
+        self._slots = {device.token: threading.Semaphore(_SLOTS) for device in devices.items}
+        self._cells = {device.token: 0 for device in devices.items}
+        self._devices = devices.items
+        self._lock = threading.Lock()
 
     @contextmanager
-    def take(self, name: str) -> Iterator[Device]:
-        """A device of that name, for as long as the block lasts; waits for one."""
-        device = self._free[name].get()
+    def assigned(self, name: str) -> Iterator[Device]:
+        """The device of that name with the fewest cells, for as long as the block lasts."""
+        with self._lock:
+            device = min(
+                (each for each in self._devices if each.name == name), key=lambda each: self._cells[each.token]
+            )
+            self._cells[device.token] += 1
         try:
             yield device
         finally:
-            self._free[name].put(device)
+            with self._lock:
+                self._cells[device.token] -= 1
+
+    def slot(self, device: Device) -> AbstractContextManager[object]:
+        """A slot of the device, in which a cell loads, launches and verifies; waits for one."""
+        return self._slots[device.token]
 
 
 def find_devices(choice: str = "auto") -> Devices:

@@ -22,8 +22,8 @@ from harness.errors import LibraryMissing, NothingToRun, PartUnavailable, UsageE
 from harness.git import with_local
 from harness.libraries import LIBRARIES, label_of
 from harness.model import KNOWN_TARGETS, Case, Cell, HostCompiler, Target, TargetError, Toolchain, ToolkitRef
+from harness.model.cell import CELLS, none_left, read_where
 from harness.model.condition import VALUES, Version
-from harness.model.condition_names import CELLS, none_left, read_where
 from harness.model.target import DEFAULT_TARGETS, check_known, parse_targets
 from harness.toolkits import RELEASES, ToolkitStore, parse_toolkits
 from harness.toolkits.releases import find_local
@@ -205,7 +205,7 @@ def _cells(cases: Iterable[Case], toolchain: Toolchain, targets: Sequence[Target
 
 
 def choose(cells: Sequence[Cell], where: str) -> list[Cell]:
-    """The cells for which a condition holds (`harness.model.condition_names.CELLS`).
+    """The cells for which a condition holds (`harness.model.cell.CELLS`).
 
     Raises
     ------

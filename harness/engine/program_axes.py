@@ -14,13 +14,12 @@ from pathlib import Path
 from packaging.version import Version
 
 from harness.backends import HOST_COMPILERS
-from harness.cases.load import display
+from harness.cases.load import MAX_VARIANTS, display
 from harness.cases.toml import CaseError, Report
-from harness.cases.variants import MAX_VARIANTS
 from harness.diagnostics import hint
 from harness.errors import PartUnavailable, UsageError, did_you_mean
 from harness.model import Case, HeaderLibrary, Headers, HostCompiler, Variant
-from harness.model.host_compiler import NAME, named, told_version
+from harness.model.cell import HOST_COMPILER, host_named, told_version
 from harness.protocol import process_output
 from harness.toolkits import LIBRARIES
 from harness.toolkits.header_libraries import is_release, known_versions
@@ -52,7 +51,7 @@ def parse_chosen(texts: Sequence[str], base: Path) -> dict[str, list[str]]:
         name, values = name.strip(), values.removeprefix("=").strip()
         if not equals or not values:
             raise UsageError(
-                f"--library {redact(text)!r}: write NAME=VERSIONS, such as cutlass=4.2.0 or cutlass={EXAMPLES.split(',')[0]}"
+                f"--library {redact(text)!r}: write HOST_COMPILER=VERSIONS, such as cutlass=4.2.0 or cutlass={EXAMPLES.split(',')[0]}"
             )
         if name not in LIBRARIES:
             raise UsageError(f"--library {redact(text)!r}: unknown library{did_you_mean(name, LIBRARIES)}")
@@ -269,7 +268,7 @@ def parse_host_compilers(texts: Iterable[str]) -> tuple[HostCompiler, ...]:
         if programs.setdefault(each.name, each.program) != each.program:
             raise UsageError(
                 f"--host-compiler: {programs[each.name]} and {each.program} are both called {each.name}: give one of them a name of its own, "
-                f"NAME={each.program}"
+                f"HOST_COMPILER={each.program}"
             )
     return tuple(dict.fromkeys(chosen))
 
@@ -281,10 +280,10 @@ def _read(value: str) -> list[HostCompiler]:
         raise UsageError(f"--host-compiler all: there is none on the path: {install(['gcc-13'])}")
     first, dots, last = value.partition("..")
     if dots:
-        ends = [re.fullmatch(NAME, end) for end in (first, last)]
+        ends = [re.fullmatch(HOST_COMPILER, end) for end in (first, last)]
         if ends[0] and ends[1] and ends[0][1] == ends[1][1] and int(ends[0][2]) <= int(ends[1][2]):
             return [of_name(f"{ends[0][1]}-{number}") for number in range(int(ends[0][2]), int(ends[1][2]) + 1)]
-    elif re.fullmatch(NAME, value):
+    elif re.fullmatch(HOST_COMPILER, value):
         return [of_name(value)]
     elif os.sep in value:
         return [_of_path(value)]
@@ -293,7 +292,7 @@ def _read(value: str) -> list[HostCompiler]:
 
 def of_name(name: str) -> HostCompiler:
     """``gcc-13``: g++-13 on the path, with its version where it is there."""
-    compiler = named(name)
+    compiler = host_named(name)
     path = found(compiler)
     return replace(compiler, version=(version_of(path) if path else "") or compiler.version)
 
@@ -339,13 +338,13 @@ def absent(compiler: HostCompiler) -> str:
     """The reason why cells cannot have the requested host compiler; empty if they can, or without a request."""
     if not compiler.name or found(compiler):
         return ""
-    advice = [install([compiler.name]), "name one by its path: --host-compiler NAME=/opt/gcc/bin/g++"]
+    advice = [install([compiler.name]), "name one by its path: --host-compiler HOST_COMPILER=/opt/gcc/bin/g++"]
     return f"{compiler.name} is not here, no {compiler.program} on the path: {', or '.join(filter(None, advice))}"
 
 
 def install(names: Sequence[str]) -> str:
     """The command that installs host compilers; empty for what has no package."""
-    packages = [_PACKAGES[match[1]].format(match[2]) for name in names if (match := re.fullmatch(NAME, name))]
+    packages = [_PACKAGES[match[1]].format(match[2]) for name in names if (match := re.fullmatch(HOST_COMPILER, name))]
     return f"apt-get install {' '.join(packages)}" if packages else ""
 
 

@@ -19,8 +19,18 @@ from harness.environments.index import Index
 from harness.environments.releases import published
 from harness.libraries import LIBRARIES, with_releases
 from harness.matrix.axes import target_key
-from harness.matrix_plan.coverage import Count, Coverage, Place, cover, seconds_for, seconds_of, statuses_of
-from harness.matrix_plan.parts import More, cells_of_part, read_plan
+from harness.matrix_plan.coverage import (
+    Count,
+    Coverage,
+    More,
+    Place,
+    cells_of_part,
+    cover,
+    read_plan,
+    seconds_for,
+    seconds_of,
+    statuses_of,
+)
 from harness.model import Case
 from harness.records import Record
 

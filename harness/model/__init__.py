@@ -1,8 +1,7 @@
 """The domain model as plain values: no files, no processes, no libraries."""
 
 from harness.model.case import Case, Expectation, HeaderLibrary, Headers, OptionRule, UnsupportedRule, Variant
-from harness.model.cell import Cell, Toolchain, ToolkitRef
-from harness.model.host_compiler import HostCompiler
+from harness.model.cell import Cell, HostCompiler, Toolchain, ToolkitRef
 from harness.model.outcome import Artifact, Diagnostic, KernelResources, Outcome, Stage, Status, Verdict
 from harness.model.target import KNOWN_TARGETS, Target, TargetError
 

@@ -18,8 +18,10 @@ from packaging.version import InvalidVersion, Version
 from harness.errors import did_you_mean
 from harness.libraries import names_in_conditions
 from harness.model.expression import ExpressionText, ReadError
-from harness.model.host_compiler import VERSIONS
 from harness.model.target import KNOWN_TARGETS, OLD_TARGETS
+
+HOST_VERSIONS = ("gcc", "clang", "glibc")
+"""Versions of a host compiler for conditions: its own, under the name of its family, and that of the C library whose headers it finds."""
 
 if TYPE_CHECKING:
     from packaging.specifiers import SpecifierSet
@@ -224,7 +226,7 @@ NAMES: Mapping[str, type] = {
     "headers": Version,
     "library": Version,
     "python": Version,
-    **dict.fromkeys(VERSIONS, Version),
+    **dict.fromkeys(HOST_VERSIONS, Version),
     **dict.fromkeys(names_in_conditions(), Version),
 }
 """Names that every condition may use, and what kind of value each has."""

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from harness.model.case import Expectation
+from harness.model.case import Expectation, tensor_cores_of
 from harness.model.cell import Cell
 from harness.model.condition import Condition
-from harness.model.kernels import tensor_cores_of
 from harness.model.outcome import Diagnostic, Outcome, Stage, Status, Verdict
 from harness.regex import pattern
 

@@ -316,8 +316,8 @@ def run_on_driver(job: Job) -> None:
     if job.artifact.format == "object":
         raise Unavailable(f"relocatable device code that was not linked cannot be loaded: {'; '.join(job.notes)}")
     image = Path(job.artifact.path).read_bytes()
-    driver = Driver()
     job.enter("load")
+    driver = Driver()
     job.command.append("cuModuleLoadDataEx")
     try:
         module = driver.load(image)

@@ -12,16 +12,15 @@ from pathlib import Path
 from typing import Any
 
 from harness.backends import BACKENDS, host_backends
-from harness.cases.load import project_at
+from harness.cases.load import project_at, read_variants
 from harness.cases.rules import read_rules, required_kernels, rules_in
 from harness.cases.sources import is_pattern, matching
 from harness.cases.toml import Key, Report, shown
-from harness.cases.variants import read_variants
 from harness.diagnostics import one_line
 from harness.errors import UsageError, did_you_mean
 from harness.model import Case, OptionRule, Variant
+from harness.model.case import RequiredKernels
 from harness.model.condition import Condition
-from harness.model.kernels import RequiredKernels
 from harness.project.commands import units_of
 from harness.project.config import Config, TableReport, definitions_of, from_root, listed, only, split_flags
 from harness.project.detect import RECORD_SETUP, has_kernels, rules_of_unit

@@ -46,6 +46,8 @@ class Job(CellJob):
         What came out last.
     parts : list of Product
         What came out before it, where one program a kernel does.
+    take_slot : callable
+        Waits for a slot of the real device; called once, before stage ``load``.
     """
 
     scratch: Path = field(default_factory=Path)
@@ -60,6 +62,7 @@ class Job(CellJob):
     observed: dict[str, Any] = field(default_factory=dict)
     artifact: Product | None = None
     parts: list[Product] = field(default_factory=list)
+    take_slot: Callable[[], None] | None = None
 
     @classmethod
     def of(cls, order: Order) -> Job:
@@ -129,6 +132,9 @@ class Job(CellJob):
         """Say that `stage` begins; this is known even when the process dies in it."""
         if self.stages[-1:] == [stage]:
             return
+        if stage == "load" and self.take_slot:
+            self.take_slot()
+            self.take_slot = None
         self.stages.append(stage)
         with open(self.scratch / "stages", "a") as file:
             file.write(stage + "\n")

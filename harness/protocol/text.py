@@ -44,3 +44,15 @@ def no_command(text: str) -> str:
 def counted(number: int, noun: str) -> str:
     """A number of things: ``1 case``, ``1,234 cases``."""
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def safe_link(address: str) -> str:
+    """Return the address when a browser may follow it (http and https), and the empty text otherwise."""
+    from urllib.parse import urlsplit  # imported late: workers do not read addresses
+
+    try:
+        parts = urlsplit(address)
+    except ValueError:
+        return ""
+    plain = not re.search(r"[\s\x00-\x20\x7f<>\"'\\]", address)
+    return address if plain and parts.scheme in ("http", "https") and parts.netloc else ""

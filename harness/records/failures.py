@@ -34,7 +34,7 @@ from harness.matrix.axes import (
 )
 from harness.matrix.marks import LEAST_EXPECTED, Mark, as_expected, kind_of
 from harness.model import Cell, Status, Target
-from harness.model.host_compiler import NAME as HOST_COMPILER
+from harness.model.cell import HOST_COMPILER
 from harness.model.outcome import main_message
 from harness.records.merge import case_of, failed_at, identity
 from harness.records.record import Kernel, Record

@@ -11,8 +11,8 @@ from typing import Any, cast
 from harness import __version__
 from harness.matrix.axes import AXES
 from harness.model import Case, Cell, Expectation, KernelResources, Outcome, Stage, Status, Verdict
+from harness.model.case import name_of, tensor_cores_of
 from harness.model.judge import shortfall
-from harness.model.kernels import name_of, tensor_cores_of
 from harness.records.record import SCHEMA, Expected, Record
 from harness.records.schema import Field, fields_of
 

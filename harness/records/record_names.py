@@ -11,10 +11,9 @@ from harness.backends import BACKENDS
 from harness.matrix import axes
 from harness.matrix.marks import KINDS, kind_of
 from harness.model import Target
+from harness.model.case import tensor_cores_of
+from harness.model.cell import RESULTS, cell_facts, host_named, none_left, read_where, toolchain_facts
 from harness.model.condition import VALUES, Spelled, Words
-from harness.model.condition_names import RESULTS, cell_facts, none_left, read_where, toolchain_facts
-from harness.model.host_compiler import named
-from harness.model.kernels import tensor_cores_of
 from harness.records.make import largest
 from harness.records.merge import Merged, case_of
 
@@ -26,7 +25,7 @@ RESOURCES: Mapping[str, str] = {"registers": "num_regs", "shared": "shared_bytes
 
 
 def facts_of(cell: Mapping[str, Any]) -> dict[str, Any]:
-    """Values of the names that conditions may use (`harness.model.condition_names.RESULTS`), as `harness.model.Cell.facts` has them.
+    """Values of the names that conditions may use (`harness.model.cell.RESULTS`), as `harness.model.Cell.facts` has them.
 
     Unknown facts are missing: the outcome of a planned cell, versions other than the library's in a row of a history.
 
@@ -55,7 +54,7 @@ def facts_of(cell: Mapping[str, Any]) -> dict[str, Any]:
         headers=headers or release,
         device=_on_device(cell),
         packages=packages,
-        host=named(cell.get("host_compiler") or "", _text(requested.get("host_compiler"))),
+        host=host_named(cell.get("host_compiler") or "", _text(requested.get("host_compiler"))),
         lenient=True,
     )
     return {

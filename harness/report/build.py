@@ -14,6 +14,7 @@ from typing import Any
 from harness.analysis.cell_sets import Rejudge, merge_and_judge
 from harness.analysis.frame import cells_frame
 from harness.analysis.history import read_history
+from harness.answers.wheels import wheels_in
 from harness.errors import UsageError, did_you_mean
 from harness.matrix.marks import KINDS, unexpected_among
 from harness.model import Case
@@ -22,7 +23,7 @@ from harness.process_locks import folder_alone
 from harness.records.merge import tell_devices
 from harness.records.parquet import results_parquet
 from harness.records.record_names import choose
-from harness.report.embed import badges
+from harness.report.api import badges
 from harness.report.exports import matrix_csv, matrix_json, matrix_markdown
 from harness.report.feed import FEED, atom_feed, entries_of
 from harness.report.inputs import read_results
@@ -189,7 +190,7 @@ def build_report(
     rejudge : callable, optional
         Derives a record's verdict again, against the cases' present expectations.
     where : str, optional
-        A condition on cells (`harness.model.condition_names.RESULTS`): the report, and what it tells of the history, is of no others.
+        A condition on cells (`harness.model.cell.RESULTS`): the report, and what it tells of the history, is of no others.
     title : str
         What the answer page is called.
     export : sequence of str
@@ -295,6 +296,7 @@ def _read(
         history=earlier,
         publication=publication,
         own=own if publication else None,
+        wheels=wheels_in(published) if publication else (),
     )
 
 

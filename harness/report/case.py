@@ -33,10 +33,10 @@ from harness.matrix.axes import (
 )
 from harness.matrix.marks import KINDS, Mark, kind_of
 from harness.model import Case, Target
+from harness.protocol.text import clean, one_line
 from harness.published import ENVIRONMENT
 from harness.records import Merged, Record
 from harness.records.failures import again_command, main_message_of
-from harness.report.text import clean, one_line
 
 Place = tuple[tuple[str, ...], tuple[str, ...]]
 """Row and toolchain, a value of each of their axes."""

@@ -17,9 +17,9 @@ from harness.artifacts import split
 from harness.diagnostics import hint, one_line
 from harness.protocol import process_output
 from harness.protocol.process_output import cut
+from harness.protocol.text import clean
 from harness.records import Record
 from harness.records.files import ArtifactFolder
-from harness.report.text import clean
 from harness.toolkits import ToolkitStore
 from harness.toolkits.releases import find_local
 

@@ -12,9 +12,9 @@ from harness import __version__
 from harness.matrix.axes import ROWS, TOOLCHAIN, ToolchainColumn, place_key, place_of, program_of
 from harness.matrix.marks import KINDS, Mark, kind_of
 from harness.model import Status
+from harness.protocol.text import clean, one_line
 from harness.records import Merged, Record, at_stage, spell_other
 from harness.records.failures import ProgramFailure, main_message_of
-from harness.report.text import clean, one_line
 
 MOST = 50
 """Annotations that GitHub shows of a run; the rest is counted."""

@@ -13,9 +13,9 @@ import pandas as pd
 
 from harness.matrix.axes import TOOLCHAIN, ToolchainColumn, natural_key, toolchain_key, version_key
 from harness.matrix.marks import GROUPS, KINDS, Mark, counted_group, grouped, surprises_among, unexpected_among
+from harness.protocol.text import one_line
 from harness.records import Merged
 from harness.records.plan import started_at
-from harness.report.text import one_line
 
 
 def parts(table: pd.DataFrame, *by: str) -> Iterator[tuple[tuple[str, ...], pd.DataFrame]]:

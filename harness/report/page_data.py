@@ -19,12 +19,15 @@ from typing import Any
 import pandas as pd
 
 from harness.analysis.frame import rows_of
-from harness.backends import label_of
+from harness.backends import BACKENDS, label_of
+from harness.environments.releases import NAMES as SEARCHED
 from harness.matrix.axes import (
     AXES,
+    AXIS,
     COLUMNS,
     PLACE,
     PROGRAM,
+    TOOLCHAIN,
     axis_key,
     backend_key,
     column_key,
@@ -36,16 +39,78 @@ from harness.matrix.axes import (
 from harness.matrix.marks import ENDINGS, KINDS, Mark
 from harness.matrix.ranges import ranges, spell
 from harness.model import Stage, Status, Verdict
-from harness.model.kernels import tensor_cores_of
+from harness.model.case import tensor_cores_of
+from harness.model.cell import RESULT_VALUES, RESULTS
+from harness.model.condition import NAMES, VALUES, Version, Words
 from harness.model.outcome import main_message
+from harness.protocol.text import clean, one_line
 from harness.records import Record, weight
 from harness.records.failures import main_message_of
 from harness.records.merge import failed_at
 from harness.records.record import text_of
+from harness.records.record_names import facts_of, known_values
 from harness.report.case import More
-from harness.report.condition_data import cell_facts, column_facts, names_data
 from harness.report.publish import is_own
-from harness.report.text import clean, one_line, trackers
+from harness.toolkits.header_libraries import LIBRARIES
+
+_KINDS: Mapping[type, str] = {str: "text", Words: "words", bool: "flag", float: "number", Version: "version"}
+_OF_COLUMNS = ("backend", "library", "wheels", "toolkit", "headers", "target", "suffix", "virtual", "cc")
+_OF_CELLS = tuple(name for name in NAMES if name not in _OF_COLUMNS)
+_FILTERS = ("status", "verdict", "stage", "environment", *(axis.key for axis in AXIS.values() if axis.filter))
+
+
+def names_data(table: pd.DataFrame) -> dict[str, dict[str, Any]]:
+    """The names, but for those that the page does not hold; each with its kind, and its values where these are all."""
+    values = {**VALUES, **RESULT_VALUES, **known_values(table[["backend", "target"]].to_dict("records"))}
+    # The same as the toolkit where no cell takes the headers of another release.
+    filters = {*_FILTERS, *(["headers"] if table["headers"].any() else [])}
+    return {
+        name: {
+            "kind": _KINDS[kind],
+            "about": AXIS[name].about if name in AXIS else "",
+            "filter": name in filters,
+            **({"values": list(values[name])} if name in values else {}),
+        }
+        for name, kind in {**dict.fromkeys((*AXIS, *_FILTERS), str), **RESULTS}.items()  # filters in order
+        if name != "cell"
+    }
+
+
+def column_facts(columns: Sequence[tuple[str, ...]]) -> dict[str, list[Any]]:
+    """By name the value that each column has."""
+    found = [facts_of(dict(zip(COLUMNS, column, strict=True))) for column in columns]
+    return {name: [_plain(facts[name]) for facts in found] for name in _OF_COLUMNS}
+
+
+def cell_facts(table: pd.DataFrame, known: Mapping[str, Mapping[str, Any]]) -> tuple[list[int], dict[str, list[Any]]]:
+    """The facts of environments: for each cell a number, and by name the value that each number has.
+
+    Parameters
+    ----------
+    table : DataFrame
+        `harness.analysis.cells_frame`.
+    known : Mapping
+        Records and planned cells by their id; of a cell that is not there its row counts.
+    """
+    read: dict[tuple[Any, ...], int] = {}
+    facts: dict[tuple[Any, ...], int] = {}
+    numbers = []
+    for row in table[["cell", *TOOLCHAIN, "target"]].to_dict("records"):
+        cell = known.get(row["cell"], row)
+        requested = (cell.get("toolchain") or {}).get("requested") or {}
+        what = (requested.get("packages"), requested.get("host_compiler"), cell.get("device"), " on " in row["cell"])
+        key = (*(row[name] for name in TOOLCHAIN), repr(what))
+        if key not in read:
+            found = facts_of({**cell, **row})
+            read[key] = facts.setdefault(tuple(_plain(found.get(name)) for name in _OF_CELLS), len(facts))
+        numbers.append(read[key])
+    columns = zip(_OF_CELLS, zip(*facts, strict=True), strict=False)
+    return numbers, {name: list(values) for name, values in columns if any(value is not None for value in values)}
+
+
+def _plain(value: Any) -> Any:
+    return str(value) if isinstance(value, Version) else value
+
 
 NUMBERS = ("seconds", "registers", "shared", "spills")
 
@@ -122,7 +187,7 @@ def matrix_data(
         **_parameters(names["variant"]),
         "conditions": names_data(table),
         "facts": {"columns": column_facts(columns), "cells": facts},
-        "trackers": trackers(),
+        "trackers": _trackers(),
         "cases": [
             {
                 "page": files[case],
@@ -407,3 +472,20 @@ def _cleaned(value: Any) -> Any:
         case dict():
             return {clean(key): _cleaned(item) for key, item in value.items()}
     return value
+
+
+def _trackers() -> dict[str, dict[str, str]]:
+    """The address of the form for a new issue, by what is reported to.
+
+    Returns
+    -------
+    dict
+        ``backends`` by backend, ``libraries`` by header library; NVRTC and nvcc have no public tracker, and are not there. By backend also
+        ``searched``, the library whose releases ``cumatrix bisect`` can search, and ``languages``, the one that it looks for first.
+    """
+    return {
+        "backends": {name: info.tracker for name, info in BACKENDS.items() if info.tracker},
+        "libraries": {name: library.tracker for name, library in LIBRARIES.items() if library.tracker},
+        "searched": {name: info.library for name, info in BACKENDS.items() if info.library in SEARCHED},
+        "languages": {name: info.languages[0] for name, info in BACKENDS.items()},
+    }

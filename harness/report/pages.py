@@ -15,10 +15,12 @@ from harness import __version__
 from harness.answers.feature import FeaturePage
 from harness.matrix.axes import cell_link, matrix_link
 from harness.matrix.marks import ANSWER_KINDS, GROUPS, KINDS
-from harness.model.condition_names import RESULTS
+from harness.model.cell import RESULTS
+from harness.protocol.text import clean, one_line, safe_link
 from harness.published import ENVIRONMENT
 from harness.records import Merged, spell_other
 from harness.records.merge import virtual_against_real
+from harness.report.api import Embedded
 from harness.report.case import (
     FAULTS,
     HELPS,
@@ -40,10 +42,8 @@ from harness.report.case import (
     snippet_of,
     version_columns,
 )
-from harness.report.embed import Embedded
 from harness.report.overview import RUNS, Sum, make_overview, runs_of, spell, totals, unavailable_of
 from harness.report.publish import is_own, own_part
-from harness.report.text import clean, one_line, safe_link
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -32,9 +32,9 @@ from harness.matrix.axes import (
     version_key,
 )
 from harness.matrix.marks import GROUPS
+from harness.protocol.text import one_line
 from harness.report.junit import xml_text
 from harness.report.overview import Sum, parts, totals
-from harness.report.text import one_line
 
 _STYLE_ATTRIBUTE = re.compile(r' style="([^"]*)"')
 _FONT = re.compile(r"(?:(?P<weight>bold|\d00) )?(?P<size>[\d.]+)px (?P<family>.+)")
@@ -339,7 +339,11 @@ def outcomes_over_time(runs: pd.DataFrame) -> str:
 def _comparable(table: pd.DataFrame, axis: str) -> pd.DataFrame:
     """The cells that every version of an axis was tried with. Versions with few cells are left out until half of the rest's smallest set is common to all."""
     other = "toolkit" if axis == "library" else "library"
-    names = table[["backend", "case", "variant", "target", other]].astype(str).agg("\0".join, axis=1)
+    names = (
+        table["backend"]
+        .astype(str)
+        .str.cat([table[key].astype(str) for key in ("case", "variant", "target", other)], "\0")
+    )
     places = {str(version): set(names[table[axis] == version]) for version in table[axis].unique()}
     while places:
         common = set.intersection(*places.values())

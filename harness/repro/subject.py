@@ -18,8 +18,7 @@ from harness.cases.rules import NAMED, include_of, options_for
 from harness.errors import UsageError
 from harness.libraries import LIBRARIES
 from harness.model import Case, Cell, Target, Toolchain, ToolkitRef
-from harness.model.cell import BUNDLED
-from harness.model.host_compiler import named
+from harness.model.cell import BUNDLED, host_named
 from harness.process_locks import TEMPORARY, HeldFolder, temporary_folder
 from harness.protocol.backend import Job
 from harness.protocol.messages import Options, Setup
@@ -275,7 +274,7 @@ def cell_of(record: Record, case: Case) -> Cell:
         variant=variant,
         toolchain=Toolchain(
             backend=record["backend"], library=record["library"], toolkit=toolkit,
-            environment=record["environment"], packages=packages, host=named(record.get("host_compiler", ""), said),
+            environment=record["environment"], packages=packages, host=host_named(record.get("host_compiler", ""), said),
         ),
         target=Target.parse(record["target"]),
     )  # fmt: skip

@@ -11,8 +11,19 @@ from pathlib import Path
 from harness.artifacts import EM_CUDA, header_of_ptx, kernel_names_of_cubin
 from harness.artifacts.elf import Elf, Section
 from harness.diagnostics import one_line
-from harness.wheels.entries import LINKED, RELOCATABLE, Entry, Kind, Library, Unit
-from harness.wheels.fatbin import LINK_VERSION, MAGIC, Broken, Buffer, Reader
+from harness.wheels.entries import (
+    LINK_VERSION,
+    LINKED,
+    MAGIC,
+    RELOCATABLE,
+    Broken,
+    Buffer,
+    Entry,
+    Kind,
+    Library,
+    Reader,
+    Unit,
+)
 
 _ELF, _ARCHIVE, _THIN = b"\x7fELF", b"!<arch>\n", b"!<thin>\n"
 HEAD = 8

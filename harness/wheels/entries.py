@@ -1,13 +1,25 @@
-"""Device code of a binary as plain values."""
+"""Device code of a binary as plain values, and its containers, fatbins, which hold code for several targets.
+
+The layout of a fatbin is what ``fatbinary`` and ``nvcc`` of CUDA 11.8 to 13.5 write (tests/wheels/test_fatbin.py makes such files), and what
+cuobjdump lists of it (docs/wheels.md). All numbers are little-endian.
+
+    container   magic 0xBA55ED50, u16 version 1, u16 size of this header 16, u64 bytes that follow
+    entry       u16 kind (1 PTX, 2 SASS, 8 LTO IR), u16 version, u32 size of this header, u64 bytes of code that follow,
+                u32 bytes of compressed code, u32 place of options, u16 and u16 version of the PTX (minor, major), u32 compute capability,
+                u32 and u32 place and length of the name, u64 flags, u64, u64 bytes of uncompressed code
+"""
 
 from __future__ import annotations
 
+import mmap
+import struct
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
 
+from harness.diagnostics import one_line
 from harness.model import Target
 
 
@@ -155,3 +167,145 @@ def counted_targets(units: Iterable[Unit], kind: Kind) -> dict[Target, int]:
 def newest_isa(units: Sequence[Unit], target: Target) -> tuple[int, int]:
     """The newest version of the PTX for a target, which decides on the driver that compiles all of it."""
     return max((entry.isa for unit in units for entry in unit.entries if entry.kind is Kind.PTX and entry.target == target), default=(0, 0))  # fmt: skip
+
+
+Buffer = bytes | mmap.mmap | memoryview
+
+MAGIC = struct.pack("<I", 0xBA55ED50)
+_CONTAINER = struct.Struct("<IHHQ")
+_ENTRY = struct.Struct("<HHIQIIHHIIIQQQ")
+_WRAPPER, _WRAPPER_MAGIC = struct.Struct("<IIQQ"), 0x466243B1
+LINK_VERSION = 2
+"""Version of a fatbin in ``.nvFatBinSegment`` that nvlink wrote."""
+_KINDS = {1: Kind.PTX, 2: Kind.SASS, 8: Kind.LTO}
+_ZSTD, _LZ4, _OLD = 0x8000, 0x2000, 0x1000
+_SUFFIXES = {0x100000: "a", 0x200000: "f"}
+_LONGEST_HEADER, _LONGEST_NAME = 1 << 20, 4096
+_MOST_PARTS = 2_000_000  # of one file
+
+
+class Broken(ValueError):
+    """A file whose parts are not as its format has them; the message is a clause."""
+
+
+class Reader:
+    """Reads the fatbins of one file.
+
+    Parameters
+    ----------
+    data : Buffer
+        The file, or a member of an archive.
+    base : int
+        Where that begins in the file.
+    member : str
+        Name of the member.
+    """
+
+    def __init__(self, data: Buffer, base: int = 0, member: str = "") -> None:
+        self.data, self.base, self.member = data, base, member
+        self._parts = 0
+
+    def segment(self, data: memoryview) -> list[tuple[int, int]]:
+        """Versions and addresses of the fatbins that ``.nvFatBinSegment`` registers (``fatbinary_section.h`` of the toolkit)."""
+        whole = len(data) // _WRAPPER.size * _WRAPPER.size
+        found = _WRAPPER.iter_unpack(data[:whole])
+        return [(version, address) for magic, version, address, _ in found if magic == _WRAPPER_MAGIC]
+
+    def section(self, place: int, end: int, name: str) -> Iterator[Unit]:
+        """Fatbins of a section, one after another with padding between them.
+
+        Raises
+        ------
+        Broken
+            When a container or an entry is cut off, or there is something else between them.
+        """
+        while place < end:
+            if self.data[place : place + 4] != MAGIC:
+                if bytes(self.data[place : place + 8]).strip(b"\0"):
+                    raise Broken(f"the section {name} has no fatbin at byte {self.base + place}")
+                place = self._behind_padding(place, end)
+                continue
+            unit, place = self._container(place, end, name)
+            yield unit
+
+    def _behind_padding(self, place: int, end: int) -> int:
+        """Next place of something that is no zero, on a boundary of 8 bytes."""
+        while place < end:
+            piece = bytes(self.data[place : min(place + (1 << 16), end)])
+            left = piece.lstrip(b"\0")
+            if left:
+                return (place + len(piece) - len(left)) // 8 * 8
+            place += len(piece)
+        return end
+
+    def container(self, place: int, end: int, name: str) -> Unit | None:
+        """The fatbin at a place that has its magic number; None where the rest is no fatbin, as in other sections than a fatbin's own."""
+        try:
+            unit, _ = self._container(place, end, name)
+        except Broken:
+            return None
+        return unit
+
+    def _container(self, place: int, end: int, section: str) -> tuple[Unit, int]:
+        if place + _CONTAINER.size > end:
+            raise Broken(f"the fatbin at byte {self.base + place} is cut off")
+        self._count()
+        _, version, header, size = _CONTAINER.unpack_from(self.data, place)
+        if version != 1 or header != _CONTAINER.size:
+            raise Broken(f"the fatbin at byte {self.base + place} has the unknown version {version}")
+        last = place + header + size
+        if last > end:
+            raise Broken(f"the fatbin at byte {self.base + place} is cut off: it has {size} bytes by its header")
+        entries = []
+        at = place + header
+        while at < last:
+            entry, at = self._entry(at, last)
+            entries.append(entry)
+        return Unit(tuple(entries), section, self.member, self.base + place), last
+
+    def _entry(self, place: int, end: int) -> tuple[Entry, int]:
+        where = f"the entry at byte {self.base + place}"
+        if place + _ENTRY.size > end:
+            raise Broken(f"{where} of a fatbin is cut off")
+        self._count()
+        (kind, _, header, size, packed, _, minor, major, cc, name, name_length, flags, _, length) = _ENTRY.unpack_from(
+            self.data, place
+        )
+        if not _ENTRY.size <= header <= _LONGEST_HEADER or place + header + size > end:
+            raise Broken(f"{where} of a fatbin is cut off: it has {header} and {size} bytes by its header")
+        if not 10 <= cc < 1000:
+            raise Broken(f"{where} of a fatbin has no compute capability: {cc}")
+        packing = _packing(flags)
+        if packing and packed > size:
+            raise Broken(f"{where} of a fatbin has {packed} compressed bytes in {size}")
+        known = _KINDS.get(kind, Kind.OTHER)
+        suffix = next((letter for bit, letter in _SUFFIXES.items() if flags & bit), "")
+        entry = Entry(
+            kind=known,
+            target=Target(virtual=known is not Kind.SASS, cc=cc, suffix=suffix),
+            isa=(major, minor) if known is Kind.PTX else (0, 0),
+            place=self.base + place + header,
+            size=packed if packing else size,
+            packing=packing,
+            length=length if packing else size,
+            name=self._name(place, header, name, name_length),
+        )
+        return entry, place + header + size
+
+    def _count(self) -> None:
+        """Count a container or an entry: those of a hostile file may lie within each other."""
+        self._parts += 1
+        if self._parts > _MOST_PARTS:
+            raise Broken(f"it has more than {_MOST_PARTS:,} fatbins and entries of device code")
+
+    def _name(self, place: int, header: int, name: int, length: int) -> str:
+        if not length or length > _LONGEST_NAME or name + length > header:
+            return ""
+        return one_line(bytes(self.data[place + name : place + name + length]).decode("utf-8", "replace"))
+
+
+def _packing(flags: int) -> Packing:
+    for bit, packing in ((_ZSTD, Packing.ZSTD), (_LZ4, Packing.LZ4), (_OLD, Packing.OTHER)):
+        if flags & bit:
+            return packing
+    return Packing.NONE

@@ -11,8 +11,7 @@ from typing import Any
 
 from harness.artifacts import kernel_names_of_cubin, kernel_names_of_ptx
 from harness.model import Target
-from harness.wheels.entries import Entry, Kind, Library, Packing, Unit
-from harness.wheels.fatbin import Broken
+from harness.wheels.entries import Broken, Entry, Kind, Library, Packing, Unit
 
 LARGEST = 256 << 20
 """Bytes of one piece of code without compression; a larger one is not read."""

@@ -19,8 +19,7 @@ from harness.model.gpus import Gpu
 from harness.process_locks import TEMPORARY, HeldFolder, temporary_folder
 from harness.wheels.binary import HEAD, is_binary, read_library
 from harness.wheels.coverage import uneven
-from harness.wheels.entries import Library, Unit
-from harness.wheels.fatbin import Broken
+from harness.wheels.entries import Broken, Library, Unit
 from harness.wheels.kernels import NoDecompression, with_kernels
 
 _ARCHIVES = (".whl", ".zip")

@@ -31,7 +31,7 @@ def boot() -> None:
 
         serve(backend, int(control))
     else:
-        from harness.worker.sanitizer import run_once
+        from harness.worker.child import run_once
 
         run_once(backend, control)
 

@@ -9,20 +9,25 @@ import ctypes
 import importlib.util
 import os
 import py_compile
+import re
 import resource
 import signal
+import subprocess
 import sys
 import tempfile
 import time
 import traceback
 from collections.abc import Iterable
 from contextlib import suppress
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
+from harness.backends import load_backend
 from harness.protocol import process_output, reads
 from harness.protocol.backend import Backend, Crashed, Ended, Job
-from harness.protocol.messages import EVERY_LIMIT, REPLY, Order, Reply, Setup, limits_of_cell, lower
+from harness.protocol.messages import EVERY_LIMIT, REPLY, Order, Rehearsal, Reply, Setup, limits_of_cell, lower
 from harness.worker.processes import be_ended_first, close_others
 from harness.worker.sandbox import Broker, confine
 
@@ -88,7 +93,14 @@ _PR_SET_PDEATHSIG, _PR_SET_DUMPABLE = 1, 4
 
 
 def run_child(
-    name: str, backend: Backend, setup: Setup, order: Order, output: int, calls: bytes, broker: Broker | None
+    name: str,
+    backend: Backend,
+    setup: Setup,
+    order: Order,
+    output: int,
+    calls: bytes,
+    broker: Broker | None,
+    gate: int = -1,
 ) -> None:
     """Compile one cell, write its `Reply` into its scratch folder and exit; never returns.
 
@@ -99,15 +111,17 @@ def run_child(
     output : int
         Where it prints.
     calls : bytes
-        Which system calls it is refused (`seccomp.filter_for`).
+        Which system calls it is refused (`harness.worker.sandbox.filter_for`).
     broker : Broker or None
         The broker of further calls; None without one.
+    gate : int
+        Where the fork server grants a slot of the device; -1 without a device.
     """
     code, modules, cell = 70, len(sys.modules), os.getpid()
     try:
         if broker:
             broker.begin_child()
-        _isolate(order, output)
+        _isolate(order, output, gate)
         confine(setup, order, calls, os.environ.get(reads.VARIABLE, ""))
         reply = _compile(name, backend, setup, order)
         # What the program has forked comes here, too: it is not the cell, and has no answer.
@@ -125,7 +139,10 @@ def run_child(
         os._exit(code)
 
 
-def _isolate(order: Order, output: int) -> None:
+_GATE = 3
+
+
+def _isolate(order: Order, output: int, gate: int) -> None:
     os.setsid()
     libc = ctypes.CDLL(None)
     libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
@@ -137,7 +154,9 @@ def _isolate(order: Order, output: int) -> None:
     os.dup2(null, 0)
     os.dup2(output, 1)
     os.dup2(output, 2)
-    close_others()  # the scheduler's socket, above all
+    if gate >= 0:
+        os.dup2(gate, _GATE, inheritable=False)
+    close_others(_GATE + (gate >= 0))  # the scheduler's socket, above all
     os.chdir(order.scratch)
     os.umask(0o022)  # linkers and programs give their files modes by it
     for name in ("TMPDIR", "HOME"):
@@ -160,7 +179,17 @@ def _isolate(order: Order, output: int) -> None:
 
 def _compile(name: str, backend: Backend, setup: Setup, order: Order) -> Reply:
     job, reply = Job.of(order), Reply(status="built")
-    started = time.perf_counter()
+    started, waited = time.perf_counter(), 0.0
+
+    def take_slot() -> None:
+        nonlocal waited
+        began = time.perf_counter()
+        os.write(_GATE, b"?")
+        os.read(_GATE, 1)
+        waited += time.perf_counter() - began
+
+    if setup.device:
+        job.take_slot = take_slot
     try:
         (backend.execute if setup.device else backend.compile)(setup, job)
     except Ended as ended:
@@ -173,7 +202,7 @@ def _compile(name: str, backend: Backend, setup: Setup, order: Order) -> Reply:
         words = traceback.format_exception_only(type(error), error)[-1].strip()
         job.say(traceback.format_exc())
         reply.status, reply.reason = "harness_error", f"cumatrix's {name} backend failed: {words}"
-    reply.seconds = time.perf_counter() - started
+    reply.seconds = time.perf_counter() - started - waited
     if setup.device:
         _look_at_device(name, setup, order, job)
     loaded = reads.mapped()
@@ -188,7 +217,6 @@ def _compile(name: str, backend: Backend, setup: Setup, order: Order) -> Reply:
 def _look_at_device(name: str, setup: Setup, order: Order, job: Job) -> None:
     """Ask the driver of this very process which device it was, and the sanitizer where it is wanted."""
     from harness.nvidia.launch import Driver, DriverError
-    from harness.worker import sanitizer
 
     try:
         driver = Driver(context=False)
@@ -196,4 +224,60 @@ def _look_at_device(name: str, setup: Setup, order: Order, job: Job) -> None:
     except (Ended, DriverError) as error:
         job.notes.append(f"the device was not asked for its name again: {error}")
     if order.sanitizer and "launch" in job.stages:
-        job.device["sanitizer"] = sanitizer.check(name, setup, order)
+        job.device["sanitizer"] = check_memory(name, setup, order)
+
+
+_ERROR_COUNT = re.compile(r"ERROR SUMMARY: (\d+) error")
+_MEMORY_ERROR = re.compile(r"^=+ ((?:Invalid|Program hit|Error|Warning|Target|Leaked).*?)\s*$", re.MULTILINE)
+_NAMED = 3
+
+
+def check_memory(name: str, setup: Setup, order: Order) -> dict[str, Any]:
+    """Run the cell once more, under compute-sanitizer's memcheck (https://docs.nvidia.com/compute-sanitizer/).
+
+    The sanitizer has to start the process that it watches: a fresh interpreter, in a folder of its own.
+
+    Returns
+    -------
+    dict
+        ``tool`` and ``version``; ``errors``, their number, null if it did not finish; ``found``, its first words
+        on each of the first ones.
+    """
+    tool, scratch = order.sanitizer, order.scratch / "sanitizer"
+    scratch.mkdir()
+    log, job = scratch / "log", scratch / "job.json"
+    job.write_bytes(Rehearsal(setup, replace(order, scratch=scratch)).to_line())
+    package = Path(__file__).resolve().parents[1]
+    boot = [sys.executable, "-s", str(package / "worker" / "boot.py"), str(package), name, str(job)]
+    # Under the deadline of the cell and in its process group, as everything that it starts; what it prints is the cell's output.
+    subprocess.run([tool, "--tool", "memcheck", "--log-file", str(log), *boot], stdin=subprocess.DEVNULL, cwd=scratch)
+    text = process_output.read_file(log) if log.is_file() else ""
+    counted = _ERROR_COUNT.findall(text)
+    return {
+        "tool": "memcheck",
+        "version": _sanitizer_version(tool),
+        "errors": int(counted[-1]) if counted else None,
+        "found": _memory_errors(text),
+    }
+
+
+def _memory_errors(text: str) -> list[str]:
+    """First lines of what it reports: "Invalid __global__ write of size 4 bytes"."""
+    return list(dict.fromkeys(_MEMORY_ERROR.findall(text)))[:_NAMED]
+
+
+def _sanitizer_version(tool: str) -> str:
+    said = process_output.run([tool, "--version"], errors=process_output.Errors.DROPPED).said
+    match = re.search(r"Version ([\d.]+)", said)
+    return match[1] if match else ""
+
+
+def run_once(name: str, file: str) -> None:
+    """Load a backend and run one job in this process; how it ends is the sanitizer's to tell."""
+    rehearsal = Rehearsal.from_line(Path(file).read_bytes())
+    backend = load_backend(name, rehearsal.setup)
+    backend.prepare(rehearsal.setup)
+    try:
+        backend.execute(rehearsal.setup, Job.of(rehearsal.order))
+    except Ended as ended:
+        print(f"{ended.status}: {ended.reason}", file=sys.stderr)

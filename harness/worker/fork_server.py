@@ -23,9 +23,9 @@ from harness.backends import load_backend
 from harness.nvidia import includes, tools
 from harness.protocol import reads
 from harness.protocol.backend import Ahead, Backend, Ended, Job, Unavailable
-from harness.protocol.messages import Exit, Order, Ready, Setup
+from harness.protocol.messages import SLOT, Exit, Order, Ready, Setup
 from harness.protocol.process_output import Printed
-from harness.worker import sandbox, seccomp
+from harness.worker import sandbox
 from harness.worker.child import compile_all, cuda_libraries, modules_named_in, run_child
 from harness.worker.processes import Cgroup, Peak, become_reaper, end_descendants
 from harness.worker.sandbox import own_folders
@@ -85,9 +85,57 @@ class _Pulse:
             pass  # the reader is busy or gone, which is handled elsewhere
 
 
+class _Gate:
+    """Holds a cell of a real device before it loads, until the scheduler has a slot of the device for it.
+
+    Parameters
+    ----------
+    channel : socket
+        The scheduler's.
+
+    Attributes
+    ----------
+    waited : float
+        Seconds that the cell has waited.
+    """
+
+    def __init__(self, channel: socket.socket) -> None:
+        self.channel = channel
+        self.ours, self.theirs = socket.socketpair()
+        self.waited, self._since = 0.0, 0.0
+
+    def fileno(self) -> int:
+        return self.ours.fileno()
+
+    @property
+    def waits(self) -> bool:
+        """Return whether the cell waits for a slot; its deadline does not pass meanwhile."""
+        return self._since > 0
+
+    def ask(self) -> None:
+        """Pass the request of a cell on."""
+        self.ours.recv(1)
+        self._since = time.monotonic()
+        self.channel.sendall(SLOT)
+
+    def grant(self) -> None:
+        """Take the answer of the scheduler, and let the cell go on."""
+        if self.channel.recv(len(SLOT)) != SLOT:
+            _leave(signal.SIGTERM, None)  # the scheduler is gone
+        self.waited, self._since = time.monotonic() - self._since, 0.0
+        try:
+            self.ours.send(b".")
+        except OSError:
+            pass  # the cell has ended
+
+    def close(self) -> None:
+        self.ours.close()
+        self.theirs.close()
+
+
 def _filter() -> bytes:
     """The filter of system calls for cells, which refuses signals to this process, its keeper and the scheduler; empty without seccomp."""
-    if not seccomp.available():
+    if not sandbox.has_seccomp():
         return b""
     keeper = os.getppid()
     above = [os.getpid(), keeper, -keeper]
@@ -96,7 +144,7 @@ def _filter() -> bytes:
             above.append(int(file.read().rpartition(b")")[2].split()[1]))
     except OSError:
         pass  # /proc of another namespace: the scheduler is out of reach then
-    return seccomp.filter_for(above)
+    return sandbox.filter_for(above)
 
 
 def _leave(_number: int, _frame: object) -> None:
@@ -155,24 +203,29 @@ def _run(
     if isinstance(backend, Ahead) and not setup.device:
         backend.ahead(setup, Job.of(order), order.alike, pulse)
     shared = [order.steps] if order.steps else []
-    decides = sandbox.Broker(own_folders(setup, order), shared) if calls and sandbox.available() else None
+    decides = sandbox.Broker(own_folders(setup, order), shared) if calls and sandbox.broker_available() else None
     reader, writer = os.pipe()
+    gate = _Gate(channel) if setup.device else None
     group.begin()
     started = time.monotonic()
     child = os.fork()
     if child == 0:
         follower.begin_child()
-        run_child(name, backend, setup, order, writer, calls, decides)
+        run_child(name, backend, setup, order, writer, calls, decides, gate.theirs.fileno() if gate else -1)
     os.close(writer)
     deadline = started + limits.seconds
     printed, peak = Printed(limits.output), Peak(child)
-    ends = _watch(child, reader, channel, deadline, printed, peak, follower, pulse, decides, group)
+    ends = _watch(child, reader, channel, deadline, printed, peak, follower, pulse, decides, group, gate)
     killed, no_memory = group.killed(), group.exceeded()
     if ends:
         _kill_group(child)
     _, status, used = os.wait4(child, 0)
-    seconds = time.monotonic() - started
+    seconds = time.monotonic() - started - (gate.waited if gate else 0.0)
     leftovers = end_descendants(pulse)
+    if gate:
+        gate.close()
+    if gate and gate.waits:
+        gate.grant()  # it comes in any case, and is no order
     if decides:
         decides.close()  # no earlier: a call without an answer continues
     os.close(reader)
@@ -202,6 +255,7 @@ def _watch(
     pulse: _Pulse,
     decides: sandbox.Broker | None,
     group: Cgroup,
+    gate: _Gate | None = None,
 ) -> bool:
     """Drain the child's output until it ends, the scheduler is gone, or it has to be ended (True): at the deadline, or for its memory."""
     ended = os.pidfd_open(child)
@@ -209,14 +263,19 @@ def _watch(
     poll = select.poll()
     poll.register(reader, select.POLLIN)
     poll.register(ended, select.POLLIN)
-    poll.register(channel, select.POLLHUP | select.POLLRDHUP)
+    gone = select.POLLHUP | select.POLLRDHUP
+    poll.register(channel, gone)
+    if gate:
+        poll.register(gate, select.POLLIN)
     begun, asked = decides.begin() if decides else -1, -1
     if decides:
         poll.register(begun, select.POLLIN)
     ends = done = False
     try:
         while not done:
-            left = deadline - time.monotonic()
+            left = deadline + (gate.waited if gate else 0.0) - time.monotonic()
+            if gate and gate.waits:
+                left = _BETWEEN_DRAINS
             # The kernel may have ended one process of several.
             if left <= 0 or group.killed():
                 ends = True
@@ -227,8 +286,16 @@ def _watch(
             pulse()
             for fd, event in poll.poll(min(left, _BETWEEN_DRAINS) * 1000):
                 if fd == channel.fileno():
-                    # The scheduler is gone: it will not ask for this cell again.
-                    _leave(signal.SIGTERM, None)
+                    if gate and not event & gone:
+                        gate.grant()
+                        poll.modify(channel, gone)
+                    else:
+                        # The scheduler is gone: it will not ask for this cell again.
+                        _leave(signal.SIGTERM, None)
+                if gate and fd == gate.fileno():
+                    poll.unregister(gate)  # a cell asks once
+                    poll.modify(channel, gone | select.POLLIN)
+                    gate.ask()
                 done = done or fd == ended
                 if fd == begun and decides:
                     poll.unregister(begun)

@@ -1,4 +1,4 @@
-"""Says what an interpreter's environment holds (`harness.protocol.probes.Interpreter`), as one line of JSON; run by path with any Python.
+"""Says what an interpreter's environment holds (`harness.protocol.messages.Interpreter`), as one line of JSON; run by path with any Python.
 
 Takes the names of distributions on the command line, ``numba-cuda`` or with the module that is imported from it,
 ``numba-cuda:numba_cuda``; answers for each one that is there, and for all that it requires, the version, and where it comes from
@@ -53,7 +53,7 @@ def lies_apart(folder: str) -> bool:
 
 
 def direct(dist: Distribution) -> dict[str, Any]:
-    """Fields of `harness.protocol.probes.Distribution` from its ``direct_url.json`` (PEP 610); empty for one from an index."""
+    """Fields of `harness.protocol.messages.Distribution` from its ``direct_url.json`` (PEP 610); empty for one from an index."""
     try:
         found = json.loads(dist.read_text("direct_url.json") or "{}")
         vcs, folder = (found.get(kind) or {} for kind in ("vcs_info", "dir_info"))

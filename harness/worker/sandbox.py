@@ -1,10 +1,8 @@
-"""Isolation of a cell's process: its own folder and its own processes.
+"""Isolation of a cell's process: its own folder and its own processes, by Landlock, and by a filter of system calls for what that does not cover.
 
-Called through its three system calls, which have the same numbers on every architecture; the C library knows them by no name.
-
-It changes the very file that it has looked at, so that nothing can be exchanged in between.
-
-The kernel tells of such a call through a descriptor (seccomp_unotify(2)).
+Landlock is called through its three system calls, which have the same numbers on every architecture; the C library knows them by no name. The
+filter is seccomp's (https://www.kernel.org/doc/html/latest/userspace-api/seccomp_filter.html). The kernel tells the broker of a call that neither
+can decide through a descriptor (seccomp_unotify(2)); the broker changes the very file that it has looked at, so that nothing can be exchanged in between.
 """
 
 from __future__ import annotations
@@ -14,16 +12,155 @@ import errno
 import fcntl
 import glob
 import os
+import platform
 import socket
 import stat
 import struct
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 
 from harness.protocol.messages import CLAIMED_LANDLOCK, Order, Setup
-from harness.worker import processes, seccomp
+from harness.worker import processes
+from harness.worker.system_calls import ARCHITECTURES, number_of, numbers_of
+
+_SECCOMP, _SET_FILTER = number_of("seccomp"), 1
+# Without it, kernels before 5.16 make a process with a filter slower throughout, against a fault of processors.
+_SPEC_ALLOW, _NEW_LISTENER = 1 << 2, 1 << 3
+_ACTION_AVAILABLE = 2
+
+_LOAD, _EQUAL, _AT_LEAST, _RETURN = 0x20, 0x15, 0x35, 0x06  # BPF_LD|W|ABS, JMP|JEQ|K, JMP|JGE|K, RET|K
+_ALLOW, _ERROR, _TELL = 0x7FFF0000, 0x00050000, 0x7FC00000
+# Places in struct seccomp_data.
+_NUMBER, _ARCHITECTURE, _FIRST, _SECOND, _THIRD, _FOURTH = 0, 4, 16, 24, 32, 40
+_MACHINE = ARCHITECTURES.get(platform.machine(), 0)
+_X32 = 0x40000000
+
+_PRLIMIT = number_of("prlimit64")
+# Each names a process first.
+_TO_PROCESSES = numbers_of("kill", "rt_sigqueueinfo", "tkill", "tgkill", "rt_tgsigqueueinfo", "pidfd_open", "sched_setparam", "sched_setscheduler", "sched_setaffinity", "sched_setattr")  # fmt: skip
+# Objects that outlive who made them, or belong to others: System V's shared memory, semaphores and queues, POSIX queues, keys.
+_OUTLIVING = numbers_of(
+    "shmget", "shmat", "shmctl", "semget", "semop", "semctl", "semtimedop", "msgget", "msgsnd", "msgrcv", "msgctl", "mq_open", "mq_unlink",
+    "add_key", "request_key", "keyctl",
+)  # fmt: skip
+# By it, other calls are made that no filter sees.
+_UNSEEN = numbers_of("io_uring_setup")
+# Rights of others are among the attributes that they change. Programs know file systems that have none.
+_ATTRIBUTES = numbers_of("setxattr", "lsetxattr", "fsetxattr", "removexattr", "lremovexattr", "fremovexattr", "setxattrat", "removexattrat")  # fmt: skip
+# With the place of the owner among what they are given.
+_OWNERS = {**dict.fromkeys(numbers_of("chown", "fchown", "lchown"), _SECOND), number_of("fchownat"): _THIRD}
+# F_SETLEASE: opening a file with a lease on it waits for up to /proc/sys/fs/lease-break-time (45 s). F_SETOWN and
+# F_SETOWN_EX: the kernel signals the owner, any process, and two of the calls name it in memory, where no filter looks.
+_FCNTL, _COMMANDS = number_of("fcntl"), (1024, 8, 15)
+# FS_IOC_SETFLAGS, FS_IOC32_SETFLAGS, FS_IOC_FSSETXATTR; FIOSETOWN and SIOCSPGRP, which are F_SETOWN for sockets.
+_IOCTL, _REQUESTS = number_of("ioctl"), (0x40086602, 0x40046602, 0x401C5820, 0x8901, 0x8902)
+
+
+def has_seccomp() -> bool:
+    """Return whether the kernel accepts such a filter, and cumatrix has one for this machine."""
+    action = ctypes.c_uint32(_ERROR)
+    return bool(_MACHINE) and _libc.syscall(_SECCOMP, _ACTION_AVAILABLE, 0, ctypes.byref(action)) == 0
+
+
+def broker_is_told() -> bool:
+    """Return whether the kernel can have another process decide on a call."""
+    action = ctypes.c_uint32(_TELL)
+    return has_seccomp() and _libc.syscall(_SECCOMP, _ACTION_AVAILABLE, 0, ctypes.byref(action)) == 0
+
+
+def filter_for(protected: Iterable[int]) -> bytes:
+    """The filter's program.
+
+    It refuses signals to the `protected`, and to everything at once (-1), and other priorities and processors for them or for all
+    processes of a user; limits of other processes (prlimit(2)); objects that outlive a process; other owners, attributes, flags and leases
+    of files, and processes that are signalled for them; and calls of other architectures or by io_uring, which would allow all of that.
+
+    Parameters
+    ----------
+    protected : iterable of int
+        Processes by their numbers, and process groups by negative ones.
+    """
+    refuse, allow = _step(_RETURN, _ERROR | errno.EPERM), _step(_RETURN, _ALLOW)
+    absent, unknown = _step(_RETURN, _ERROR | errno.ENOSYS), _step(_RETURN, _ERROR | errno.ENOTSUP)
+    protected = [*protected]
+    named = [step for pid in (-1, *protected) for step in (_step(_EQUAL, pid & 0xFFFFFFFF, 0, 1), refuse)]
+    to_process = [_step(_LOAD, _FIRST), *named, allow]
+    # A group's number is its own here, not a negative one.
+    either = [step for pid in protected for step in (_step(_EQUAL, abs(pid), 0, 1), refuse)]
+    limits = [
+        _step(_LOAD, _FIRST), _step(_EQUAL, 0, 0, 1), allow,  # this very process
+        _step(_LOAD, _THIRD), _step(_EQUAL, 0, 0, 3), _step(_LOAD, _THIRD + 4), _step(_EQUAL, 0, 0, 1), allow,  # only asks
+        refuse,
+    ]  # fmt: skip
+    program = [_step(_LOAD, _ARCHITECTURE), _step(_EQUAL, _MACHINE, 1, 0), absent, _step(_LOAD, _NUMBER)]
+    program += [_step(_AT_LEAST, _X32, 0, 1), absent]  # no call of another machine has such a number
+
+    def but(commands: Iterable[int]) -> list[bytes]:
+        """Refuses these commands of a call that has many."""
+        return [
+            _step(_LOAD, _SECOND),
+            *(step for each in commands for step in (_step(_EQUAL, each, 0, 1), refuse)),
+            allow,
+        ]
+
+    bodies = {
+        **dict.fromkeys((*_OUTLIVING, *_UNSEEN), (absent,)),
+        **dict.fromkeys(_ATTRIBUTES, (unknown,)),
+        _IOCTL: but(_REQUESTS),
+        _FCNTL: but(_COMMANDS),
+        **{call: _owners(place) for call, place in _OWNERS.items()},
+        **dict.fromkeys(_TO_PROCESSES, to_process),
+        **{
+            call: [_step(_LOAD, _FIRST), _step(_EQUAL, kind + 2, 0, 1), refuse, _step(_LOAD, _SECOND), *either, allow]
+            for call, kind in processes.BY_KIND.items()
+        },
+        _PRLIMIT: limits,
+    }
+    for call, body in bodies.items():
+        program += [_step(_EQUAL, call, 0, len(body)), *body]
+    return b"".join([*program, allow])
+
+
+def _owners(place: int) -> list[bytes]:
+    """Refuse any but this process's own user and group; -1 leaves either as it is."""
+    steps = []
+    for where, own in ((place, os.geteuid()), (place + 8, os.getegid())):
+        steps += [
+            _step(_LOAD, where),
+            _step(_EQUAL, 0xFFFFFFFF, 2, 0),
+            _step(_EQUAL, own, 1, 0),
+            _step(_RETURN, _ERROR | errno.EPERM),
+        ]
+    return [*steps, _step(_RETURN, _ALLOW)]
+
+
+def install_filter(program: bytes) -> bool:
+    """Filter the calls of this process and of all that it starts; it must have given up gaining privileges."""
+    return _install(program, _SPEC_ALLOW) == 0
+
+
+def install_telling_filter(calls: Mapping[int, Sequence[int]]) -> int:
+    """Have another process decide on these calls, whole or with certain commands; return the descriptor of its notifications, negative if that is impossible."""
+    allow, tell = _step(_RETURN, _ALLOW), _step(_RETURN, _TELL)
+    program = [_step(_LOAD, _ARCHITECTURE), _step(_EQUAL, _MACHINE, 1, 0), allow, _step(_LOAD, _NUMBER)]
+    for call, commands in calls.items():
+        which = [step for each in commands for step in (_step(_EQUAL, each, 0, 1), tell)]
+        body = [_step(_LOAD, _SECOND), *which, allow] if commands else [tell]
+        program += [_step(_EQUAL, call, 0, len(body)), *body]
+    return _install(b"".join([*program, allow]), _SPEC_ALLOW | _NEW_LISTENER)
+
+
+def _install(program: bytes, flags: int) -> int:
+    text = ctypes.create_string_buffer(program, len(program))
+    header = struct.pack("@HP", len(program) // 8, ctypes.addressof(text))
+    return int(_libc.syscall(_SECCOMP, _SET_FILTER, flags, header))
+
+
+def _step(code: int, value: int, true: int = 0, false: int = 0) -> bytes:
+    return struct.pack("=HBBI", code, true, false, value)
+
 
 _CREATE_RULESET, _ADD_RULE, _RESTRICT_SELF = 444, 445, 446
 _ASK_VERSION = 1
@@ -138,8 +275,8 @@ def give_up() -> bool:
     return bool(_libc.capset(header, struct.pack("=6I", *lower, 0, 0, 0)) == 0)
 
 
-_CHMOD, _FCHMOD, _FCHMODAT, _FCHMODAT2 = 90, 91, 268, 452
-CALLS = (_CHMOD, _FCHMOD, _FCHMODAT, _FCHMODAT2)
+_CHMOD, _FCHMOD, _FCHMODAT, _FCHMODAT2 = map(number_of, ("chmod", "fchmod", "fchmodat", "fchmodat2"))
+CALLS = numbers_of("chmod", "fchmod", "fchmodat", "fchmodat2")
 """The system calls."""
 _HERE, _NOFOLLOW, _EMPTY_PATH = 0xFFFFFF9C, 0x100, 0x1000  # AT_FDCWD, AT_SYMLINK_NOFOLLOW, AT_EMPTY_PATH
 _LONGEST, _PAGE = 4096, 4096
@@ -227,7 +364,7 @@ def _read(pid: int, address: int) -> bytes:
     raise OSError(errno.ENAMETOOLONG, "")
 
 
-_FCNTL, _FLOCK = 72, 73
+_FLOCK = number_of("flock")
 # F_SETLK, F_SETLKW, F_OFD_SETLK, F_OFD_SETLKW
 LOCK_CALLS: dict[int, tuple[int, ...]] = {_FLOCK: (), _FCNTL: (6, 7, 37, 38)}
 """The system calls, with their commands; no commands mean the whole call. Each names a descriptor first."""
@@ -258,13 +395,13 @@ _GO_ON = 1  # SECCOMP_USER_NOTIF_FLAG_CONTINUE
 _YAMA = Path("/proc/sys/kernel/yama/ptrace_scope")
 
 
-def available() -> bool:
+def broker_available() -> bool:
     """Return whether the kernel notifies of calls, and lets a process read the arguments of those below it."""
     try:
         closed = int(_YAMA.read_text()) > 1
     except (OSError, ValueError):
         closed = False
-    return seccomp.tells() and not closed
+    return broker_is_told() and not closed
 
 
 def calls(found: int) -> dict[int, tuple[int, ...]]:
@@ -297,7 +434,7 @@ class Broker:
     def begin_child(self) -> None:
         """In the child, before it gives up its descriptors: from now on, it and all that it starts have to ask."""
         ctypes.CDLL(None).prctl(_NO_NEW_PRIVILEGES, 1, 0, 0, 0)
-        listener = seccomp.install_telling(calls(version()))
+        listener = install_telling_filter(calls(version()))
         if listener >= 0:
             socket.send_fds(self._theirs, [b"."], [listener])
 
@@ -366,7 +503,7 @@ def confine(setup: Setup, order: Order, calls: bytes, records: str) -> None:
     setup, order
         The toolchain's and the cell's.
     calls : bytes
-        From `seccomp.filter_for`; empty for no filter.
+        From `filter_for`; empty for no filter.
     records : str
         Where records of reads go to (`harness.protocol.reads`); empty where nothing is followed.
     """
@@ -378,7 +515,7 @@ def confine(setup: Setup, order: Order, calls: bytes, records: str) -> None:
         files += [path for pattern in _GPU for path in glob.glob(pattern)]
     restrict(folders, files)
     if calls:
-        seccomp.install(calls)
+        install_filter(calls)
 
 
 def own_folders(setup: Setup, order: Order) -> list[str]:
@@ -394,10 +531,10 @@ def kept_from() -> tuple[list[str], list[str]]:
         "looking into other processes": found >= 2,
         "cutting files short": found >= 3,
         "asking things of devices": found >= 5,
-        "signals to other processes": found >= SIGNALS or available(),
-        "the priority and the processors of other processes": available(),
-        "limits of other processes, objects that outlive them, and owners of files": seccomp.available(),
-        "modes and locks of files outside of their folder": available(),
+        "signals to other processes": found >= SIGNALS or broker_available(),
+        "the priority and the processors of other processes": broker_available(),
+        "limits of other processes, objects that outlive them, and owners of files": has_seccomp(),
+        "modes and locks of files outside of their folder": broker_available(),
         "the rights of root, but for reading what other users own": True,
     }
     return [word for word, there in words.items() if there], [word for word, there in words.items() if not there]

@@ -8,9 +8,9 @@ import pytest
 from record_builders import built, cell, record, rejected
 
 from harness.analysis import make_frame, statements
-from harness.analysis.parameter_effects import along
 from harness.model import Outcome, Stage, Status
 from harness.records import Record
+from harness.report.sections import along
 
 CASE = "shared-memory/static"
 

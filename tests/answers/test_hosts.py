@@ -18,7 +18,7 @@ from harness.answers.question import parse
 from harness.answers.store import Store, known_of, packed_answers, read_known, read_packed, vocabulary_of
 from harness.matrix.marks import kind_of
 from harness.model import HostCompiler, Outcome
-from harness.model.host_compiler import named
+from harness.model.cell import host_named
 from harness.records import Record
 from harness.records.parquet import results_parquet
 
@@ -31,10 +31,10 @@ def made(host: HostCompiler, outcome: Outcome | None = None, case: str = "host/i
 
 OWN = HostCompiler(version="gcc 12.2.0, glibc 2.36")
 RECORDS = (
-    made(named("gcc-11"), rejected("no such header")),
-    made(named("gcc-12")),
-    made(named("clang-19")),
-    made(named("glibc-2.42"), rejected("already declared")),
+    made(host_named("gcc-11"), rejected("no such header")),
+    made(host_named("gcc-12")),
+    made(host_named("clang-19")),
+    made(host_named("glibc-2.42"), rejected("already declared")),
     made(OWN, case="wmma/fragments"),
 )
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.backends.cupy import jitify_headers
+from harness.backends.cupy import headers
 from harness.protocol.backend import Setup
 from harness.toolkits import Installed
 
@@ -64,7 +64,7 @@ def test_where_it_cannot_be_made_each_cell_says_so(
             raise OSError("the fake finds nothing")
 
     setup = Setup(home=tmp_path, release="12.9", headers="12.9", include=[str(tmp_path)], tools=tmp_path / "tools")
-    table, remarks = jitify_headers.warm(setup, FakeJitify(), ["a fake"], attempt)
+    table, remarks = headers.warm(setup, FakeJitify(), ["a fake"], attempt)
     assert table == {}
     assert [remark.startswith("Jitify's headers could not all be found") for remark in remarks] == [True] * (not made)
     assert ("the fake finds nothing" in capfd.readouterr().err) == (not made)

@@ -10,8 +10,8 @@ import pytest
 
 from harness.cases.schema import ARGUMENT, CASE, EXPECT, EXPECTED, LAUNCH, LIBRARY, OPTIONS, SOURCE, UNSUPPORTED, VERIFY
 from harness.model import Stage
+from harness.model.case import RequiredKernels
 from harness.model.condition import NAMES
-from harness.model.kernels import RequiredKernels
 
 from .conftest import Load
 

@@ -14,7 +14,7 @@ from harness.engine.machine import Device, DevicePool, Devices, find_devices
 from harness.engine.plan import with_native
 from harness.errors import PartUnavailable, UsageError
 from harness.model import Target
-from harness.protocol.probes import DeviceProperties, Driver
+from harness.protocol.messages import DeviceProperties, Driver
 
 
 def device(number: int, name: str = "NVIDIA H200", capability: str = "9.0") -> Device:
@@ -152,21 +152,27 @@ def test_a_driver_that_gives_no_answer(
     assert words in found.problem
 
 
-def test_cells_spread_over_devices_and_wait_for_one() -> None:
+def test_cells_spread_over_devices_and_wait_for_a_slot() -> None:
     pool = DevicePool(Devices((device(0), device(1))))
-    taken = [pool.take("NVIDIA H200") for _ in range(8)]
-    tokens = [each.__enter__().token for each in taken]
-    assert (tokens.count("0"), tokens.count("1")) == (4, 4)
-    assert tokens[:2] == ["0", "1"]
+    assigned = [pool.assigned("NVIDIA H200") for _ in range(8)]
+    devices = [each.__enter__() for each in assigned]
+    assert [each.token for each in devices] == ["0", "1"] * 4
+    assigned[1].__exit__(None, None, None)
+    with pool.assigned("NVIDIA H200") as found:
+        assert found.token == "1"
+    slots = [pool.slot(devices[0]) for _ in range(4)]
+    for slot in slots:
+        slot.__enter__()
     later: list[str] = []
 
     def wait() -> None:
-        with pool.take("NVIDIA H200") as found:
-            later.append(found.token)
+        with pool.slot(devices[0]):
+            later.append("0")
 
     thread = threading.Thread(target=wait)
     thread.start()
-    assert not later
-    taken[1].__exit__(None, None, None)
+    with pool.slot(devices[1]):
+        assert not later
+    slots[0].__exit__(None, None, None)
     thread.join(10)
-    assert later == ["1"]
+    assert later == ["0"]

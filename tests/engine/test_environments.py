@@ -17,7 +17,7 @@ from harness.environments.requirements import Recipe
 from harness.environments.store import EnvironmentStore, Resolved
 from harness.errors import PartUnavailable, UsageError
 from harness.model import Target, ToolkitRef
-from harness.protocol.probes import Distribution
+from harness.protocol.messages import Distribution
 from harness.toolkits import ToolkitStore
 from harness.toolkits.releases import release_of
 

@@ -14,7 +14,7 @@ from harness.engine.program_axes import HostCompilers, install, own, parse_host_
 from harness.engine.toolchain import PreparedToolchain
 from harness.errors import UsageError
 from harness.model import Case, Cell, Status, Target, ToolkitRef
-from harness.model.host_compiler import named
+from harness.model.cell import host_named
 from harness.toolkits import ToolkitStore
 
 SAYS = """#!/bin/sh
@@ -169,8 +169,8 @@ def test_one_that_is_not_there_is_unavailable_with_what_installs_it(folder: Path
 
 
 def test_a_name_tells_what_is_run() -> None:
-    assert (named("clang-16").program, named("gcc-13", "gcc 13.2.0, glibc 2.39").versions["gcc"]) == (
+    assert (host_named("clang-16").program, host_named("gcc-13", "gcc 13.2.0, glibc 2.39").versions["gcc"]) == (
         "clang++-16",
         "13.2.0",
     )
-    assert named("my-own").program == named("my-own").version == ""
+    assert host_named("my-own").program == host_named("my-own").version == ""

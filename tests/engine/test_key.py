@@ -23,8 +23,7 @@ from harness.engine.fingerprints import Key
 from harness.engine.prepared import PreparedCell
 from harness.engine.resolve import Resolver
 from harness.model import Case
-from harness.protocol.messages import Limits
-from harness.protocol.probes import Distribution
+from harness.protocol.messages import Distribution, Limits
 from harness.toolkits import ToolkitStore
 
 

@@ -16,7 +16,7 @@ from harness.engine.plan import choose_backends, library_of
 from harness.engine.toolchain import PreparedToolchain
 from harness.libraries import LIBRARIES, Library, names_in_conditions
 from harness.model import Status, Toolchain, ToolkitRef
-from harness.protocol.probes import Distribution
+from harness.protocol.messages import Distribution
 from harness.toolkits import ToolkitStore
 
 TOOLKIT = ToolkitRef(release="12.4", headers="12.4")

@@ -13,7 +13,7 @@ from harness.engine.environment import Environment
 from harness.engine.plan import choose_backends, plan
 from harness.errors import NothingToRun, UsageError
 from harness.model import Case, Target, ToolkitRef, Variant
-from harness.protocol.probes import Distribution
+from harness.protocol.messages import Distribution
 from harness.toolkits import parse_toolkits
 
 NAMES = [
@@ -28,6 +28,8 @@ NAMES = [
     "cuda-core",
     "triton",
     "cute-dsl",
+    "warp",
+    "cutile",
 ]
 
 

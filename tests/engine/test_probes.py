@@ -8,7 +8,7 @@ import pytest
 from peaks import peak_of
 
 from harness.engine.environment import ProbeFailed, ask
-from harness.protocol.probes import Interpreter
+from harness.protocol.messages import Interpreter
 
 MUCH = 100 << 20
 

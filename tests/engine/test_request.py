@@ -15,7 +15,7 @@ from harness.engine.plan import axes_of, cells_of
 from harness.engine.prepared import Result
 from harness.errors import NothingToRun, PartUnavailable, UsageError
 from harness.model import Outcome, Stage, Status
-from harness.protocol.probes import Distribution
+from harness.protocol.messages import Distribution
 from harness.toolkits import ToolkitStore
 
 CASE = """

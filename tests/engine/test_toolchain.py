@@ -14,7 +14,7 @@ from cells import make_case
 from harness.engine.environment import Environment
 from harness.engine.toolchain import PreparedToolchain, steps_of
 from harness.model import Case, Status, Toolchain, ToolkitRef
-from harness.protocol.probes import Distribution
+from harness.protocol.messages import Distribution
 from harness.toolkits import Installed, ToolkitStore
 
 

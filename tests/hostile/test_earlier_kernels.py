@@ -113,7 +113,7 @@ def aftermath(
 
 @pytest.mark.compilers
 @pytest.mark.skipif(
-    sandbox.version() < CLAIMED or not sandbox.available(), reason="this kernel has less, and is no example"
+    sandbox.version() < CLAIMED or not sandbox.broker_available(), reason="this kernel has less, and is no example"
 )
 class TestPrograms:
     def test_the_innocent_do_not_notice(self, aftermath: Aftermath) -> None:

@@ -17,7 +17,9 @@ from harness.worker import sandbox
 
 pytestmark = [
     pytest.mark.compilers,
-    pytest.mark.skipif(sandbox.version() < 2 or not sandbox.available(), reason="this kernel keeps cells from neither"),
+    pytest.mark.skipif(
+        sandbox.version() < 2 or not sandbox.broker_available(), reason="this kernel keeps cells from neither"
+    ),
 ]
 KERNEL = "__global__ void k(int *a) {{ *a = {}; }}\n"
 HOSTILE = """#!/bin/sh

@@ -13,7 +13,7 @@ const AXES = [
   { key: "toolkit", side: "column", kind: "release", filter: true, prefix: "CUDA " },
   { key: "target", side: "column", kind: "target", filter: true },
 ].map((axis) => ({ prefix: "", title: axis.key, about: axis.key, ...axis }));
-/** Names of conditions, as harness/report/condition_data.py has them. */
+/** Names of conditions, as harness/report/page_data.py has them. */
 const named = (kind, ...names) => Object.fromEntries(names.map((name) => [name, { kind, about: name, filter: false }]));
 const filtered = ["topic", "backend", "library", "toolkit", "target", "environment", "status", "stage", "verdict"];
 const NAMES = {

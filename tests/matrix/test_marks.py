@@ -17,7 +17,7 @@ from harness.matrix.marks import KINDS, LEAST_EXPECTED, as_expected, kind_of, un
 from harness.model import Artifact, Expectation, KernelResources, Outcome, Stage, Status
 from harness.model.condition import Condition
 from harness.records import merge
-from harness.report.embed import badges
+from harness.report.api import badges
 from harness.report.exports import matrix_json, matrix_markdown
 from harness.report.junit import junit_xml
 from harness.report.overview import make_overview, totals

@@ -10,8 +10,7 @@ import pytest
 
 from harness.cases.discovery import load_cases
 from harness.cases.toml import CaseError
-from harness.matrix_plan.coverage import Coverage, Place, cover
-from harness.matrix_plan.parts import Part, cells_of_part, read_plan
+from harness.matrix_plan.coverage import Coverage, Part, Place, cells_of_part, cover, read_plan
 from harness.matrix_plan.proposals import propose
 from harness.model import Case
 

@@ -10,7 +10,7 @@ from toolkits.local_index import LocalIndex
 
 from harness.answers.table import known_releases
 from harness.environments.index import Index
-from harness.matrix_plan.parts import PLAN
+from harness.matrix_plan.coverage import PLAN
 from harness.matrix_plan.proposals import New, compare, new_releases
 
 __all__ = ["index", "no_settings"]

@@ -11,10 +11,9 @@ import pytest
 from record_builders import built
 
 from harness.model import Case, Cell, KernelResources, Outcome, Status, Target, Toolchain, ToolkitRef, Variant, Verdict
-from harness.model.case import Expectation
+from harness.model.case import Expectation, RequiredKernels, name_of
 from harness.model.condition import Condition
 from harness.model.judge import expectation_of, judge, shortfall
-from harness.model.kernels import RequiredKernels, name_of
 
 # As NVRTC 13.0, nvcc 13.0 and Numba 0.62 write them.
 SYMBOLS = {

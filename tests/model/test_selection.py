@@ -11,9 +11,8 @@ from packaging.version import InvalidVersion
 
 from harness.errors import UsageError
 from harness.model import Target
+from harness.model.cell import CELLS, RESULTS, HostCompiler, cell_facts, none_left, read_where, toolchain_facts
 from harness.model.condition import NAMES, Spelled, Version
-from harness.model.condition_names import CELLS, RESULTS, cell_facts, none_left, read_where, toolchain_facts
-from harness.model.host_compiler import HostCompiler
 
 TEXT = (Path(__file__).parents[2] / "docs" / "selection.md").read_text()
 WRONG = 'cc >= "8.0" and bakend == "numba"'

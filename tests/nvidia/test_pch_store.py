@@ -44,7 +44,7 @@ def test_options_for_which_one_header_is_made() -> None:
 SHARED = """\
 import os, sys
 from pathlib import Path
-from harness.nvidia.nvrtc import Nvrtc
+from harness.backends.nvrtc import Nvrtc
 from harness.protocol.messages import Setup
 home, release = Path(sys.argv[1]), sys.argv[2]
 nvrtc = Nvrtc(Setup(home=home, release=release, headers=release, include=[], tools=Path()))

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.model.kernels import RequiredKernels
+from harness.model.case import RequiredKernels
 from harness.project.config import read_config
 from harness.project.detect import look
 from harness.project.init import proposal

@@ -10,7 +10,7 @@ import pytest
 from harness.cases.rules import include_of, options_for
 from harness.cases.toml import CaseError
 from harness.model import Case, Cell, Status, Target, Toolchain, ToolkitRef
-from harness.model.kernels import RequiredKernels
+from harness.model.case import RequiredKernels
 from harness.project.config import read_config
 from harness.project.programs import configured, program_for
 

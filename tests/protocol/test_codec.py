@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.protocol import messages, probes
+from harness.protocol import messages
 from harness.protocol.codec import Message, WireError
 
 JOB = messages.CellJob(
@@ -49,8 +49,8 @@ MESSAGES: list[Message] = [
         stages=["compile"],
         artifact=messages.Product("/a", "ptx", [messages.Product("/b", "ptx")], names={"k": "f"}),
     ),
-    probes.Interpreter("3.11.7", {"numba": probes.Distribution("0.59.1", ["llvmlite"], False)}),
-    probes.Driver([probes.DeviceProperties("NVIDIA H200", "9.0", 1 << 40, 132, 232448, True)], driver="580.1"),
+    messages.Interpreter("3.11.7", {"numba": messages.Distribution("0.59.1", ["llvmlite"], False)}),
+    messages.Driver([messages.DeviceProperties("NVIDIA H200", "9.0", 1 << 40, 132, 232448, True)], driver="580.1"),
 ]
 
 
@@ -86,9 +86,9 @@ def test_what_goes_out_comes_in_again(message: Message) -> None:
         ),
         (messages.Reply, {"status": "built", "notes": ["a", 2]}, "Reply.notes[1]: not str but 2"),
         (messages.Reply, {"status": "built", "artifact": {"path": 1}}, "Reply.artifact.path: not str but 1"),
-        (probes.Driver, {"devices": [{"name": "x"}]}, "Driver.devices[0]: compute_capability is missing"),
+        (messages.Driver, {"devices": [{"name": "x"}]}, "Driver.devices[0]: compute_capability is missing"),
         (
-            probes.Interpreter,
+            messages.Interpreter,
             {"python": "3.11", "distributions": {"numba": {"version": None}}},
             "Interpreter.distributions.numba.version: not str but None",
         ),

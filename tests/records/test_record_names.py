@@ -10,12 +10,12 @@ from packaging.version import InvalidVersion
 from record_builders import cell, plan, record
 
 from harness.model import Cell, Toolchain, ToolkitRef, Variant
-from harness.model.condition import NAMES, Condition, Version
-from harness.model.host_compiler import VERSIONS, named
+from harness.model.cell import host_named
+from harness.model.condition import HOST_VERSIONS, NAMES, Condition, Version
 from harness.records.record_names import facts_of
 
 PACKAGES = {"cuda-core": "1.2.2", "cupy-cuda12x": "13.6.0", "cupy": "13.6.0", "numba": "0.61.0", "numba-cuda": "0.10.0", "numpy": "1.26.4", "python": "3.11.9",
-            "torch": "2.5.1+cu124", "ml-dtypes": "0.5.0", "triton": "3.5.0", "cute-dsl": "4.6.1"}  # fmt: skip
+            "torch": "2.5.1+cu124", "ml-dtypes": "0.5.0", "triton": "3.5.0", "cute-dsl": "4.6.1", "warp": "1.9.1", "cutile": "1.7.0"}  # fmt: skip
 
 
 def made(toolkit: ToolkitRef, target: str = "sm_80", *, variant: Variant | None = None, **more: Any) -> Cell:
@@ -57,12 +57,12 @@ def test_every_name_of_conditions_is_a_fact() -> None:
     assert set(facts) == set(NAMES)
     for name, kind in NAMES.items():
         # Only what nvcc compiles has a host compiler.
-        assert facts[name] is None if name in VERSIONS else isinstance(facts[name], kind), name
+        assert facts[name] is None if name in HOST_VERSIONS else isinstance(facts[name], kind), name
 
 
 def test_a_host_compiler_is_known_by_its_version_and_else_by_its_name() -> None:
     nvcc = made(RELEASE, backend="nvcc", library="")
-    host = named("gcc-13", "gcc 13.3.0, glibc 2.39")
+    host = host_named("gcc-13", "gcc 13.3.0, glibc 2.39")
     asked = replace(nvcc, toolchain=replace(nvcc.toolchain, host=host))
     assert facts_of(record(asked))["gcc"] == asked.facts()["gcc"] == Version("13.3.0")
     assert facts_of(record(asked))["glibc"] == Version("2.39")

@@ -10,8 +10,8 @@ from record_builders import built, cell, plan, record, rejected
 
 from harness.errors import NothingToRun, UsageError
 from harness.model import Cell
+from harness.model.cell import CELLS
 from harness.model.condition import NAMES, Spelled
-from harness.model.condition_names import CELLS
 from harness.records import merge
 from harness.records.record_names import choose, chooser, facts_of
 

@@ -10,9 +10,9 @@ from urllib.parse import parse_qs, quote, urlsplit
 import pytest
 from record_builders import cell, changed, plan, record, rejected
 
+from harness.protocol.text import clean
 from harness.records import Record, RecordWriter
 from harness.report.build import build_report
-from harness.report.text import clean
 
 from .browsing import Visit
 from .site_builders import HOSTILE, cells

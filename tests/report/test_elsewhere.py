@@ -13,7 +13,7 @@ from harness.analysis import cells_frame as frame
 from harness.analysis.history import History, append, read_history
 from harness.model import Expectation, Outcome, Status
 from harness.records import Merged, merge
-from harness.report.embed import badge, badges
+from harness.report.api import badge, badges
 from harness.report.feed import atom_feed, entries_of
 from harness.report.junit import junit_xml
 

@@ -16,7 +16,7 @@ from record_builders import BUILT, built, cell, plan, record, rejected
 from harness.analysis import cells_frame as frame
 from harness.answers.store import known_of
 from harness.model import Diagnostic, Outcome, Status
-from harness.model.kernels import RequiredKernels
+from harness.model.case import RequiredKernels
 from harness.records import Merged, Record, merge
 from harness.records.parquet import read_parquet, results_parquet
 from harness.records.plan import Plan

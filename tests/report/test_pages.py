@@ -18,13 +18,13 @@ from harness.answers.feature import VersionRow
 from harness.matrix.axes import natural_key
 from harness.model import Expectation, Outcome, Stage, Status
 from harness.model.condition import Condition
+from harness.protocol.text import clean, one_line, safe_link
 from harness.published import ENVIRONMENT
 from harness.records import Record, merge
 from harness.records.plan import Plan
 from harness.report.case import excerpt, newest_apart, newest_first, page_names, short_of, version_columns
 from harness.report.pages import SHOWN, assets
 from harness.report.site import Site, case_files_of, front_files
-from harness.report.text import clean, one_line, safe_link
 
 HOSTILE = (
     "\x1b[31m<script>alert(1)</script>\x1b]0;title\x07 <img src=x onerror=alert(2)> \"'&\u202e\x00\x08 {{ 7 * 7 }}"

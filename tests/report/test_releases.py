@@ -10,9 +10,8 @@ from record_builders import cell, plan, record, rejected
 from harness.analysis.frame import cells_frame
 from harness.model import Cell, Outcome
 from harness.records import Record, merge
-from harness.report.feed import atom_feed
+from harness.report.feed import NewRelease, atom_feed
 from harness.report.pages import answer_page
-from harness.report.releases import NewRelease
 from harness.report.site import Site, front_of
 
 ATOM = "{http://www.w3.org/2005/Atom}"

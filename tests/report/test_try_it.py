@@ -15,9 +15,9 @@ from pathlib import Path
 import pytest
 
 from harness.analysis.frame import outcome_of
+from harness.protocol.text import one_line
 from harness.records.failures import main_message_of
 from harness.report.build import build_report
-from harness.report.text import one_line
 
 ROOT = Path(__file__).parents[2]
 MATRIX = ROOT / "reports/matrix"

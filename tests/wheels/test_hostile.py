@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from harness.wheels.binary import read_library
-from harness.wheels.fatbin import MAGIC, Broken
+from harness.wheels.entries import MAGIC, Broken
 from harness.wheels.kernels import with_kernels
 
 from .conftest import Tools

@@ -6,24 +6,25 @@ import os
 import signal
 import socket
 import sys
+import threading
 import time
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 
 import pytest
 
 from harness.protocol import process_output
 from harness.protocol.backend import Unavailable
-from harness.protocol.messages import Build, Ready, Setup
+from harness.protocol.messages import SLOT, Build, Ready, Setup
 from harness.protocol.process_output import Printed
 from harness.protocol.reads import Follower
 from harness.worker import child as bytecode
-from harness.worker import sandbox
-from harness.worker.fork_server import _hold_builds, _Pulse, _watch
+from harness.worker import fork_server, sandbox
+from harness.worker.fork_server import _Gate, _hold_builds, _Pulse, _watch
 from harness.worker.processes import Cgroup, Peak
 
 
-@pytest.mark.skipif(not sandbox.available(), reason="this kernel has nothing that a child would hand over")
+@pytest.mark.skipif(not sandbox.broker_available(), reason="this kernel has nothing that a child would hand over")
 def test_a_child_that_is_stopped_at_its_start_is_ended_at_its_deadline(tmp_path: Path) -> None:
     decides = sandbox.Broker([str(tmp_path)])
     (reader, writer), (ours, theirs) = os.pipe(), socket.socketpair()
@@ -42,6 +43,48 @@ def test_a_child_that_is_stopped_at_its_start_is_ended_at_its_deadline(tmp_path:
     for end in (ours, theirs):
         end.close()
     assert ends
+
+
+@pytest.mark.parametrize(("again", "code"), [(False, 0), (True, 9)])
+def test_a_cell_waits_for_a_slot_of_its_device_without_its_deadline(
+    again: bool, code: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = [1000.0]
+    monkeypatch.setattr(fork_server, "time", SimpleNamespace(monotonic=lambda: clock[0]))
+    (reader, writer), (ours, theirs) = os.pipe(), socket.socketpair()
+    gate = _Gate(ours)
+    child = os.fork()
+    if child == 0:
+        os.write(gate.theirs.fileno(), b"?")
+        os.read(gate.theirs.fileno(), 1)
+        if again:  # a cell gets one slot: whatever it says next, its time passes
+            os.write(gate.theirs.fileno(), b"?")
+            signal.pause()
+        os._exit(0)
+
+    def schedule() -> None:
+        assert theirs.recv(100) == SLOT
+        clock[0] += 500.0
+        theirs.send(SLOT)
+        if again:
+            while not gate.waited:
+                os.sched_yield()
+            clock[0] += 60.0
+
+    scheduler = threading.Thread(target=schedule)
+    scheduler.start()
+    ends = _watch(
+        child, reader, ours, 1030.0, Printed(), Peak(child), Follower(), _Pulse(ours), None, Cgroup(""), gate
+    )  # fmt: skip
+    os.kill(child, signal.SIGKILL)
+    _, status = os.waitpid(child, 0)
+    scheduler.join()
+    gate.close()
+    for each in (reader, writer):
+        os.close(each)
+    for end in (ours, theirs):
+        end.close()
+    assert (ends, os.WTERMSIG(status), gate.waited) == (again, code, 500.0)
 
 
 def test_a_child_of_the_fork_server_that_is_stopped_goes_on(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from cells import make_order
 from peaks import peak_of
 
 from harness.protocol.messages import Setup
-from harness.worker import sanitizer
+from harness.worker import child
 
 MUCH = 100 << 20
 FAKE = f"""#!/bin/sh
@@ -34,6 +34,6 @@ def test_a_report_of_any_size(tmp_path: Path) -> None:
     order = replace(make_order(tmp_path / "kernel.cu", "sm_80", tmp_path), sanitizer=str(tool))
     setup = Setup(tmp_path, "13.0", "13.0", [], tmp_path)
     found = {}
-    assert peak_of(lambda: found.update(sanitizer.check("nvrtc", setup, order))) < MUCH // 5
+    assert peak_of(lambda: found.update(child.check_memory("nvrtc", setup, order))) < MUCH // 5
     first = "Invalid __global__ write of size 4 bytes"
     assert found == {"tool": "memcheck", "version": "2025.3.1", "errors": 7, "found": [first]}

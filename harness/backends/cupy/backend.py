@@ -28,8 +28,8 @@ from typing import Any
 
 from harness.backends import series_of
 from harness.backends.cupy import headers as cupy_headers
-from harness.backends.cupy import jitify_headers, pch
 from harness.backends.cupy import patches as cupy_stand_ins
+from harness.backends.cupy import pch
 from harness.backends.cupy.headers import WithHeader, built_by
 from harness.backends.cupy.patches import (
     LinkFailed,
@@ -45,10 +45,10 @@ from harness.backends.cupy.patches import (
 )
 from harness.backends.cupy.program import Watch, given, is_program, run
 from harness.backends.cupy.virtual_gpu import VirtualGpu, launch_all
+from harness.backends.nvrtc import load as load_nvrtc
 from harness.backends.nvrtc import macros, switches
 from harness.libraries import LIBRARIES
 from harness.nvidia.includes import Words, defined, version_in
-from harness.nvidia.nvrtc import load as load_nvrtc
 from harness.nvidia.pch import PLAIN, Precompiled, builtin
 from harness.protocol import process_output
 from harness.protocol.backend import Job, Rejected, Setup, Unavailable, Unsupported
@@ -220,7 +220,7 @@ class CupyBackend:
         name, wanted = _distribution(setup)
         self.version = series_of(wanted)
         if self.jitify:
-            jitify_headers.install(setup)
+            cupy_headers.install(setup)
         library = load_nvrtc(setup)
         headers = cupy_headers.find(setup)
         if self.version < (13, 0) and not setup.device:
@@ -246,7 +246,7 @@ class CupyBackend:
         cupy_headers.check(folders, headers, setup)
         if self.jitify:
             identity = [name, wanted, str(headers), folders]  # of two headers of a name the first is found
-            table, self.remarks = jitify_headers.warm(setup, jitify, identity, partial(_compile_headers, self, setup))
+            table, self.remarks = cupy_headers.warm(setup, jitify, identity, partial(_compile_headers, self, setup))
             if self.version > (13, 0) and not setup.device:
                 self.before_jitify = pch.begin(library, compiler, jitify, table)
         elif not setup.device and hasattr(library, "nvrtcGetPCHHeapSize"):
@@ -285,7 +285,7 @@ class CupyBackend:
         )
         job.notes += self.remarks
         tap = job.scratch / "nvrtc.tap"
-        jitify_headers.listen(tap)
+        cupy_headers.listen(tap)
         early = self.before_jitify.stand_before(self.compiler, self.jitify_module, job) if self.before_jitify else None
         job.enter("compile")
         try:
@@ -306,7 +306,7 @@ class CupyBackend:
         except LinkFailed as error:
             raise Rejected(str(error), stage="link") from None
         finally:
-            calls = [call.options for call in jitify_headers.heard(tap)] + (early.calls if early else [])
+            calls = [call.options for call in cupy_headers.heard(tap)] + (early.calls if early else [])
             job.command += ["nvrtcCompileProgram " + " ".join(options) for options in calls[-1:]]
         job.notes += [f"{warning.category.__name__}: {warning.message}" for warning in warned]
         if not job.virtual and "assemble" not in job.stages:
@@ -318,7 +318,7 @@ class CupyBackend:
 
         _begin(self.core, self.compiler, setup, job)
         tap = job.scratch / "nvrtc.tap"
-        jitify_headers.listen(tap)
+        cupy_headers.listen(tap)
         self.compiler.function = SimpleNamespace(
             Module=watched_module(self.compiler.function.Module, job, several=is_program(job)),
             LinkState=watched_linker(self.compiler.function.LinkState, job),
@@ -355,7 +355,7 @@ class CupyBackend:
                 raise Unavailable(f"CuPy cannot use the device: {error}") from None
             raise Rejected(str(error), stage=job.stages[-1]) from None
         finally:
-            calls = jitify_headers.heard(tap) if self.jitify else []
+            calls = cupy_headers.heard(tap) if self.jitify else []
             job.command += ["nvrtcCompileProgram " + " ".join(call.options) for call in calls[-1:]]
 
     def _run(self, setup: Setup, job: Job) -> None:
@@ -367,7 +367,7 @@ class CupyBackend:
             self.compiler.function.Module = self.function.Module
         tap = job.scratch / "nvrtc.tap" if self.jitify else None
         if tap:
-            jitify_headers.listen(tap)
+            cupy_headers.listen(tap)
         run(job, names, Watch(job, self.compiler), self.gpu, tap)
         if self.gpu and not job.virtual:
             job.enter("assemble")

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from harness import native
-from harness.backends.cupy import jitify_headers
+from harness.backends.cupy import headers
 from harness.backends.nvrtc import said_by_ptxas
 from harness.nvidia import nvjitlink
 from harness.protocol import process_output
@@ -177,7 +177,7 @@ def explain(job: Job, tap: Path | None, error: Exception, told: str = "") -> Non
         NVRTC's log, where that is known otherwise.
     """
     words = str(error).strip()
-    failed = [call for call in jitify_headers.heard(tap) if call.result] if tap else []
+    failed = [call for call in headers.heard(tap) if call.result] if tap else []
     log = told or (failed[-1].log if failed else words)
     stage = "assemble" if said_by_ptxas(log) else "compile"
     if stage == "assemble":

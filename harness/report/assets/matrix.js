@@ -21,7 +21,7 @@
  */
 /**
  * By backend and by header library the form for a new issue; by backend its language, and the library whose releases
- * can be searched (harness/report/text.py).
+ * can be searched (harness/protocol/text.py).
  *
  * @typedef {Record<"backends" | "libraries" | "searched" | "languages", Names>} Trackers
  * @typedef {Record<string, string>} Names
