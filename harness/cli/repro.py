@@ -23,13 +23,13 @@ from harness.engine.program_axes import Finder, parse_chosen, with_libraries
 from harness.environments.dev_builds import build, pack, split_with
 from harness.environments.releases import parse_pythons
 from harness.environments.store import EnvironmentStore
-from harness.errors import UsageError
+from harness.errors import CumatrixError, UsageError
 from harness.model import Case
 from harness.process_locks import TEMPORARY, HeldFolder, temporary_folder
 from harness.project.current import here
 from harness.project.programs import configured
 from harness.published import RECORDS, published_folder
-from harness.records import Record, again_command, builds_of
+from harness.records import Record, again_command, builds_of, repro_command
 from harness.records.merge import DIGITS, case_of, is_of
 from harness.repro import check_folder, make_folder, reduce_folder
 from harness.repro.reduce import check_reducible, reducer
@@ -125,14 +125,35 @@ def write_folder(
     if reducible:
         check_reducible(record)
         reducer()
-    if record.get("program"):
-        case, folders = _program(record, program, include)
-    else:
-        case, folders = _case(record, cases), ()
+    case, folders = _of_record(record, cases, program, include)
     with HeldFolder(temporary_folder(), TEMPORARY) as scratch:
         subject = subject_of(record, case, folders, _builds(record, Path(scratch), tell))
         make_folder(subject, records.values(), out)
     return subject
+
+
+def _of_record(
+    record: Record, cases: Path | None = None, program: Path | None = None, include: Sequence[Path] = ()
+) -> tuple[Case, tuple[Path, ...]]:
+    """The case of a record, or its program as one, and the include directories of the run."""
+    return _program(record, program, include) if record.get("program") else (_case(record, cases), ())
+
+
+def command_for(record: Record, results: Sequence[Path]) -> tuple[str, str]:
+    """The command that reproduces a record, and the options that only the user can add to it: ``--program FILE``.
+
+    Both are empty for a record that cannot be reproduced.
+    """
+    command = repro_command(record, map(str, results))
+    if not command:
+        return "", ""
+    try:
+        _of_record(record)
+    except CumatrixError:
+        away = re.search(r"(?:^| )'?-I\S*@[0-9a-f]+", record["variant"])
+        program = f"--program FILE{' -I DIR' if away else ''}"
+        return command, program if record.get("program") else "--cases DIR"
+    return command, ""
 
 
 def _builds(record: Record, folder: Path, tell: Callable[[str], None]) -> dict[str, Path]:
