@@ -51,7 +51,7 @@ def parse_chosen(texts: Sequence[str], base: Path) -> dict[str, list[str]]:
         name, values = name.strip(), values.removeprefix("=").strip()
         if not equals or not values:
             raise UsageError(
-                f"--library {redact(text)!r}: write HOST_COMPILER=VERSIONS, such as cutlass=4.2.0 or cutlass={EXAMPLES.split(',')[0]}"
+                f"--library {redact(text)!r}: write NAME=VERSIONS, such as cutlass=4.2.0 or cutlass={EXAMPLES.split(',')[0]}"
             )
         if name not in LIBRARIES:
             raise UsageError(f"--library {redact(text)!r}: unknown library{did_you_mean(name, LIBRARIES)}")
@@ -268,7 +268,7 @@ def parse_host_compilers(texts: Iterable[str]) -> tuple[HostCompiler, ...]:
         if programs.setdefault(each.name, each.program) != each.program:
             raise UsageError(
                 f"--host-compiler: {programs[each.name]} and {each.program} are both called {each.name}: give one of them a name of its own, "
-                f"HOST_COMPILER={each.program}"
+                f"NAME={each.program}"
             )
     return tuple(dict.fromkeys(chosen))
 
@@ -338,7 +338,7 @@ def absent(compiler: HostCompiler) -> str:
     """The reason why cells cannot have the requested host compiler; empty if they can, or without a request."""
     if not compiler.name or found(compiler):
         return ""
-    advice = [install([compiler.name]), "name one by its path: --host-compiler HOST_COMPILER=/opt/gcc/bin/g++"]
+    advice = [install([compiler.name]), "name one by its path: --host-compiler NAME=/opt/gcc/bin/g++"]
     return f"{compiler.name} is not here, no {compiler.program} on the path: {', or '.join(filter(None, advice))}"
 
 
