@@ -1,4 +1,4 @@
-"""What a package must run on and lacks, the first release that lacks nothing, and the differences between two releases."""
+"""A package's gate: the GPUs that it lacks, the first release without a lack, and the differences between two releases."""
 
 from __future__ import annotations
 
