@@ -9,18 +9,21 @@ nightly.py judge --jobs JSON --address URL     each environment against its last
 nightly.py next --seconds 3600                 the missing cells of the plan, and new releases
 nightly.py extend                              the published matrix, with the night in it
 nightly.py page --address URL                  history and page
+nightly.py docs                                the documentation of each version, next to the page
 nightly.py issue --needs JSON                  opens, updates or closes the one issue
 """
 
 from __future__ import annotations
 
 import argparse
+import io
 import json
 import os
 import re
 import shutil
 import subprocess
 import sys
+import tarfile
 from pathlib import Path
 from typing import Any
 
@@ -46,6 +49,9 @@ SUMMARY = Path("summary.md")
 PUBLISHED = Path("reports/matrix")
 NEXT = Path("next")
 """Records of the job `next`."""
+WHEELS = "wheels.json"  # beside the matrix: the device code of published wheels
+DOCS = "gh-pages"
+"""Branch with the documentation of each release: `.github/workflows/release.yml` adds to it."""
 COMMANDS = 200  # more than fit into a night
 
 
@@ -149,10 +155,26 @@ def next_(args: argparse.Namespace) -> int:
         subprocess.run(["cumatrix", *proposal["argv"], "--out", str(out)])
         if not nights.sent(NEXT, out.stem):
             lost.append(" ".join(proposal["argv"]))
+    new += _new_wheels()
     cells = sum(proposal["cells"] for proposal in proposals)
     _write([f"{cells:,} missing cells of the plan in {len(proposals)} commands.", "", *(f"- {line}" for line in new)])
     _write([f"- no records: `cumatrix {command}`" for command in lost])
     return 1 if lost else 0
+
+
+def _new_wheels() -> list[str]:
+    """Read the wheels of new releases into next/wheels; a sentence for each, and for each that could not be read."""
+    if not (PUBLISHED / WHEELS).is_file():
+        return []
+    folder = NEXT / "wheels"
+    folder.mkdir(parents=True, exist_ok=True)
+    known = [path for each in _matrices() if (path := Path(each) / WHEELS).is_file()]
+    for path in (PUBLISHED / "plan.toml", known[-1]):
+        shutil.copy(path, folder)
+    done = subprocess.run(["cumatrix", "publish", "--wheels", "--out", str(folder)], capture_output=True, text=True)
+    print(done.stderr, end="", file=sys.stderr)
+    told = [line.removeprefix("cumatrix: ") for line in done.stderr.splitlines() if line.startswith("cumatrix: ")]
+    return told if done.returncode in (0, 4) else [*told, f"cumatrix publish --wheels exited with {done.returncode}"]
 
 
 def _matrices() -> list[str]:
@@ -163,6 +185,9 @@ def extend(_: argparse.Namespace) -> int:
     """The published matrix of the repository and that of the last night, with what this night compiled without a device."""
     more = [str(NEXT)] if list(NEXT.glob("*.jsonl")) else []
     _cumatrix("publish", *_matrices(), str(nights.NIGHT / "cpu"), *more, "--out", str(nights.AFTER / "matrix"))
+    folders = (*map(Path, _matrices()), NEXT / "wheels")
+    if wheels := [path for folder in folders if (path := folder / WHEELS).is_file()]:
+        shutil.copy(wheels[-1], nights.AFTER / "matrix")
     return 0
 
 
@@ -175,6 +200,28 @@ def page(args: argparse.Namespace) -> int:
     more = ["--address", args.address] if args.address else []
     more += ["--matrix", str(matrix)] if matrix.is_dir() else []
     _cumatrix("report", str(nights.NIGHT), "--history", str(history), "--out", "site", *more)
+    return 0
+
+
+def docs(_: argparse.Namespace) -> int:
+    """Put the documentation of this commit, as ``dev``, and that of the releases, which are on a branch, into the site."""
+    fetch = ["git", "fetch", "-q", "--depth", "1", "origin", f"+{DOCS}:{DOCS}"]
+    if subprocess.run(fetch, capture_output=True).returncode:
+        print(f"nightly.py: there is no branch {DOCS} yet: no release has documentation")
+    mike = ["mike", "-q", "{}", "--branch", DOCS, "--deploy-prefix", "docs"]
+    # mike commits what it builds, to the local branch.
+    who = {f"GIT_{of}_{what}": "nightly" for of in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
+    env = {**os.environ, **who, "NO_MKDOCS_2_WARNING": "1"}
+    subprocess.run([word.format("deploy") for word in mike] + ["dev"], check=True, env=env)
+    listed = subprocess.run(["git", "show", f"{DOCS}:docs/versions.json"], check=True, capture_output=True).stdout
+    released = any("latest" in version["aliases"] for version in json.loads(listed))
+    subprocess.run(
+        [word.format("set-default") for word in mike] + ["latest" if released else "dev"], check=True, env=env
+    )
+    Path("site").mkdir(exist_ok=True)
+    files = subprocess.run(["git", "archive", DOCS, "docs"], check=True, capture_output=True).stdout
+    with tarfile.open(fileobj=io.BytesIO(files)) as archive:
+        archive.extractall("site", filter="data")
     return 0
 
 
@@ -269,6 +316,7 @@ def main() -> int:
     one.set_defaults(call=page)
     one.add_argument("--commit", default=os.environ.get("GITHUB_SHA", ""))
     one.add_argument("--address", default="")
+    commands.add_parser("docs").set_defaults(call=docs)
     one = commands.add_parser("issue")
     one.set_defaults(call=issue)
     one.add_argument("--needs", required=True, metavar="JSON", help="what GitHub calls needs")

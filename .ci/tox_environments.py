@@ -33,6 +33,8 @@ WAYS = {
     "cuda-core": ("through cuda.core's Program and Linker, and through NVRTC alone", "cuda-core,nvrtc", ""),
     "triton": ("through Triton", "triton", ""),
     "cute-dsl": ("through CuTe DSL", "cute-dsl", ""),
+    "warp": ("through Warp", "warp", ""),
+    "cutile": ("through cuTile", "cutile", ""),
 }
 RUNTIMES = {"cuda12x": "nvidia-cuda-runtime-cu12==12.9.*", "cuda13x": "nvidia-cuda-runtime==13.0.*"}
 BEGIN, END = "# written by .ci/tox_environments.py from harness/libraries.py", "# up to here"

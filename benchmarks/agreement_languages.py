@@ -1,4 +1,4 @@
-"""Hold Triton and CuTe DSL through cumatrix against the same libraries driven by hand, cell by cell.
+"""Hold Triton, CuTe DSL, Warp and cuTile through cumatrix against the same libraries driven by hand, cell by cell.
 
 ``python benchmarks/agreement_languages.py triton 3.3.0,3.5.0 sm_90,sm_103 FILE --signature 'dot=*fp16, 128'`` runs both in the same environments
 (``cumatrix libraries install triton=3.3.0,3.5.0``) and compares status, stage and the SHA-256 of what came out; it prints a table in Markdown,
@@ -28,6 +28,22 @@ exec(compile(open(file).read(), file, "exec"), names)
 made = triton_by_hand.build(names[kernel], signature, capability)
 print("sha256", hashlib.sha256(b"".join(each.asm["cubin"] for each in made)).hexdigest())
 """
+WARP = """
+import hashlib, re, sys
+import warp_by_hand
+file, number, suffix = sys.argv[1], *re.fullmatch(r"sm_(\\d+)(\\w*)", sys.argv[2]).groups()
+warp_by_hand.use(suffix)
+exec(compile(open(file).read(), file, "exec"), globals())
+print("sha256", hashlib.sha256(b"".join(warp_by_hand.build(globals(), int(number), "cubin"))).hexdigest())
+"""
+CUTILE = """
+import hashlib, sys
+import cutile_by_hand
+file, target = sys.argv[1:]
+made = cutile_by_hand.use(target)
+exec(compile(open(file).read(), file, "exec"), globals())
+print("sha256", hashlib.sha256(b"".join(made)).hexdigest())
+"""
 
 
 def by_hand(library: str, python: str, file: Path, target: str, signature: str) -> tuple[str, str]:
@@ -38,12 +54,16 @@ def by_hand(library: str, python: str, file: Path, target: str, signature: str) 
         if library == "triton":
             kernel, _, text = signature.partition("=")
             argv = [python, "-c", TRITON, str(file), kernel, text, target.removeprefix("sm_").rstrip("a")]
+        elif library == "warp":
+            argv = [python, "-c", WARP, str(file), target]
+        elif library == "cutile":
+            argv = [python, "-c", CUTILE, str(file), target.rstrip("a")]
         else:
             environ |= {"CUTE_DSL_ARCH": target, "CUTE_DSL_DUMP_DIR": folder, "CUTE_DSL_NO_CACHE": "1"}
             environ |= {"CUTE_DSL_KEEP": "cubin", "CUTE_DSL_KEEP_CUBIN": "1"}
         done = subprocess.run(argv, env=environ, cwd=file.parent, capture_output=True, text=True, timeout=600)
         codes = [path.read_bytes() for path in sorted(Path(folder).glob("*.cubin"))]
-    if library != "triton" and codes:  # releases up to 4.5 look for a driver afterwards
+    if library == "cute-dsl" and codes:  # releases up to 4.5 look for a driver afterwards
         return "built", hashlib.sha256(b"".join(codes)).hexdigest()
     if done.returncode == 0:
         return "built", done.stdout.rpartition("sha256 ")[2].strip()
@@ -59,7 +79,7 @@ def by_hand(library: str, python: str, file: Path, target: str, signature: str) 
 def main() -> int:
     """Compare, and print the table."""
     parser = argparse.ArgumentParser()
-    parser.add_argument("library", choices=("triton", "cute-dsl"))
+    parser.add_argument("library", choices=("triton", "cute-dsl", "warp", "cutile"))
     parser.add_argument("versions")
     parser.add_argument("targets")
     parser.add_argument("file", type=Path)
@@ -74,6 +94,9 @@ def main() -> int:
     different, rows = 0, dict[str, list[str]]()
     for cell in cells:
         version = cell.library
+        if cell.status == "unsupported":
+            rows.setdefault(version, []).append(f"{cell.target}: not applicable")
+            continue
         python = subprocess.run(
             [Path(sys.executable).with_name("cumatrix"), "libraries", "path", f"{asked.library}={version}"],
             capture_output=True, text=True, check=True,

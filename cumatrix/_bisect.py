@@ -1,4 +1,4 @@
-"""Searching releases: what ``cumatrix bisect`` does, without a terminal."""
+"""Searching releases and commits: what ``cumatrix bisect`` does, without a terminal."""
 
 from __future__ import annotations
 
@@ -12,22 +12,20 @@ from rich.console import Console
 from cumatrix._run import SourcePath, TryOptions, Words, params_of, several, words_of
 from harness.bisection.sentences import release_notes
 from harness.cli.bisect import bisect as bisect_command
-from harness.cli.bisect import over_releases, program_of
+from harness.cli.bisect import find
 from harness.cli.bisect_output import check_answered
-from harness.cli.selection import program_request
-from harness.errors import UsageError
 
 
 @dataclass(frozen=True, kw_only=True)
 class Border:
-    """Two releases with different outcomes.
+    """Two releases, or commits, with different outcomes.
 
     Parameters
     ----------
     before, after : str
-        The releases.
+        The releases; the full names of commits with ``over="git:…"``.
     between : tuple of str
-        Releases between them that could not be tried.
+        Those between them that could not be tried.
     kind : str
         ``broke``, ``fixed`` or ``changed``.
     name : str
@@ -80,23 +78,29 @@ def bisect(
     bad: str | None = None,
     releases: Words | None = None,
     every: bool = False,
+    build: str | None = None,
+    build_timeout: float | None = None,
     cases: SourcePath = "cases",
     **options: Unpack[TryOptions],
 ) -> Bisection:
-    """Find the releases that changed an outcome, as ``cumatrix bisect`` does.
+    """Find the releases or commits that changed an outcome, as ``cumatrix bisect`` does.
 
     Parameters
     ----------
     what : str or path
         A case, with ``[name=value]`` for some of its variants, or a file.
     over : str
-        The axis: ``"cuda"``, ``"headers"``, ``"cupy"``, ``"numba"``, ``"cutlass"`` and the like. Commits (``git:PATH``) are searched by the command alone.
+        The axis: ``"cuda"``, ``"headers"``, ``"cupy"``, ``"numba"``, ``"cutlass"`` and the like; ``"git:PATH"`` for the commits of a checkout.
     good, bad : str, optional
-        Releases that are known to be good and bad.
+        Releases or commits that are known to be good and bad. A checkout needs ``good``.
     releases : str or iterable of str, optional
         Only these.
     every : bool
         Whether every release is tried.
+    build : str, optional
+        The command that builds a commit of a checkout; the shell runs it there.
+    build_timeout : float, optional
+        Its limit in seconds.
     cases : path
         Folder of cases.
     **options
@@ -111,18 +115,16 @@ def bisect(
     NothingToRun
         When no compiler answered.
     """
-    if over.startswith("git:"):
-        raise UsageError(
-            "cumatrix.bisect searches releases: for commits, use the command cumatrix bisect --over git:PATH"
-        )
     words = words_of("bisect", dict(options), TryOptions.__annotations__)
-    named = {"good": good, "bad": bad, "releases": releases and ",".join(several(releases))}
+    listed = ",".join(several(releases)) if releases else None
+    named = {"good": good, "bad": bad, "releases": listed, "build": build}
+    words += [f"--build-timeout={build_timeout}"] if build_timeout else []
     words += [f"--{name}={value}" for name, value in named.items() if value]
     words += ["--every"] if every else []
     words += [] if os.fspath(cases) == "cases" else [f"--cases={os.fspath(cases)}"]
-    given = params_of(bisect_command, "bisect", [f"--over={over}", *words, "--", os.fspath(what)])
-    case, request = program_of(given["what"], given), program_request(given)
-    found = over_releases(case, request, over, good, bad, given, Console(quiet=True))
+    line = [f"--over={over}", *words, "--", os.fspath(what)]
+    given = params_of(bisect_command, "bisect", line)
+    found = find(given["what"], over, good, bad, given, ["bisect", *line], Console(quiet=True))
     if found.interrupted:
         raise KeyboardInterrupt
     check_answered(found)

@@ -45,14 +45,21 @@ def needs(what: str, extra: str, error: ImportError) -> PartUnavailable:
 
 
 def install_command(extra: str) -> str:
-    """``python -m pip install 'pandas>=2.2' …``: what an extra of this cumatrix requires, wherever cumatrix itself was installed from."""
+    """``python -m pip install 'pandas>=2.2' …``: what an extra of this cumatrix requires, wherever cumatrix itself was installed from.
+
+    Environments of uv have no pip, but cumatrix requires uv.
+    """
     import shlex  # which --help need not wait for
     import sys
-    from importlib.metadata import requires
+    from importlib.metadata import entry_points
+    from importlib.util import find_spec
 
-    marked = [text.partition(";") for text in requires("cumatrix") or ()]
+    # The distribution may have any name.
+    installed = [command.dist for command in entry_points(group="console_scripts", name="cumatrix")]
+    marked = [text.partition(";") for text in (installed[0].requires if installed and installed[0] else None) or ()]
     wanted = [name.strip() for name, _, marker in marked if f"extra == '{extra}'" in marker.replace('"', "'")]
-    return shlex.join([sys.executable, "-m", "pip", "install", *wanted])
+    pip = ["pip", "install"] if find_spec("pip") else ["uv", "pip", "install", "--python", sys.executable]
+    return shlex.join([sys.executable, "-m", *pip, *wanted])
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:

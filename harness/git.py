@@ -36,11 +36,14 @@ class Checkout:
         What is checked out, in full; empty before the first commit.
     dirty : bool
         Whether a file differs from that, or is there and not in it; what ``.gitignore`` names does not count.
+    number : int
+        How many commits its history has (`number_of`).
     """
 
     root: Path
     commit: str
     dirty: bool
+    number: int = 0
 
 
 def git(
@@ -107,13 +110,38 @@ def checkout_of(path: Path) -> Checkout | None:
         commit = git("rev-parse", "--verify", "HEAD", folder=root).strip()
     except GitError:
         commit = ""
-    return Checkout(root, commit, bool(git("status", "--porcelain", "-z", "--", ".", *_PASSED_OVER, folder=root)))
+    dirty = bool(git("status", "--porcelain", "-z", "--", ".", *_PASSED_OVER, folder=root))
+    return Checkout(root, commit, dirty, number_of(commit, folder=root) if commit else 0)
+
+
+def number_of(commit: str, *repository: str, folder: Path | None = None) -> int:
+    """Count the commits of a commit's history, itself included: a later commit has more than those before it.
+
+    Parameters
+    ----------
+    commit : str
+        The commit.
+    *repository : str
+        Options of git that name the repository.
+    folder : Path, optional
+        A folder of its checkout, in place of these.
+
+    Returns
+    -------
+    int
+        0 where the history is not all there: in a shallow clone.
+    """
+    if git(*repository, "rev-parse", "--is-shallow-repository", folder=folder).strip() != "false":
+        return 0
+    return int(git(*repository, "rev-list", "--count", commit, "--", folder=folder))
 
 
 def build_of(
-    version: str, *, commit: str = "", dirty: bool = False, place: str = "", digest: str = "", digits: int = 0
-) -> str:
+    version: str, *, commit: str = "", number: int = 0, dirty: bool = False, place: str = "", digest: str = "", digits: int = 0
+) -> str:  # fmt: skip
     """Version of a build that is no release: with a local part (PEP 440), which separates it from all others.
+
+    Builds of one version sort by history: PEP 440 compares the number of commits as a number.
 
     Parameters
     ----------
@@ -121,6 +149,8 @@ def build_of(
         What the build says itself: ``0.15.0``.
     commit : str
         What it was built from: ``0.15.0+git.3f2a9c1``.
+    number : int
+        How many commits its history has (`number_of`): ``0.15.0+git.1234.3f2a9c1``; 0 where that is not known.
     dirty : bool
         Whether it differs from that commit. Then it also matters where it lies (``0.15.0+git.3f2a9c1.dirty.8c1d``), and not how it
         differs: after the next edit it is still the same column.
@@ -136,7 +166,8 @@ def build_of(
         short = commit[: digits or _DIGITS]
         # setuptools-scm and others number a build by its commit already.
         named = re.search(rf"\+.*{short}", version)
-        words = [*([] if named else ["git", short]), *(["dirty", where[:4]] if dirty else [])]
+        count = [str(number)] if number else []
+        words = [*([] if named else ["git", *count, short]), *(["dirty", where[:4]] if dirty else [])]
     elif digest:
         words = ["build", digest[:_DIGITS]]
     else:

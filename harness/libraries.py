@@ -237,6 +237,36 @@ _OWN: Final[Mapping[str, Library]] = {
             Release(tox="cutedsl48", version="4.8.*", toolkit="12.9@bundled"),
         ),
     ),
+    "warp": Library(
+        label="Warp",
+        distributions={"warp-lang": ""},
+        modules=("warp",),
+        beside=("numpy",),
+        since="1.9",
+        aliases=("warp-lang", "nvidia warp"),
+        notes="https://github.com/NVIDIA/warp/releases/tag/v{}",
+        bundles=(("1.9", "12.8"), ("1.11", "12.9"), ("1.18", "13.4")),  # wp._src.context.runtime.toolkit_version
+        releases=(
+            Release(tox="warp19", version="1.9.*", toolkit="12.8@bundled"),
+            Release(tox="warp114", version="1.14.*", toolkit="12.9@bundled"),
+            Release(tox="warp119", version="1.19.*", toolkit="13.4@bundled"),
+        ),
+    ),
+    "cutile": Library(
+        label="cuTile",
+        distributions={"cuda-tile": ""},
+        modules=("cuda.tile",),
+        beside=("nvidia-cuda-tileiras", "nvidia-cuda-nvcc", "nvidia-nvvm"),
+        since="1.3",
+        aliases=("cuda-tile", "cuda tile", "tileiras"),
+        notes="https://github.com/NVIDIA/cutile-python/releases/tag/v{}",
+        bundles=(("1.0", "13.1"), ("1.2", "13.2"), ("1.4", "13.3"), ("1.6", "13.4")),  # tileiras of the extra, of the release's time
+        releases=(
+            Release(tox="cutile13", version="1.3.*", beside=("cuda-tile[tileiras]",), toolkit="13.2@bundled"),
+            Release(tox="cutile15", version="1.5.*", beside=("cuda-tile[tileiras]",), toolkit="13.3@bundled"),
+            Release(tox="cutile17", version="1.7.*", beside=("cuda-tile[tileiras]",), toolkit="13.4@bundled"),
+        ),
+    ),
     "numpy": Library(label="NumPy", distributions={"numpy": ""}, modules=("numpy",)),
     "nvidia-cuda-runtime": Library(  # CUDA's headers for CuPy, and what tells which CUDA a PyTorch is for
         distributions={"nvidia-cuda-runtime": "", "nvidia-cuda-runtime-cu12": "", "nvidia-cuda-runtime-cu11": ""},

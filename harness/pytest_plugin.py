@@ -1,4 +1,4 @@
-"""pytest collects cases: every ``case.toml`` gives one item a cell, and so does every program that ``cumatrix.toml`` or ``pyproject.toml`` names.
+"""pytest collects cases: every ``case.toml`` gives one item a cell, and so does every program that ``cumatrix.toml`` or ``pyproject.toml`` names. Each of the files in its table ``wheel`` is an item, too.
 
 Works with ``-n``, ``-k``, ``-m``, ``--lf`` and ``--junitxml``. An unexpected success of a known fault fails, as
 strict xfail does. Records are written as by ``cumatrix run``, also from several workers of pytest-xdist. Cases that the

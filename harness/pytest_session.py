@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import glob
+import os
 import uuid
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
@@ -18,15 +20,19 @@ from harness.engine.executor import Run
 from harness.engine.install import Step, install
 from harness.engine.plan import axes_of, cells_of
 from harness.engine.proof import requested_names, unanswered, without_answer
-from harness.errors import CumatrixError, NothingToRun
+from harness.errors import CumatrixError, NothingToRun, UsageError
 from harness.matrix.marks import kind_of
 from harness.model import Case, Cell, Status, Verdict
+from harness.model.gpus import parse_gpus
+from harness.model.target import TargetError
 from harness.project.config import Config, limits_of, read_config
 from harness.project.discovery import found
 from harness.project.programs import configured
 from harness.project.trust import PROGRAMS, require_trust
 from harness.records import Record, RecordWriter, at_stage, make_plan, this_commit
 from harness.records.files import check_writable
+from harness.wheels.gate import Requirement, missing
+from harness.wheels.sources import needs_code, read_source
 
 _FORK_SERVERS = 4
 _KEY = pytest.StashKey["Session"]()
@@ -229,18 +235,33 @@ class CaseFile(pytest.File):
 
 
 class ProjectFile(pytest.File):
-    """A configuration that names programs."""
+    """A configuration that names programs, or binaries with the GPUs that they must run on."""
 
-    def collect(self) -> Iterator[CellItem]:
+    def collect(self) -> Iterator[CellItem | WheelItem]:
         ours = session_of(self.config)
         try:
             project = read_config(self.path)
             ours.check_trust(project, [PROGRAMS])
             cells = [cell for case in configured(project) for cell in _cells(ours, case)]
+            required = _required(project)
         except CumatrixError as error:
             raise self.CollectError(no_command(clean(str(error)))) from None
         for cell in cells:
             yield CellItem.from_parent(self, name=no_command(cell.id), cell=cell)
+        for path in (project.option("wheel.files") or ()) if required else ():
+            name = no_command(one_line(f"wheel {os.path.relpath(path, project.root)}"))
+            yield WheelItem.from_parent(self, name=name, pattern=str(path), required=required)
+
+
+def _required(project: Config) -> Requirement | None:
+    """The gate of the table ``wheel``; None where it requires nothing."""
+    if not (names := project.option("wheel.require")):
+        return None
+    try:
+        gpus = tuple(parse_gpus(names))
+    except TargetError as error:
+        raise UsageError(f"{project.shown}: wheel.require: {error}") from None
+    return Requirement(gpus, bool(project.option("wheel.native")), bool(project.option("wheel.complete")))
 
 
 def _cells(ours: Session, case: Case) -> list[Cell]:
@@ -295,6 +316,37 @@ class CellItem(pytest.Item):
 
     def reportinfo(self) -> tuple[Path, int | None, str]:
         return self.path, None, no_command(self.cell.id)
+
+
+class WheelItem(pytest.Item):
+    """Binaries that must run on some GPUs."""
+
+    def __init__(self, *, pattern: str, required: Requirement, **keywords: Any) -> None:
+        super().__init__(**keywords)
+        self.pattern, self.required = pattern, required
+        self.add_marker("cumatrix")
+
+    def runtest(self) -> None:
+        paths = [Path(path) for path in sorted(glob.glob(self.pattern, recursive=True))]
+        if not paths:
+            raise UsageError(f"{self.pattern} fits no file: build the binaries first")
+        found = [read_source(path, path.name, gpus=self.required.gpus) for path in paths]
+        for each in found:
+            needs_code(each)
+        if lacking := missing(found, self.required):
+            raise WheelFailed("\n".join(f"{each.source}: {each.library}: {each.gpu}: {each.why}" for each in lacking))
+
+    def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
+        if isinstance(excinfo.value, WheelFailed | CumatrixError):
+            return no_command(clean(str(excinfo.value)))
+        return super().repr_failure(excinfo, style)
+
+    def reportinfo(self) -> tuple[Path, int | None, str]:
+        return self.path, None, f"{self.path.name}: {self.name}"  # pytest changes dots in a name that its id ends with
+
+
+class WheelFailed(Exception):
+    """Binaries that lack code for a required GPU."""
 
 
 class CellFailed(Exception):

@@ -16,7 +16,7 @@ PACKAGE = Path(harness.__file__).parent
 WORKERS = ("protocol", "native", "nvidia", "backends", "worker", "libraries", "plugins")
 """What is loaded in the environment under test, which has nothing of cumatrix's own."""
 
-UNDER_TEST = {"cuda", "cupy", "cupy_backends", "cutlass", "numba", "numpy", "torch", "triton"}
+UNDER_TEST = {"cuda", "cupy", "cupy_backends", "cutlass", "numba", "numpy", "torch", "triton", "warp"}
 """Libraries under test, and what they bring."""
 
 MODULES = sorted(

@@ -217,7 +217,7 @@ def releases_by_name(tried: Iterable[Sequence[str]]) -> dict[str, tuple[str, ...
     for name, release in tried:
         if name and release and " " not in name + release and "+headers" not in release:
             found.setdefault(name, set()).add(release)
-    return {name: tuple(sorted(releases, key=version_key)) for name, releases in found.items()}
+    return {name: tuple(sorted(releases, key=version_key)) for name, releases in sorted(found.items())}
 
 
 def told_of(status: str, message: str, reason: str, notes: Iterable[str]) -> str:

@@ -253,11 +253,14 @@ class Reply:
         The evidence.
     sources : tuple of str
         Pages that facts are from.
+    known : bool
+        Whether it answers the question; else nothing was tried.
     """
 
     sentence: str
     rows: tuple[ReplyRow, ...] = ()
     sources: tuple[str, ...] = ()
+    known: bool = True
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -288,5 +291,5 @@ class QueryResult:
     def proven(self) -> bool:
         """Return whether a cell or a source supports it."""
         if self.reply:
-            return True
+            return self.reply.known
         return not self.lacking and any(said.proof for finding in self.findings for said in finding.said)

@@ -137,6 +137,8 @@ _RANGE = re.compile(r"v?(\d+(?:\.\d+)*)\.\.v?(\d+(?:\.\d+)*)")
 _GLUED = re.compile(r"([a-z][a-z+-]*?)-?((?:==|>=|<=|=|<|>|@)?v?\d[\d.+*x]*)")
 _KIB = re.compile(r"(\d{1,4}) ?ki?b")
 _BEYOND = ("than", "over", "above", "beyond", "exceeding")
+_PINNED = re.compile(r"(.*?)(?:==?(.*))?")
+_EXACT = re.compile(r"v?\d+(?:\.\w+)+")
 _PHRASE = 3
 _PATTERNS = {
     "token": _WORD,
@@ -148,6 +150,8 @@ _PATTERNS = {
     "range": _RANGE,
     "glued": _GLUED,
     "kib": _KIB,
+    "pinned": _PINNED,
+    "exact": _EXACT,
 }
 """Patterns of the grammar, in a syntax that JavaScript has, too: the page's script gets them as data."""
 
@@ -159,8 +163,8 @@ class Chip:
     Parameters
     ----------
     kind : str
-        ``target``, ``toolkit``, ``tool`` (CuPy, NVRTC …), ``header`` (a header library), ``host`` (a host compiler, or its C library), ``word``,
-        or ``unknown``.
+        ``target``, ``toolkit``, ``tool`` (CuPy, NVRTC …), ``header`` (a header library), ``host`` (a host compiler, or its C library), ``package``
+        (a published one), ``word``, or ``unknown``.
     text : str
         As it was typed, in lower case.
     name : str
@@ -214,6 +218,8 @@ class Vocabulary:
         Words of compiler messages, in addition.
     parts : sequence of str
         Words that names of functions and instructions end or begin with, which a case may lack: ``sync`` of ``redux.sync``.
+    packages : Mapping[str, str]
+        Packages whose wheels were read, as users call them, by each of their names.
     """
 
     architectures: Mapping[str, Sequence[str]]
@@ -229,6 +235,7 @@ class Vocabulary:
     words: Sequence[str] = field(default=())
     said: Sequence[str] = field(default=())
     parts: Sequence[str] = field(default=())
+    packages: Mapping[str, str] = field(default_factory=dict)
 
     def are_said(self, words: Iterable[str]) -> bool:
         """Return whether words are those of a message: compilers use one of them, and no feature has it, nor a word that begins so."""
@@ -261,6 +268,33 @@ def parse(text: str, vocabulary: Vocabulary) -> list[Chip]:
         found, at = _next(tokens, at, vocabulary, chips)
         chips += [chip for chip in found if chip not in chips]
     return chips
+
+
+def with_packages(text: str, vocabulary: Vocabulary) -> list[Chip]:
+    """Read a question that may name packages, and those releases of them that follow their names.
+
+    Parameters
+    ----------
+    text : str
+        As typed.
+    vocabulary : Vocabulary
+        What is known.
+    """
+    found: list[Chip] = []
+    rest: list[str] = []
+    tokens = tokens_of(text)
+    while tokens:
+        name, version = _PINNED.fullmatch(tokens[0]).groups()  # type: ignore[union-attr]  # it matches any token
+        if name not in vocabulary.packages:
+            rest.append(tokens.pop(0))
+            continue
+        words = [tokens.pop(0)]
+        if not version and tokens and _EXACT.fullmatch(tokens[0]):
+            version = tokens[0].lstrip("v")
+            words.append(tokens.pop(0))
+        values = (version,) if version else ()
+        found.append(Chip(kind="package", text=" ".join(words), name=vocabulary.packages[name], values=values))
+    return [*found, *parse(" ".join(rest), vocabulary)]
 
 
 def narrowest(chips: Iterable[Chip]) -> list[Chip]:

@@ -528,6 +528,7 @@ def combined(replies: Sequence[Reply]) -> Reply | None:
         sentence=" ".join(dict.fromkeys(reply.sentence for reply in replies)),
         rows=tuple(dict.fromkeys(row for reply in replies for row in reply.rows)),
         sources=tuple(dict.fromkeys(source for reply in replies for source in reply.sources)),
+        known=any(reply.known for reply in replies),
     )
 
 

@@ -14,7 +14,7 @@ from functools import cache
 from math import prod
 from typing import Any
 
-from harness.answers.question import Chip, Vocabulary, narrowest, parse
+from harness.answers.question import Chip, Vocabulary, narrowest, parse, with_packages
 from harness.backends import BACKENDS
 from harness.libraries import LIBRARIES
 from harness.tables import read_table
@@ -192,14 +192,16 @@ class Intent:
     pattern : str
         Regular expression for the question in lower case, with single spaces; the syntax is common to Python and JavaScript.
     needs : tuple of str
-        What the question has to name: ``target``, ``toolkit`` (a CUDA release), ``release`` (of anything), ``bare`` (no feature).
+        What the question has to name: ``target``, ``toolkit`` (a CUDA release), ``release`` (of anything), ``package``, ``own`` (packages that are
+        no tools), ``bare`` (no feature).
     lacks : tuple of str
         What it must not name.
     words : tuple of str
         Words that tell the intent, and no feature.
     key : str
         What the reply depends on: ``target``, ``target or none``, ``release``, ``change`` (two releases, or one and the release before it),
-        ``pair`` (an architecture and releases), ``each`` (each architecture, or else each release), or nothing, for an answer from the features.
+        ``pair`` (an architecture and releases), ``each`` (each architecture, or else each release), ``package`` (a package, and a compute
+        capability), or nothing, for an answer from the features.
     """
 
     name: str
@@ -224,6 +226,11 @@ _VERSION_WORDS = _words(
     "still target targets arch archs introduced added list all compute capability capabilities sm known valid official ever"
 )
 
+_WHEEL_WORDS = _words(
+    "first last latest newest oldest earliest wheel wheels package binary binaries pip native natively jit code image ptx sass driver"
+)
+_OF_TOOLS = ("tool", "toolkit", "header", "host")
+
 INTENTS: tuple[Intent, ...] = (
     Intent(
         name="why",
@@ -232,6 +239,23 @@ INTENTS: tuple[Intent, ...] = (
         r"|cannot open source|no such file|no kernel image|unresolved extern|no definition for|requires \.target|unsupported (\.version|gnu|clang)"
         r"|versions later than|not supported (for|on) \.?target|requires \.?target|no operator|match(es)? these operands|too (few|many) arguments"
         r"|is ambiguous|no suitable|not a template|could not be resolved|no binary for",
+    ),
+    # A name that is a tool's too needs a word that tells; a package's own name needs none.
+    Intent(
+        name="runs",
+        pattern=r"\bruns?\b|\brunning\b|\bwheels?\b|\b(which|what) gpus?\b",
+        needs=("package", "bare"),
+        lacks=_OF_TOOLS,
+        words=_WHEEL_WORDS,
+        key="package",
+    ),
+    Intent(
+        name="runs",
+        pattern=r"^(?!.*\b(br[eo]a?k|fail|error|buil[dt]|compil))",
+        needs=("own", "bare"),
+        lacks=_OF_TOOLS,
+        words=_WHEEL_WORDS,
+        key="package",
     ),
     Intent(
         name="release",
@@ -385,10 +409,12 @@ def read(text: str, vocabulary: Vocabulary, tried: Mapping[str, Sequence[str]]) 
         Tried releases by name, oldest first.
     """
     chips = parse(text, vocabulary)
+    packaged = with_packages(text, vocabulary)
     lower = " ".join(text.lower().split()).rstrip("?!. ")
     for intent in INTENTS:
         if re.search(intent.pattern, lower):
-            left = [chip for chip in chips if not _tells(chip, intent)]
+            read_as = packaged if intent.key == "package" else chips
+            left = [chip for chip in read_as if not _tells(chip, intent)]
             named = _named(left, vocabulary)
             if named.issuperset(intent.needs) and named.isdisjoint(intent.lacks):
                 keys = _keys(intent, left, tried, vocabulary)
@@ -412,6 +438,8 @@ def _named(chips: Sequence[Chip], vocabulary: Vocabulary) -> frozenset[str]:
         found.add("release")
     if not found & {"word", "unknown"}:
         found.add("bare")
+    if "package" in found and not any(chip.name in vocabulary.tools for chip in chips if chip.kind == "package"):
+        found.add("own")
     return frozenset(found)
 
 
@@ -441,6 +469,12 @@ def _keys(
         found = ["every"]
     elif intent.key == "each":
         found = last
+    elif intent.key == "package":
+        numbers = dict.fromkeys(re.sub(r"\D", "", value) for chip in narrowest(chips) for value in chip.values)
+        if "110" in numbers:
+            numbers.pop("101", None)  # the former number of the same GPU
+        names = ["@".join((chip.name, *chip.values)) for chip in chips if chip.kind == "package"]
+        found = [f"{name} {number}" for name in names for number in numbers] if numbers else names
     elif intent.key == "pair":
         found = [f"{target} {releases[0][1][0]} {releases[0][1][-1]}" for target in targets if releases]
     elif intent.key == "change" and releases:

@@ -71,7 +71,7 @@ class BackendInfo:
     languages : tuple of str
         Languages of the sources that it takes (`harness.cases.schema.SOURCE`), the first that a case has counting.
     imports : tuple of str
-        Packages whose import makes a Python file a program of the first of its languages.
+        Packages, or modules of packages, whose import makes a Python file a program of the first of its languages.
     library : str
         The library behind it (`harness.libraries.LIBRARIES`); empty for a backend that needs nothing but the toolkit.
     excludes : tuple of str
@@ -347,6 +347,33 @@ _OWN: Final[Mapping[str, BackendInfo]] = {
             imports=("cutlass",),
             every_target=True,
             repro="harness.repro.kernel_languages:cute_dsl",
+        ),
+        BackendInfo(
+            name="warp",
+            title="NVIDIA Warp, its modules compiled ahead of time",
+            label="Warp",
+            tracker="https://github.com/NVIDIA/warp/issues/new",
+            module="warp",
+            seconds=3.0,
+            languages=("warp",),
+            library="warp",
+            imports=("warp",),
+            every_target=True,
+            repro="harness.repro.kernel_languages:warp",
+        ),
+        BackendInfo(
+            name="cutile",
+            title="cuTile, NVIDIA's tile language for Python",
+            label="cuTile",
+            tracker="https://github.com/NVIDIA/cutile-python/issues/new",
+            module="cutile",
+            seconds=2.0,
+            languages=("cutile",),
+            library="cutile",
+            imports=("cuda.tile",),
+            specific_from="1.3",
+            every_target=True,
+            repro="harness.repro.kernel_languages:cutile",
         ),
     )
 }

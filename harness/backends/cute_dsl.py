@@ -12,14 +12,12 @@ import importlib.metadata
 import os
 import platform
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from harness.backends.python_program import Program, described, from_elsewhere, in_short, missing, said_by_ptxas
+from harness.backends.python_program import Program, check_plain, in_short, outcome_of
 from harness.libraries import LIBRARIES
-from harness.protocol.backend import Ended, Job, Rejected, Setup, Unavailable, Unsupported
+from harness.protocol.backend import Job, Setup, Unavailable, Unsupported
 from harness.protocol.messages import Ready
 
 DISTRIBUTION = "nvidia-cutlass-dsl"
@@ -43,11 +41,7 @@ class CuteDslBackend:
 
     def compile(self, setup: Setup, job: Job) -> None:
         """Run the program for the target; one refusal makes the cell rejected."""
-        for name in ("flags", "ptxas"):
-            if job.options.get(name):
-                raise Unsupported(
-                    f"CuTe DSL takes no options for compilers ({name}); its own are an argument of cute.compile"
-                )
+        check_plain(job, "CuTe DSL", "cute.compile(..., options=...)")
         if job.options.get("arch", "given") == "implicit":
             raise Unsupported("without CUTE_DSL_ARCH, CuTe DSL builds for the device that it sees")
         self._build(job)
@@ -67,36 +61,19 @@ class CuteDslBackend:
         )  # fmt: skip
         job.command.append(f"CUTE_DSL_ARCH=sm_{job.arch} python {job.source.name}")
         job.enter("compile")
-        with self._outcome(job):
+        with outcome_of(job, f"CuTe DSL {self.version}"):
             _load(job)
         program = Program(job)
-        with self._outcome(job):
+        with outcome_of(job, f"CuTe DSL {self.version}"):
             program.run()
         _keep(job, dump)
         if job.artifact is None:
             if program.failure:
-                with self._outcome(job):
+                with outcome_of(job, f"CuTe DSL {self.version}"):
                     raise program.failure
             raise Unsupported(f"{job.source.name} compiles nothing: it has to call cute.compile")
         if program.failure:
             job.notes.append(f"{job.source.name} ended early: {in_short(program.failure, job)}")
-
-    @contextmanager
-    def _outcome(self, job: Job) -> Iterator[None]:
-        """Tell refusals of the library from the program's and our own mistakes."""
-        try:
-            yield
-        except (Ended, MemoryError):
-            raise
-        except BaseException as error:
-            if not from_elsewhere(error):
-                raise
-            if isinstance(error, ImportError) and (what := missing(error, job)):
-                raise Unavailable(f"{job.source.name} needs more than is installed: {what}") from None
-            text = described(error, job)
-            job.say(text)
-            stage = "assemble" if said_by_ptxas(text) else "compile"
-            raise Rejected(f"CuTe DSL {self.version} refused the program", stage=stage) from None
 
 
 def _load(job: Job) -> None:

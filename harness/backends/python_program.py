@@ -19,7 +19,7 @@ from pathlib import Path
 from types import FrameType, ModuleType
 from typing import Any
 
-from harness.protocol.backend import Job
+from harness.protocol.backend import Ended, Job, Rejected, Unavailable, Unsupported
 
 _WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 _PLACES: dict[str, list[tuple[int, int | None]]] = {
@@ -140,11 +140,11 @@ class WorkFolder:
 
 # Entry points of the driver that a stand-in lacks, as Numba and NVIDIA's bindings report them.
 _LACKING = re.compile(r"Driver missing function: cu|[Ff]unction \"?cu[A-Z]\w*\"? (is )?not found")
-_OURS = str(Path(__file__).resolve().parents[2]) + os.sep
+_OURS = str(Path(__file__).resolve().parents[1]) + os.sep
 _GUARD = __file__
 _STANDARD = sysconfig.get_path("stdlib") + os.sep
 _USUAL = re.compile(r"[A-Z]\w*(Error|Exception|Exit|Interrupt|Iteration)")
-_MOST = 20_000
+_MOST, _MOST_OF_LOG = 20_000, 1 << 20
 # The driver's own linker does not say that its words are ptxas's.
 _PTXAS = re.compile(
     r"^((nvJitLink|Linker) error log: )?ptxas\b.*\b(error|fatal)\b|^error\s*: Entry function\b", re.MULTILINE
@@ -175,6 +175,11 @@ def by_library(error: BaseException, job: Job) -> bool:
     """Return whether the library under test took part: then it refused something, whichever line raised in the end."""
     names = (frame.f_globals.get("__name__") for frame, _ in _frames(error))
     return any(isinstance(name, str) and f"{name}.".startswith(tuple(f"{n}." for n in job.modules)) for name in names)
+
+
+def passed(error: BaseException, name: str) -> bool:
+    """Return whether an exception passed through a function of a name."""
+    return any(frame.f_code.co_name == name for frame, _ in _frames(error))
 
 
 def missing(error: ImportError, job: Job) -> str:
@@ -244,6 +249,82 @@ def tidy(text: str, job: Job) -> str:
             if name not in (".", os.sep):
                 text = re.sub(rf"(?<![\w./-]){re.escape(name)}/", "", text)
     return re.sub(r"[^\s\"'(]*" + re.escape(job.scratch.name) + "/", "", text)
+
+
+@contextmanager
+def outcome_of(job: Job, library: str) -> Iterator[None]:
+    """Tell refusals of a library that brings its own compilers from the program's and our own mistakes.
+
+    Parameters
+    ----------
+    job : Job
+        The cell.
+    library : str
+        The library and its release, as messages name them.
+    """
+    try:
+        yield
+    except (Ended, MemoryError):
+        raise
+    except BaseException as error:
+        if not from_elsewhere(error):
+            raise
+        if isinstance(error, ImportError) and (what := missing(error, job)):
+            raise Unavailable(f"{job.source.name} needs more than is installed: {what}") from None
+        text = described(error, job)
+        job.say(text)
+        with open(job.scratch / "log", "rb") as log:
+            said = log.read(_MOST_OF_LOG).decode(errors="replace")
+        stage = "assemble" if said_by_ptxas(said) else "compile"
+        raise Rejected(f"{library} refused the program", stage=stage) from None
+
+
+@contextmanager
+def errors_in_log(job: Job) -> Iterator[None]:
+    """Have what compiled code prints to the standard error in the log of the cell, even when it aborts."""
+    sys.stderr.flush()
+    before, log = os.dup(2), os.open(job.scratch / "log", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+    os.dup2(log, 2)
+    os.close(log)
+    try:
+        yield
+    finally:
+        sys.stderr.flush()
+        os.dup2(before, 2)
+        os.close(before)
+
+
+@contextmanager
+def left_out(job: Job, library: ModuleType, *names: str) -> Iterator[None]:
+    """Have functions of a library that launch do nothing, since there is no device; a note counts the calls."""
+    seen = list[str]()
+    before = {name: getattr(library, name) for name in names}
+    for name in names:
+        setattr(library, name, lambda *_arguments, name=name, **_options: seen.append(name))
+    try:
+        yield
+    finally:
+        if seen:
+            job.notes.append(f"left out, since there is no device: {len(seen)} of its launches")
+        for name, function in before.items():
+            setattr(library, name, function)
+
+
+def check_plain(job: Job, library: str, instead: str) -> None:
+    """Raise for options of a case that a library with its own compilers takes from the program alone.
+
+    Parameters
+    ----------
+    job : Job
+        The cell.
+    library : str
+        The library, as messages name it.
+    instead : str
+        What a program calls for them.
+    """
+    for name in ("debug", "fastmath", "flags", "lineinfo", "ptxas"):
+        if job.options.get(name):
+            raise Unsupported(f"{library} takes no options for compilers ({name}) but from the program: {instead}")
 
 
 def said_by_ptxas(text: str) -> bool:

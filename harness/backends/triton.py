@@ -28,7 +28,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from harness.backends.python_program import Program, described, from_elsewhere, in_short, missing, tidy
+from harness.backends.python_program import Program, described, errors_in_log, from_elsewhere, in_short, missing, tidy
 from harness.libraries import LIBRARIES
 from harness.protocol.backend import Crashed, Ended, Job, Rejected, Setup, Unavailable, Unsupported
 from harness.protocol.messages import Ready
@@ -349,7 +349,7 @@ def _compile(job: Job, kernel: Kernel, signature: Signature, target: Any) -> Non
         f"triton.compile({kernel.function.__name__}({signature}), target={target.backend}:{target.arch}{shown})"
     )
     job.enter("compile")
-    with _errors_in_log(job), _warnings_in_log(job), _followed(job) as made:
+    with errors_in_log(job), _warnings_in_log(job), _followed(job) as made:
         try:
             triton.compile(_source(kernel, signature), target=target, options=options)
         except _Made:
@@ -394,21 +394,6 @@ def _followed(job: Job) -> Iterator[dict[str, Any]]:
         yield made
     finally:
         cuda.add_stages = original
-
-
-@contextmanager
-def _errors_in_log(job: Job) -> Iterator[None]:
-    """Have what MLIR and LLVM print in the log of the cell, even when they abort."""
-    sys.stderr.flush()
-    before, log = os.dup(2), os.open(job.scratch / "log", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
-    os.dup2(log, 2)
-    os.close(log)
-    try:
-        yield
-    finally:
-        sys.stderr.flush()
-        os.dup2(before, 2)
-        os.close(before)
 
 
 @contextmanager

@@ -27,8 +27,20 @@ from harness.toolkits.header_sources import Repository, read_source
 from harness.toolkits.store import data_folder
 
 
+class _Releases:
+    """Versions that are named as they are."""
+
+    def named(self, text: str | None) -> str | None:
+        """The version of ``--good`` or ``--bad``; `harness.bisection.search.Ends` looks it up."""
+        return text
+
+    def title(self, version: str) -> str:
+        """A version in lists."""
+        return version
+
+
 @dataclass(frozen=True)
-class LibraryReleases:
+class LibraryReleases(_Releases):
     """Releases of a library under test.
 
     Parameters
@@ -175,7 +187,11 @@ class LibraryCommits:
 
     def called(self, version: str) -> str:
         """``numba-cuda 3f2a9c14 (Fix the cast)``."""
-        return f"{self.library} {self.subjects.get(version, version)}".strip()
+        return f"{self.library} {self.title(version)}"
+
+    def title(self, version: str) -> str:
+        """``3f2a9c14 (Fix the cast)``."""
+        return self.subjects.get(version, version)
 
     def plan(self, versions: Sequence[str]) -> Planned:
         """The cells of some commits, which are built at once."""
@@ -203,7 +219,7 @@ def short(commit: str) -> str:
 
 
 @dataclass(frozen=True)
-class HeaderReleases:
+class HeaderReleases(_Releases):
     """Versions of a header library, each in the place of those that the case names.
 
     Parameters
@@ -319,7 +335,7 @@ def not_there(axis: SearchAxis, versions: Sequence[str]) -> tuple[dict[str, str]
 
 
 @dataclass(frozen=True)
-class CudaReleases:
+class CudaReleases(_Releases):
     """Whole toolkits, or headers of each under one compiler.
 
     Parameters

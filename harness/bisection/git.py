@@ -127,7 +127,7 @@ class Checkout:
         finally:
             self.git("bisect", "reset")
 
-    def first_other(self, old: str, new: str, step: Sequence[str]) -> list[str]:
+    def first_other(self, old: str, new: str, step: Sequence[str], *, quiet: bool = False) -> list[str]:
         """Run ``git bisect run`` and return the first commit that `step` reports as other than `old`; several if those between cannot be tested.
 
         Parameters
@@ -136,9 +136,11 @@ class Checkout:
             The ends; `step` has told them apart.
         step : sequence of str
             Ends with 0, 1 or 125.
+        quiet : bool
+            Whether it prints nothing.
         """
         self.git("bisect", "start", new, old)
-        run_alone(["git", "-C", str(self.path), "bisect", "run", *step])
+        run_alone(["git", "-C", str(self.path), "bisect", "run", *step], quiet=quiet)
         log = self.git("bisect", "log")
         found = re.findall(r"^# (?:first|possible first) bad commit: \[([0-9a-f]+)\]", log, re.MULTILINE)
         if not found:
@@ -148,9 +150,13 @@ class Checkout:
         return found
 
 
-def run_alone(argv: Sequence[str]) -> None:
-    """Run a command silently, without what git tells its own children; see `harness.protocol.process_output.run_to_end`."""
-    run_to_end(argv, env=plain_environment(), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+def run_alone(argv: Sequence[str], *, quiet: bool = False) -> None:
+    """Run a command without what git tells its own children and without its output; its errors are shown unless `quiet`.
+
+    See `harness.protocol.process_output.run_to_end`.
+    """
+    errors = subprocess.DEVNULL if quiet else None
+    run_to_end(argv, env=plain_environment(), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=errors)
 
 
 def plain_environment() -> dict[str, str]:

@@ -189,8 +189,16 @@ class SearchAxis(Protocol):
         """Those that need not be tried, and why: no wheel."""
         ...
 
+    def named(self, text: str | None) -> str | None:
+        """The version that ``--good`` or ``--bad`` names; None for none."""
+        ...
+
+    def title(self, version: str) -> str:
+        """A version in lists: ``12.4``, ``3f2a9c14 (Fix the cast)``."""
+        ...
+
     def called(self, version: str) -> str:
-        """The name of a release in a sentence: ``CUDA 12.4``."""
+        """A version, or its title, in a sentence: ``CUDA 12.4``."""
         ...
 
     def plan(self, versions: Sequence[str]) -> Planned:

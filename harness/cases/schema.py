@@ -54,6 +54,8 @@ SOURCE: Mapping[str, Key] = {
     "ptx": Key(kind="files", help="PTX for ptxas: as cuda"),
     "triton": Key(kind="line", help="Python for Triton, a file in the case's folder"),
     "cute": Key(kind="python", help="Python that compiles by CuTe DSL, a file in the case's folder (.py)"),
+    "warp": Key(kind="python", help="Python with kernels of Warp, a file in the case's folder (.py)"),
+    "cutile": Key(kind="python", help="Python that exports kernels of cuTile, a file in the case's folder (.py)"),
     "cupy": Key(kind="python", help="Python that has CuPy compile something, a file in the case's folder (.py)"),
 }
 
@@ -263,6 +265,8 @@ _ENTRY = {
         "ptx": _KERNELS,
         "cupy": _KERNELS,
         "cute": _KERNELS,
+        "warp": _KERNELS,
+        "cutile": _KERNELS,
         **{
             language: {
                 "type": "object",

@@ -36,7 +36,7 @@ _MAY_TELL = re.compile(
     re.IGNORECASE,
 )
 _COMMAND = re.compile(
-    r"^(?:\[\d+/\d+\]\s+)?(?:\S*/)?(?:nvcc|g?cc|[gc]\+\+|clang\S*|x86_64\S*|cd|ninja|make|cmake|ld|ptxas|cicc|python\S*)\s.*\s-\w"
+    r"^(?:\[\d+/\d+\]\s+)?(?:\S*/)?(?:nvcc|g?cc|[gc]\+\+|clang\S*|(?:x86_64|aarch64)\S*|cd|ninja|make|cmake|ld|ptxas|cicc|python\S*)\s.*\s-\w"
 )
 # A command names options and says nothing that went wrong, wherever a build prints it.
 _OPTIONS = re.compile(r"(?:^|\s)[\"'(]?-{1,2}[A-Za-z]")

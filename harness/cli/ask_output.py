@@ -20,6 +20,7 @@ from harness.answers.replies import combined, reply_to_message
 from harness.answers.store import Store, read_packed, vocabulary_of
 from harness.answers.verdict import WORKS
 from harness.answers.vocabulary import read
+from harness.answers.wheels import WheelReplies, names_of, wheels_in
 from harness.cli.terminal import console_for, printable
 from harness.diagnostics import one_line
 from harness.errors import NothingToRun, UsageError
@@ -29,6 +30,7 @@ from harness.model import Target
 from harness.protocol.text import counted
 from harness.published import ANSWERS, published_folder, read_manifest, stale_cases
 from harness.records.make import NO_TENSOR_CORES, TENSOR_CORES
+from harness.wheels.published import Package
 
 OWN = Path("reports")
 """The folder of the user's own records."""
@@ -48,12 +50,15 @@ class AnswerSource:
         The results.
     made_of : Mapping[str, str]
         Digest by case, of what is published.
+    wheels : tuple of Package
+        Packages whose wheels were read.
     """
 
     name: str
     title: str
     store: Store
     made_of: Mapping[str, str] = field(default_factory=dict)
+    wheels: tuple[Package, ...] = ()
 
     def stale(self, case: str) -> bool:
         """Return whether its cells are of another version of the case than the present one."""
@@ -93,6 +98,7 @@ def sources_of(results: tuple[Path, ...]) -> list[AnswerSource]:
                 title="the published matrix",
                 store=read_packed(folder / ANSWERS),
                 made_of=read_manifest(folder).cases,
+                wheels=wheels_in(folder),
             )
         )
     if any(OWN.rglob("*.jsonl")):
@@ -159,7 +165,13 @@ def print_answers(console: Console, found: Found, asked: Query, vocabulary: Voca
     if vocabulary.are_said(asked.words) and not any(answer.reply for _, answer in told):
         console.print(Text("For the cause of what a compiler said: cumatrix explain build.log", "dim"), soft_wrap=True)
     for source, _ in found:
-        console.print(Text(_age(source), "dim"), soft_wrap=True)
+        console.print(Text(_age(source) if asked.intent != "runs" else _of_wheels(source), "dim"), soft_wrap=True)
+
+
+def _of_wheels(source: AnswerSource) -> str:
+    count = sum(len(package.releases) for package in source.wheels)
+    newest = max((release.uploaded for package in source.wheels for release in package.releases), default="")
+    return f"From {source.title}: {counted(count, 'wheel')} of {counted(len(source.wheels), 'package')}{f', the newest of {newest}' if newest else ''}."
 
 
 def _show_commands(console: Console, told: Found, asked: Query, vocabulary: Vocabulary) -> None:
@@ -321,7 +333,8 @@ def put(question: str, sources: Sequence[AnswerSource], most: int = SHOWN) -> tu
     UsageError
         Where it names nothing, or an architecture or a release that nothing knows.
     """
-    vocabulary = vocabulary_of(*(source.store for source in sources))
+    packages = [package for source in sources for package in source.wheels]
+    vocabulary = replace(vocabulary_of(*(source.store for source in sources)), packages=names_of(packages))
     releases: dict[str, Sequence[str]] = {}
     for source in sources:
         for name, found in source.store.releases.items():
@@ -343,6 +356,11 @@ def put(question: str, sources: Sequence[AnswerSource], most: int = SHOWN) -> tu
     _check(asked)
     if not (asked.chips or reading.keys):
         raise UsageError("the question names no feature: ask for one, such as wmma, grid sync or fp8; cumatrix cases list shows all")  # fmt: skip
+    if reading.intent.key == "package":
+        of_wheels = WheelReplies(packages)
+        about = combined([reply for key in reading.keys if (reply := of_wheels.of(key))])
+        source = next(source for source in sources if source.wheels)
+        return asked, vocabulary, [(source, QueryResult(sentence=about.sentence if about else "", reply=about))]
     if reading.keys:
         answers = [
             (source, combined([reply for key in reading.keys if (reply := source.store.replies.of(key))]))

@@ -76,6 +76,8 @@ class GitBisection:
         The same, the older one first.
     log : CommitLog
         What was seen of its commits.
+    quiet : bool
+        Whether its steps print nothing.
     """
 
     checkout: Checkout
@@ -84,9 +86,12 @@ class GitBisection:
     old: str
     new: str
     log: CommitLog
+    quiet: bool = False
 
     @classmethod
-    def of(cls, checkout: Checkout, good: str | None, bad: str | None, log: CommitLog) -> GitBisection:
+    def of(
+        cls, checkout: Checkout, good: str | None, bad: str | None, log: CommitLog, *, quiet: bool = False
+    ) -> GitBisection:
         """Read what a user wrote.
 
         Raises
@@ -102,9 +107,9 @@ class GitBisection:
         if first == second:
             raise UsageError(f"--good and --bad both name {first[:12]}: there is nothing between")
         if checkout.is_ancestor(first, second):
-            return cls(checkout, first, second, first, second, log)
+            return cls(checkout, first, second, first, second, log, quiet)
         if checkout.is_ancestor(second, first):
-            return cls(checkout, first, second, second, first, log)
+            return cls(checkout, first, second, second, first, log, quiet)
         raise UsageError(f"neither of {good} and {bad or 'HEAD'} comes after the other in {checkout.path}")
 
 
@@ -177,7 +182,7 @@ def search(asked: GitBisection, argv: Sequence[str], console: Console) -> tuple[
 
 def _look(asked: GitBisection, commit: str, argv: Sequence[str]) -> None:
     """Have one of the ends tried, which has to be possible."""
-    run_alone(_step(asked, "", argv))
+    run_alone(_step(asked, "", argv), quiet=asked.quiet)
     if not asked.log.seen(commit):
         which = "--good" if commit == asked.good else "--bad"
         raise PartUnavailable(
@@ -191,10 +196,11 @@ def _step(asked: GitBisection, old: str, argv: Sequence[str]) -> list[str]:
         "-P",
         "-c",
         "from harness.cli import main; main()",
-        *argv,
+        *argv[:1],
         "--git-step",
         str(asked.log.folder),
         old,
+        *argv[1:],  # may have --, behind which no options are
     ]
     return ["sh", "-c", _BETWEEN, os.getcwd(), *program]
 
@@ -202,7 +208,7 @@ def _step(asked: GitBisection, old: str, argv: Sequence[str]) -> list[str]:
 def _border(asked: GitBisection, chain: Sequence[str], old: str, argv: Sequence[str]) -> tuple[str, str]:
     """The first commit that is other than `old`, and the last one before that is as that."""
     log, place = asked.log, {commit: number for number, commit in enumerate(chain)}
-    found = asked.checkout.first_other(old, asked.new, _step(asked, old, argv))
+    found = asked.checkout.first_other(old, asked.new, _step(asked, old, argv), quiet=asked.quiet)
     before = log.seen(old) or {}
     other = [commit for commit in found if (seen := log.seen(commit)) and compare(before, seen) == OTHER]
     after = min(other or [asked.new], key=lambda commit: place[commit])
@@ -355,7 +361,10 @@ def axis_of(over: str, case: Case, context: RunContext, releases: str | None, co
         if releases:
             raise UsageError("the commits of --with are what is searched: --releases names releases of the index")
         return LibraryCommits.of(over, request, case)
-    raise UsageError(f"--over {over!r}: no such axis{did_you_mean(over, OVER)}")
+    raise UsageError(
+        f"--over {over!r}: no such axis{did_you_mean(over, OVER)}. For the first release of a package that runs on a GPU: "
+        f"cumatrix wheel {one_line(over, 40)} --require sm_120 --since"
+    )
 
 
 def as_meant(context: RunContext, case: Case, console: Console) -> tuple[RunContext, Case]:
@@ -454,15 +463,10 @@ def bisect(what: str, over: str, good: str | None, bad: str | None, as_json: boo
             Checkout.at(git or ".", clean=False), CommitLog(Path(folder)), old, tried,
             options["build_command"], options["build_timeout"], errors,
         )  # fmt: skip
-    case, request = program_of(what, options), program_request(options)
-    if git is not None:
-        if options["releases"] or options["every"] or options["out"]:
-            raise UsageError("--releases, --every and --out are not for --over git:PATH, whose commits git chooses")
-        return _over_git(over, case, prepare(request), good, bad, errors, as_json=as_json)
-    findings = over_releases(case, request, over, good, bad, options, errors)
+    findings = find(what, over, good, bad, options, sys.argv[1:], errors)
     # Commits of --with answer from the cache.
-    command = again(sys.argv[1:], over, [] if findings.of_commits else findings.sides)
-    return _end(findings, command, as_json=as_json)
+    sides = findings.sides if git is not None or not findings.of_commits else []
+    return _end(findings, again(sys.argv[1:], over, sides), as_json=as_json)
 
 
 def _end(findings: Findings, command: str, *, as_json: bool) -> int:
@@ -480,19 +484,38 @@ def _end(findings: Findings, command: str, *, as_json: bool) -> int:
     return code
 
 
-def over_releases(
+def find(
+    what: str, over: str, good: str | None, bad: str | None, options: Mapping[str, Any], argv: Sequence[str], errors: Console
+) -> Findings:  # fmt: skip
+    """Search releases or commits, with progress on a console.
+
+    Parameters
+    ----------
+    what, over, good, bad, options
+        As the command takes them.
+    argv : sequence of str
+        The command line, which the steps of a checkout run.
+    errors : Console
+        Where progress goes; a quiet one shows none.
+    """
+    case, request = program_of(what, options), program_request(options)
+    if not over.startswith("git:"):
+        return _over_releases(case, request, over, good, bad, options, errors)
+    if options["releases"] or options["every"] or options["out"]:
+        raise UsageError("--releases, --every and --out are not for --over git:PATH, whose commits git chooses")
+    return _over_git(over, case, prepare(request), good, bad, argv, errors)
+
+
+def _over_releases(
     case: Case, request: RunRequest, over: str, good: str | None, bad: str | None, options: Mapping[str, Any], errors: Console
 ) -> Findings:  # fmt: skip
-    """Search releases, with progress on a console."""
     if options["build_command"]:
         raise UsageError("--build is for --over git:PATH: releases come as wheels")
     # Environments of libraries are made for the releases that are tried.
     python = replace(request, libraries=(over,)).interpreter
     context = replace(prepare(replace(request, libraries=(), python=python)), request=request)
     axis = axis_of(over, case, context, options["releases"], errors)
-    if isinstance(axis, LibraryCommits):
-        good, bad = axis.named(good), axis.named(bad)
-    ends = Ends.of(axis.versions, good, bad, axis.called("").strip())
+    ends = Ends.of(axis.versions, axis.named(good), axis.named(bad), axis.called("").strip())
     hopeless = dict(axis.hopeless)
     if request.offline:
         lacking, wanted = not_there(axis, ends.versions)
@@ -519,16 +542,13 @@ def over_releases(
     reasons = {place: why for place in places if (why := hopeless.get(ends.versions[place]))} | found.reasons
     good_of = partial(ends.good_of, found.seen)
     groups = groups_of(found.seen, good_of)
-    names: Sequence[str] = ends.versions
-    called: Callable[[str], str] = axis.called
-    if isinstance(axis, LibraryCommits):
-        names, called = tuple(map(axis.called, ends.versions)), str
-    borders = tell(names, groups, found.search.borders, called, good_of)
+    names = tuple(map(axis.title, ends.versions))
+    borders = tell(names, groups, found.search.borders, axis.called, good_of)
     return Findings(
         over=over,
         versions=ends.versions,
         names=names,
-        called=called,
+        called=axis.called,
         tried=sorted(found.search.tried),
         reasons=reasons,
         lacking=found.lacking,
@@ -540,18 +560,17 @@ def over_releases(
 
 
 def _over_git(
-    over: str, case: Case, context: RunContext, good: str | None, bad: str | None, errors: Console, *, as_json: bool
-) -> int:
+    over: str, case: Case, context: RunContext, good: str | None, bad: str | None, argv: Sequence[str], errors: Console
+) -> Findings:
     checkout = Checkout.at(over.removeprefix("git:"))
-    argv = without(sys.argv[1:], {"--good", "--bad", "--json"})
+    argv = without(argv, {"--good", "--bad", "--json"})
     kept = place_for(case, context, [str(checkout.path), *argv], outside=checkout.path)
     with ExitStack() as stack:
         folder = kept or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="cumatrix-bisect-")))
         folder.mkdir(exist_ok=True)
-        asked = GitBisection.of(checkout, good, bad, CommitLog(folder))
+        asked = GitBisection.of(checkout, good, bad, CommitLog(folder), quiet=errors.quiet)
         asked.log.forget_untestable()
-        found = findings_of(asked, over, *search(asked, argv, errors))
-        return _end(found, again(sys.argv[1:], over, found.sides), as_json=as_json)
+        return findings_of(asked, over, *search(asked, argv, errors))
 
 
 def _records(what: str, options: Mapping[str, Any], errors: Console) -> list[Record]:

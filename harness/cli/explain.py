@@ -17,12 +17,15 @@ from harness.artifacts import kernels_of_log
 from harness.causes import Match, budget, causes_of, explain_log
 from harness.cli.command import Command
 from harness.cli.complete import where_option
+from harness.cli.files import SUFFIXES
 from harness.cli.options import RESULTS, cells_in, one_cell
+from harness.cli.repro import command_for
 from harness.cli.terminal import console_for, say_json
 from harness.diagnostics import one_line, tells_most
 from harness.errors import UsageError
 from harness.model import Target, TargetError
-from harness.records import Record, failed_at, repro_command
+from harness.records import Record, failed_at
+from harness.records.merge import case_of
 
 _MAX_BYTES = 32 << 20
 _WHO = {
@@ -62,14 +65,19 @@ def explain(what: str | None, results: tuple[Path, ...], where: str | None, targ
     pip install . 2>&1 | cumatrix explain -
     """
     if where:
-        if what == "-" or (what and not results and Path(what).is_file()):
+        if what and _is_log(what, results):
             raise UsageError(f"--where chooses a cell among records, and {what} is a log: leave one of them out")
         return _cell(_find(what or "", results, where), results, as_json)
     if what is None:
         raise UsageError("name a cell or a log, or choose a cell with --where: see cumatrix explain --help")
-    if what == "-" or (not results and Path(what).is_file()):
+    if _is_log(what, results):
         return _log(what, target, as_json)
     return _cell(_find(what, results), results, as_json)
+
+
+def _is_log(what: str, results: Sequence[Path]) -> bool:
+    """Return whether a log is named, and not a cell; a program is no log."""
+    return what == "-" or (not results and Path(what).is_file() and Path(what).suffix not in SUFFIXES)
 
 
 def _log(name: str, target: str | None, as_json: bool) -> int:
@@ -123,7 +131,7 @@ def _cell(record: Record, results: Sequence[Path], as_json: bool) -> int:
     matches = causes_of(record)
     known = any(not match.of_warning for match in matches)
     failed = record["status"] not in ("built", "unsupported")
-    repeat = repro_command(record, map(str, results))
+    repeat, to_add = command_for(record, results)
     kernels = [(kernel, record["target"]) for kernel in record["artifact"]["kernels"]] if record["artifact"] else []
     if as_json:
         keys = ("cell", "status", "stage", "verdict", "expected", "diagnostics")
@@ -132,7 +140,7 @@ def _cell(record: Record, results: Sequence[Path], as_json: bool) -> int:
                 **{key: value for key, value in record.items() if key in keys},
                 "causes": _causes(matches),
                 "kernels": [_budget(*kernel) for kernel in kernels],
-                "repro": repeat,
+                "repro": f"{repeat} {to_add}".strip(),
             }
         )
     else:
@@ -156,7 +164,10 @@ def _cell(record: Record, results: Sequence[Path], as_json: bool) -> int:
         _show_budgets(console, kernels)
         if repeat:
             console.print()
-            console.print(Text(f"To repeat this without cumatrix: {repeat}"), soft_wrap=True)
+            named = f", with the place of {one_line(case_of(record), 100)}" if to_add else ""
+            console.print(
+                Text(f"To repeat this without cumatrix{named}: {f'{repeat} {to_add}'.strip()}"), soft_wrap=True
+            )
     return 1 if failed and not known else 0
 
 

@@ -82,7 +82,8 @@ def _is_alone(text: str) -> bool:
     except (SyntaxError, ValueError, RecursionError):
         return False
     is_relative = any(isinstance(node, ast.ImportFrom) and node.level for node in ast.walk(tree))
-    return not is_relative and _imported(text) <= sys.stdlib_module_names
+    packages = {name.partition(".")[0] for name in _imported(text)}
+    return not is_relative and packages <= sys.stdlib_module_names
 
 
 def beside_texts(file: Path, languages: tuple[str, ...]) -> tuple[str, ...]:
@@ -95,14 +96,15 @@ def beside_texts(file: Path, languages: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _imported(text: str) -> set[str]:
-    """Top-level packages that a program imports; none where Python does not take its text, which the interpreter that runs it will say."""
+    """Packages and modules that a program imports, with the packages that hold them; none where Python does not take its text, which the interpreter that runs it will say."""
     try:
         nodes = list(ast.walk(ast.parse(text)))
     except (SyntaxError, ValueError, RecursionError):
         return set()
     names = [alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names]
-    names += [node.module for node in nodes if isinstance(node, ast.ImportFrom) and node.module and not node.level]
-    return {name.partition(".")[0] for name in names}
+    given = [node for node in nodes if isinstance(node, ast.ImportFrom) and node.module and not node.level]
+    names += [f"{node.module}.{alias.name}" for node in given for alias in node.names]
+    return {name[: place.start()] for name in names for place in re.finditer(r"\.|$", name)}
 
 
 # With these a module can get names that its text does not show.

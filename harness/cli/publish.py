@@ -11,7 +11,7 @@ import click
 from harness.cli.command import Command
 from harness.cli.options import cases_option, out_folder, results_argument
 from harness.cli.terminal import say, say_json
-from harness.errors import NothingToRun, UsageError, needs
+from harness.errors import NothingToRun, PartUnavailable, UsageError, needs
 from harness.protocol.text import counted
 
 _SHOWN = 20
@@ -35,6 +35,10 @@ _SHOWN = 20
     is_flag=True,
     help="With --plan or --next: ask the index for releases that cumatrix does not know yet; their commands come first.",
 )
+@click.option(
+    "--wheels", is_flag=True,
+    help="Read the newest releases of the packages in OUT/plan.toml from the index into OUT/wheels.json; those that it has are kept.",
+)  # fmt: skip
 @click.option("--json", "as_json", is_flag=True, help="With --plan or --next: as JSON.")
 def publish(
     results: tuple[Path, ...],
@@ -44,6 +48,7 @@ def publish(
     following: int | None,
     seconds: float | None,
     watch: bool,
+    wheels: bool,
     as_json: bool,
 ) -> int:
     """Pack records for `ask` and `report`.
@@ -58,7 +63,12 @@ def publish(
     cumatrix publish reports/*.jsonl
     cumatrix publish reports/matrix tonight.jsonl --out reports/matrix
     cumatrix publish --next 5 --seconds 3600
+    cumatrix publish --wheels
     """
+    if wheels:
+        if results or show or following is not None or seconds is not None or watch or as_json:
+            raise UsageError("--wheels goes with --out alone")
+        return _write_wheels(out)
     reads = show or following is not None
     if show and following is not None:
         raise UsageError("--plan and --next exclude each other")
@@ -73,6 +83,39 @@ def publish(
     if reads:
         return _compare(results or (out,), out, cases, following, seconds, watch=watch, as_json=as_json)
     return _write(results, out, cases)
+
+
+def _write_wheels(out: Path) -> int:
+    """Read new releases; 4 if a package could not be read."""
+    from harness.environments.index import Index
+    from harness.matrix_plan.coverage import PLAN, read_wheel_plan
+    from harness.records.files import check_writable, replace_files
+    from harness.toolkits.store import data_folder
+    from harness.wheels.published import WHEELS, packed, read_wheels, update
+
+    if not (out / PLAN).is_file():
+        raise UsageError(f"there is no {out / PLAN}, which names the packages")
+    wanted, path = read_wheel_plan(out / PLAN), out / WHEELS
+    check_writable(path)
+    known = {package.name: package for package in read_wheels(path)} if path.is_file() else {}
+    problems = 0
+
+    def tell(sentence: str) -> None:
+        nonlocal problems
+        problems += sentence.startswith("not read: ")
+        say(f"cumatrix: {sentence}", err=True)
+
+    found = dict(known)
+    for package in update(wanted.packages, wanted.releases, known, Index(data_folder() / "index"), tell):
+        found[package.name] = package
+        # After each package: an interrupted run keeps what it has read.
+        replace_files({path: packed(list(found.values()))})
+    names = [name for names in wanted.packages.values() for name in names]
+    replace_files({path: packed([found[name] for name in names])})
+    count = sum(len(found[name].releases) for name in names)
+    say(f"{counted(count, 'wheel')} of {counted(len(names), 'package')}: {path.stat().st_size / 1e6:.2f} MB", err=True)
+    say(path)
+    return PartUnavailable.exit_code if problems else 0
 
 
 def _write(results: Sequence[Path], out: Path, cases: Path) -> int:

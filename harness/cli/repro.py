@@ -6,6 +6,7 @@ import re
 import shlex
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from urllib.parse import unquote, urlsplit
 
 import click
 
@@ -17,13 +18,18 @@ from harness.cli.options import RESULTS, NoSuchCell, cells_in, one_cell, rules_o
 from harness.cli.run import try_
 from harness.cli.selection import of_build
 from harness.cli.terminal import say
+from harness.engine.environment import look
 from harness.engine.program_axes import Finder, parse_chosen, with_libraries
-from harness.errors import UsageError
+from harness.environments.dev_builds import build, pack, split_with
+from harness.environments.releases import parse_pythons
+from harness.environments.store import EnvironmentStore
+from harness.errors import CumatrixError, UsageError
 from harness.model import Case
+from harness.process_locks import TEMPORARY, HeldFolder, temporary_folder
 from harness.project.current import here
 from harness.project.programs import configured
 from harness.published import RECORDS, published_folder
-from harness.records import Record
+from harness.records import Record, again_command, builds_of, repro_command
 from harness.records.merge import DIGITS, case_of, is_of
 from harness.repro import check_folder, make_folder, reduce_folder
 from harness.repro.reduce import check_reducible, reducer
@@ -119,13 +125,73 @@ def write_folder(
     if reducible:
         check_reducible(record)
         reducer()
-    if record.get("program"):
-        case, folders = _program(record, program, include)
-    else:
-        case, folders = _case(record, cases), ()
-    subject = subject_of(record, case, folders)
-    make_folder(subject, records.values(), out)
+    case, folders = _of_record(record, cases, program, include)
+    with HeldFolder(temporary_folder(), TEMPORARY) as scratch:
+        subject = subject_of(record, case, folders, _builds(record, Path(scratch), tell))
+        make_folder(subject, records.values(), out)
     return subject
+
+
+def _of_record(
+    record: Record, cases: Path | None = None, program: Path | None = None, include: Sequence[Path] = ()
+) -> tuple[Case, tuple[Path, ...]]:
+    """The case of a record, or its program as one, and the include directories of the run."""
+    return _program(record, program, include) if record.get("program") else (_case(record, cases), ())
+
+
+def command_for(record: Record, results: Sequence[Path]) -> tuple[str, str]:
+    """The command that reproduces a record, and the options that only the user can add to it: ``--program FILE``.
+
+    Both are empty for a record that cannot be reproduced.
+    """
+    command = repro_command(record, map(str, results))
+    if not command:
+        return "", ""
+    try:
+        _of_record(record)
+    except CumatrixError:
+        away = re.search(r"(?:^| )'?-I\S*@[0-9a-f]+", record["variant"])
+        program = f"--program FILE{' -I DIR' if away else ''}"
+        return command, program if record.get("program") else "--cases DIR"
+    return command, ""
+
+
+def _builds(record: Record, folder: Path, tell: Callable[[str], None]) -> dict[str, Path]:
+    """Pack the development builds of a record, which are on this machine as the record describes them, into wheels.
+
+    Records may come from strangers, so this builds nothing that the machine has not built before.
+
+    Raises
+    ------
+    UsageError
+        When an environment of them is not here any more, or its checkout has moved on.
+    PartUnavailable
+        When a checkout cannot be built.
+    """
+    asked = builds_of(record)
+    if not asked:
+        return {}
+    store = EnvironmentStore(tell=tell)
+    made = [made.python for made in store.installed() if not made.released and asked.keys() & made.packages.keys()]
+    for environment in map(look, [None, *made]):
+        if any(
+            name not in environment.origins or environment.origins[name].told() != told for name, told in asked.items()
+        ):
+            continue
+        wheels = {}
+        for name, told in asked.items():
+            python = environment.python
+            if told.get("editable"):  # an editable installation has no files of its own
+                address = f"{name} @ {unquote(urlsplit(told['url']).path)}"
+                (development,) = split_with([address], Path.cwd())[1]
+                python = build(development, parse_pythons(environment.version)[0], store).python
+            wheels[name] = pack(Path(python).parent.parent, name, folder)
+        return wheels
+    again = again_command(record)
+    raise UsageError(
+        f"{record['cell']} is of a development build that is not on this machine, or its checkout has changed since"
+        + (f": `{again} --out FILE.jsonl` makes it again" if again else "")
+    )
 
 
 def _found(cell: str, results: tuple[Path, ...], tell: Callable[[str], None]) -> tuple[dict[str, Record], str]:

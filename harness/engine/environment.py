@@ -149,6 +149,8 @@ class Origin:
         Hash of the files that were installed; empty for a checkout.
     problem : str
         Why the commit is not known, where git does not tell.
+    number : int
+        How many commits its history has (`harness.git.number_of`); 0 where that is not known.
     """
 
     version: str
@@ -159,11 +161,14 @@ class Origin:
     editable: bool = False
     digest: str = ""
     problem: str = ""
+    number: int = 0
 
     @property
     def build(self) -> str:
-        """Its version in cells and columns, which differs from a release's: ``0.15.0+git.3f2a9c1``."""
-        return build_of(self.version, commit=self.commit, dirty=self.dirty, place=self.path, digest=self.digest)
+        """Its version in cells and columns, which differs from a release's: ``0.15.0+git.1234.3f2a9c1``."""
+        return build_of(
+            self.version, commit=self.commit, number=self.number, dirty=self.dirty, place=self.path, digest=self.digest
+        )
 
     def told(self) -> dict[str, str | bool]:
         """Its entry in records (``toolchain.observed.builds``)."""
@@ -180,19 +185,19 @@ def origins_of(distributions: Mapping[str, Distribution]) -> dict[str, Origin]:
 
 
 def _origin(found: Distribution) -> Origin:
-    commit, dirty, problem = found.commit, False, ""
+    commit, number, dirty, problem = found.commit, 0, False, ""
     path = found.folder if found.apart else _place(found.url) if found.editable else ""
     if path:
         # The present content counts, whatever was installed.
         commit = ""
         try:
             if checkout := checkout_of(Path(path)):
-                commit, dirty = checkout.commit, checkout.dirty
+                commit, number, dirty = checkout.commit, checkout.number, checkout.dirty
         except GitError as error:
             problem = str(error)
     return Origin(
         version=found.version, path=path, commit=commit, dirty=dirty, url=redact(found.url),
-        editable=found.editable, digest="" if path else found.digest, problem=problem,
+        editable=found.editable, digest="" if path else found.digest, problem=problem, number=number,
     )  # fmt: skip
 
 

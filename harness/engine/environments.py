@@ -272,7 +272,13 @@ def _existing(wanted: Development) -> Environment:
 
 def _made(wanted: Development, python: Python, store: EnvironmentStore) -> Environment:
     try:
-        return look(build(wanted, python, store).python)
+        made = look(build(wanted, python, store).python)
+        # An installation has its commit, and only the repository has the history.
+        origins = {
+            name: replace(origin, number=wanted.number) if origin.commit == wanted.commit else origin
+            for name, origin in made.origins.items()
+        }
+        return replace(made, origins=origins) if wanted.number else made
     except PartUnavailable as error:
         # Of its number no more is known than which build it was to be.
         digest = hashlib.sha256(wanted.identity.encode("utf-8", "surrogateescape")).hexdigest()
@@ -280,7 +286,11 @@ def _made(wanted: Development, python: Python, store: EnvironmentStore) -> Envir
             name="",
             python=python.path,
             version=python.version,
-            distributions={wanted.distribution: Distribution(build_of("0", digest=digest))},
+            distributions={
+                wanted.distribution: Distribution(
+                    build_of("0", commit=wanted.commit, number=wanted.number, digest=digest)
+                )
+            },
             broken={wanted.distribution: str(error)},
         )
 

@@ -19,7 +19,7 @@ from harness.libraries import LIBRARIES
 from harness.model import Cell, HeaderLibrary
 from harness.nvidia.nvcc import missing_from
 from harness.toolkits import RELEASES, LibraryStore, Release, ToolkitStore
-from harness.toolkits.download import pinned
+from harness.toolkits.download import NothingInstallable, pinned
 from harness.toolkits.header_libraries import known_versions
 from harness.toolkits.store import data_folder
 
@@ -223,10 +223,13 @@ def install(cells: Sequence[Cell], context: RunContext, report: Report, tell: Ca
     to_do = steps(wanted, index, tell)
     under = report(to_do)
     problems = []
-    for step in to_do:
+    for place, step in enumerate(to_do):
         try:
             with under(step):
                 step.run()
+        except NothingInstallable as error:
+            problems.append(f"not installed: {', '.join(each.title for each in to_do[place:])}: {error.why}")
+            break
         except CumatrixError as error:
             problems.append(str(error))
     for problem in problems:

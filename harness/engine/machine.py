@@ -6,6 +6,7 @@ Cells whose compilers need much memory run one after another where the machine h
 from __future__ import annotations
 
 import os
+import platform
 import shutil
 import sys
 import threading
@@ -25,7 +26,12 @@ from harness.model import Cell, Outcome, Target
 from harness.protocol.messages import Driver
 
 # Where a driver lies that the dynamic loader does not know: containers of NVIDIA's, and WSL.
-_FOLDERS = ("/usr/local/nvidia/lib64", "/usr/lib64-nvidia", "/usr/lib/wsl/lib", "/usr/lib/x86_64-linux-gnu")
+_FOLDERS = (
+    "/usr/local/nvidia/lib64",
+    "/usr/lib64-nvidia",
+    "/usr/lib/wsl/lib",
+    f"/usr/lib/{platform.machine()}-linux-gnu",
+)
 _SLOTS = 4  # cells that load and launch on one device at a time
 
 

@@ -169,7 +169,7 @@ def library_of(info: BackendInfo, environment: Environment, toolkit: ToolkitRef)
     """Version of the library behind a backend, as toolchains spell it; empty where there is none.
 
     ``14.2.0+wheels`` is a CuPy that takes CUDA's headers from wheels in its environment, ``0.61.2+python3.13`` a Numba in one of several Pythons,
-    ``0.15.0+git.3f2a9c1`` a numba-cuda that was built from this commit (`harness.git.build_of`).
+    ``0.15.0+git.1234.3f2a9c1`` a numba-cuda that was built from this commit (`harness.git.build_of`).
     """
     found = environment.version_of(*info.distributions)
     if found is None:

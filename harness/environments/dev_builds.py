@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import configparser
+import csv
 import hashlib
+import io
 import json
 import os
 import re
 import stat
 import tomllib
+import zipfile
+from base64 import urlsafe_b64encode
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from importlib.metadata import Distribution, distributions
@@ -64,6 +68,8 @@ class Development:
         What decides on the environment: a commit, the hash of a wheel, the state of a folder.
     commit : str
         Full name of the commit of a repository; empty for anything else.
+    number : int
+        How many commits its history has (`harness.git.number_of`); 0 where that is not known.
     extras : tuple of str
         Extras of the distribution whose requirements are installed as well.
     """
@@ -76,6 +82,7 @@ class Development:
     python: str = ""
     identity: str = ""
     commit: str = ""
+    number: int = 0
     extras: tuple[str, ...] = ()
 
     @property
@@ -189,14 +196,16 @@ def _at(text: str, name: str, target: str, base: Path, *, offline: bool) -> list
         return [replace(found, identity=f"{path} {_state(path)}")]
     source = read_source(target if "/" in target else f"./{target}", base)
     below = f"#subdirectory={source.subfolder}" if source.subfolder else ""
+    repository = Repository(source.url, offline=offline)
     return [
         replace(
             build,
             requirement=f"{build.distribution} @ git+{source.url}@{commit}{below}",
             identity=f"{source.url} {commit}{below}",
             commit=commit,
+            number=repository.number(commit),
         )
-        for commit in Repository(source.url, offline=offline).commits(source.revision, source.last)
+        for commit in repository.commits(source.revision, source.last)
     ]
 
 
@@ -362,5 +371,55 @@ def _beside(library: str, version: str) -> list[str]:
 
 
 def _there(home: Path) -> list[Distribution]:
-    (site,) = (home / "lib").glob("python3.*/site-packages")
-    return list(distributions(path=[str(site)]))
+    return list(distributions(path=list(map(str, (home / "lib").glob("python3.*/site-packages")))))
+
+
+# What an installer adds to a wheel's files.
+_INSTALLERS = re.compile(r"__pycache__/|\.dist-info/(?:RECORD|INSTALLER|REQUESTED|direct_url\.json)$|^(?:\.\./)+bin/")
+_MOST_PACKED = 2 << 30
+
+
+def pack(home: Path, name: str, folder: Path) -> Path:
+    """Pack a distribution of an environment into a wheel, with the files that are installed.
+
+    Parameters
+    ----------
+    home : Path
+        The environment.
+    name : str
+        The distribution, not in editable mode.
+    folder : Path
+        A folder for the wheel.
+
+    Raises
+    ------
+    PartUnavailable
+        When the environment has no list of its files, or they are too much.
+    """
+    found = next((each for each in _there(home) if canonicalize_name(each.name) == name), None)
+    files = [file for file in (found.files or [] if found else []) if not _INSTALLERS.search(file.as_posix())]
+    tags = re.findall(r"^Tag: *(\S+)", (found.read_text("WHEEL") or "") if found else "", re.MULTILINE)
+    information = next((file.parts[0] for file in files if file.match("*.dist-info/METADATA")), "")
+    if not found or not tags or not information:
+        raise PartUnavailable(f"{home} has no list of the files of {name}")
+    if sum(os.stat(file.locate()).st_size for file in files) > _MOST_PACKED:
+        raise PartUnavailable(
+            f"{name} has more than {_MOST_PACKED >> 30} GiB of files, too much for a folder to be handed on"
+        )
+    tag = "-".join(".".join(dict.fromkeys(words)) for words in zip(*(tag.split("-") for tag in tags), strict=True))
+    wheel = folder / f"{information.removesuffix('.dist-info')}-{tag}.whl"
+    with zipfile.ZipFile(wheel, "w", zipfile.ZIP_DEFLATED) as packed:
+        lines = []
+        for file in sorted(files):
+            # Data files lie outside of site-packages.
+            place = re.sub(r"^(?:\.\./)+", f"{information.removesuffix('.dist-info')}.data/data/", file.as_posix())
+            data = file.read_binary()
+            entry = zipfile.ZipInfo(place)  # of 1980: the same files are the same wheel
+            entry.external_attr = os.stat(file.locate()).st_mode << 16
+            packed.writestr(entry, data, zipfile.ZIP_DEFLATED)
+            digest = urlsafe_b64encode(hashlib.sha256(data).digest()).rstrip(b"=").decode()
+            lines.append([place, f"sha256={digest}", len(data)])
+        record = io.StringIO()
+        csv.writer(record, lineterminator="\n").writerows([*lines, [f"{information}/RECORD", "", ""]])
+        packed.writestr(zipfile.ZipInfo(f"{information}/RECORD"), record.getvalue(), zipfile.ZIP_DEFLATED)
+    return wheel

@@ -14,7 +14,6 @@ from datetime import datetime
 from functools import cache
 from pathlib import Path
 
-import uv
 from packaging.tags import Tag, compatible_tags, cpython_tags, platform_tags
 from packaging.utils import InvalidWheelFilename, canonicalize_name, parse_wheel_filename
 from packaging.version import InvalidVersion, Version
@@ -22,6 +21,7 @@ from packaging.version import InvalidVersion, Version
 from harness.environments.index import File, Index
 from harness.errors import PartUnavailable, UsageError, did_you_mean
 from harness.libraries import LIBRARIES, with_releases
+from harness.toolkits.download import uv_program
 
 OLDEST = (3, 9)
 """The first Python that cumatrix's workers run in."""
@@ -159,7 +159,7 @@ def _uv(*words: str) -> str:
     """Output of uv; empty if it fails."""
     try:
         done = subprocess.run(
-            [uv.find_uv_bin(), *words], capture_output=True, text=True, timeout=600, stdin=subprocess.DEVNULL
+            [uv_program(), *words], capture_output=True, text=True, timeout=600, stdin=subprocess.DEVNULL
         )
     except (OSError, subprocess.TimeoutExpired):
         return ""

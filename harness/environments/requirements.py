@@ -178,7 +178,7 @@ def companions(library: str, version: Version, *, dated: bool) -> tuple[str, ...
     if entry is None:
         return ()
     if dated:
-        return tuple(map(_name, entry.beside))
+        return tuple(map(_without_version, entry.beside))
     return (*([f"numpy{entry.numpy}"] if entry.numpy else []), *entry.beside)
 
 
@@ -190,6 +190,13 @@ def _name(requirement: str) -> str:
     from packaging.requirements import Requirement  # a tenth of all that a run imports
 
     return Requirement(requirement).name
+
+
+def _without_version(requirement: str) -> str:
+    from packaging.requirements import Requirement  # a tenth of all that a run imports
+
+    asked = Requirement(requirement)
+    return f"{asked.name}[{','.join(sorted(asked.extras))}]" if asked.extras else asked.name
 
 
 def _nearest(library: str, version: Version) -> Release | None:

@@ -7,6 +7,7 @@ axes or to both together. With some of them the axes are *confounded*.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -42,7 +43,9 @@ PLAN = "plan.toml"
 _TEXTS = ("name", "why", "backends", "toolkits", "targets", "where")
 _LISTS = ("cases", "with")
 _NEEDED = ("name", "why", "backends", "toolkits", "targets")
-_MOST = 200  # parts
+_MOST = 200  # parts, and packages
+_MOST_RELEASES = 50
+_NAME = r"[A-Za-z0-9]([A-Za-z0-9._-]{0,80}[A-Za-z0-9])?"
 
 More = Mapping[str, Sequence[str]]
 
@@ -85,8 +88,8 @@ def read_plan(path: Path) -> list[Part]:
     data = parse_toml(text, str(path))
     report = Report(str(path), text)
     for key in data:
-        if key != "part":
-            report.add((key,), "is no key of a plan, which has [[part]] alone")
+        if key not in ("part", "wheels"):
+            report.add((key,), "is no key of a plan, which has [[part]] and [wheels]")
     tables = data.get("part")
     if not isinstance(tables, list) or not 0 < len(tables) <= _MOST or not all(isinstance(t, dict) for t in tables):
         report.add(("part",), f"must be 1 to {_MOST} tables [[part]]")
@@ -100,6 +103,62 @@ def read_plan(path: Path) -> list[Part]:
         names.add(part.name if part else "")
     report.close()
     return [part for part in parts if part]
+
+
+@dataclass(frozen=True, kw_only=True)
+class WheelPlan:
+    """Packages whose wheels are read: the table ``[wheels]`` of a plan.
+
+    Parameters
+    ----------
+    releases : int
+        How many of the newest releases of each.
+    packages : Mapping[str, sequence of str]
+        Names in the index by what users call them.
+    """
+
+    releases: int
+    packages: Mapping[str, Sequence[str]]
+
+
+def read_wheel_plan(path: Path) -> WheelPlan:
+    """Read the table ``[wheels]`` of a plan.
+
+    Raises
+    ------
+    CaseError
+        When it cannot be used, as for `read_plan`.
+    NothingToRun
+        When the plan has none.
+    """
+    text = read_toml_text(path, str(path))
+    table = parse_toml(text, str(path)).get("wheels")
+    if table is None:
+        raise NothingToRun(f"{path} has no table [wheels], which names packages")
+    report = Report(str(path), text)
+    if not isinstance(table, dict):
+        report.add(("wheels",), f"must be a table, not {shown(table)}")
+        report.close()
+    for key in table:
+        if key not in ("releases", "packages"):
+            report.add(("wheels", key), "is no key of [wheels]: releases, packages")
+    releases, packages = table.get("releases"), table.get("packages")
+    if not isinstance(releases, int) or isinstance(releases, bool) or not 0 < releases <= _MOST_RELEASES:
+        report.add(("wheels", "releases"), f"must be a number from 1 to {_MOST_RELEASES}, not {shown(releases)}")
+    if not isinstance(packages, dict) or not 0 < len(packages) <= _MOST:
+        report.add(("wheels", "packages"), f"must be a table of 1 to {_MOST} lists of names")
+    for name, names in packages.items() if isinstance(packages, dict) else ():
+        key = ("wheels", "packages", name)
+        if not re.fullmatch(_NAME, name):
+            report.add(key, "is no name of a package")
+        if (
+            not isinstance(names, list)
+            or not names
+            or not all(isinstance(each, str) and re.fullmatch(_NAME, each) for each in names)
+        ):
+            report.add(key, f"must be a list of names of packages, not {shown(names)}")
+    report.close()
+    return WheelPlan(releases=int(table["releases"]), packages=table["packages"])
 
 
 def _part(table: Mapping[str, Any], number: int, report: Report) -> Part | None:

@@ -811,8 +811,12 @@ JUMPS void *dlmopen(Lmid_t space, const char *name, int mode)
 /* What is called by number is followed where a function of the C library would be, and told of else. */
 EXPORT long syscall(long number, ...)
 {
-    static const short unknown[] = {SYS_creat, SYS_faccessat2, SYS_execveat, SYS_open_by_handle_at, SYS_getdents, SYS_getdents64, SYS_getxattr,
-        SYS_lgetxattr, SYS_listxattr, SYS_llistxattr, SYS_fgetxattr, SYS_flistxattr, SYS_connect, SYS_uname, SYS_getpriority, SYS_fork, SYS_vfork};
+    static const short unknown[] = {SYS_faccessat2, SYS_execveat, SYS_open_by_handle_at, SYS_getdents64, SYS_getxattr, SYS_lgetxattr,
+        SYS_listxattr, SYS_llistxattr, SYS_fgetxattr, SYS_flistxattr, SYS_connect, SYS_uname, SYS_getpriority,
+#ifdef SYS_open /* aarch64 has none of these */
+        SYS_creat, SYS_getdents, SYS_fork, SYS_vfork,
+#endif
+    };
     long a[6], result;
     va_list rest;
     va_start(rest, number);
@@ -828,14 +832,9 @@ EXPORT long syscall(long number, ...)
     if (!where[0])
         return result;
     switch (number) {
+#ifdef SYS_open
     case SYS_open:
         note_open(AT_FDCWD, (const char *)a[0], (int)a[1], (int)result);
-        break;
-    case SYS_openat:
-        note_open((int)a[0], (const char *)a[1], (int)a[2], (int)result);
-        break;
-    case SYS_openat2: /* its first field is the flags; what it refuses to resolve is not missing */
-        note_open((int)a[0], (const char *)a[1], (int)*(uint64_t *)a[2], (int)result);
         break;
     case SYS_stat:
     case SYS_access:
@@ -844,14 +843,21 @@ EXPORT long syscall(long number, ...)
     case SYS_lstat:
         note_stat(AT_FDCWD, (const char *)a[0], AT_SYMLINK_NOFOLLOW);
         break;
+    case SYS_readlink:
+        note_link(AT_FDCWD, (const char *)a[0]);
+        break;
+#endif
+    case SYS_openat:
+        note_open((int)a[0], (const char *)a[1], (int)a[2], (int)result);
+        break;
+    case SYS_openat2: /* its first field is the flags; what it refuses to resolve is not missing */
+        note_open((int)a[0], (const char *)a[1], (int)*(uint64_t *)a[2], (int)result);
+        break;
     case SYS_newfstatat:
     case SYS_statx:
     case SYS_faccessat:
         if (a[1] && *(const char *)a[1])
             note_stat((int)a[0], (const char *)a[1], number == SYS_newfstatat ? (int)a[3] : number == SYS_statx ? (int)a[2] : 0);
-        break;
-    case SYS_readlink:
-        note_link(AT_FDCWD, (const char *)a[0]);
         break;
     case SYS_readlinkat:
         note_link((int)a[0], (const char *)a[1]);

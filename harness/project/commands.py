@@ -13,12 +13,12 @@ from pathlib import Path
 from typing import Any
 
 from harness.errors import UsageError
+from harness.project.recorder import INCLUDE, SYSTEM
 
 _LARGEST = 256 << 20
 _LARGEST_OPTIONS = 1 << 20
 
 # Options of nvcc (https://docs.nvidia.com/cuda/cuda-compiler-driver-nvcc/) by their use; a value follows "=" or is the next word.
-_INCLUDE, _SYSTEM = ("-I", "--include-path"), ("-isystem", "--system-include")
 _DEFINE, _UNDEFINE = ("-D", "--define-macro"), ("-U", "--undefine-macro")
 _STD = ("-std", "--std")
 _FILES = ("-optf", "--options-file")
@@ -168,9 +168,9 @@ def read_command(argv: Sequence[str], folder: Path, file: Path) -> Unit:
             return value if equals else words.pop(0) if words else ""
 
         short = next((prefix for prefix in ("-I", "-D", "-U") if word.startswith(prefix) and word != prefix), "")
-        if short == "-I" or name in _INCLUDE:
+        if short == "-I" or name in INCLUDE:
             found.include.append(os.path.normpath(folder / (word[2:] if short else take())))
-        elif name in _SYSTEM:
+        elif name in SYSTEM:
             found.system.append(os.path.normpath(folder / take()))
         elif name in _PRE_INCLUDE:
             text = take()

@@ -15,7 +15,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 LOG, KEPT = "CUMATRIX_RECORD_LOG", "CUMATRIX_RECORD_FOLDER"
@@ -23,6 +23,9 @@ LOG, KEPT = "CUMATRIX_RECORD_LOG", "CUMATRIX_RECORD_FOLDER"
 
 LIBRARY = "cumatrix-recording.so"
 """The preloaded library that starts the recorder (``harness/native/recording.c``)."""
+
+INCLUDE, SYSTEM = ("-I", "--include-path"), ("-isystem", "--system-include")
+"""Options of include directories before those of the toolkit, and behind them; `grouped` splits them from the directory."""
 
 # Options of nvcc with a value as the next word (https://docs.nvidia.com/cuda/cuda-compiler-driver-nvcc/#nvcc-command-options).
 _VALUES = frozenset(
@@ -149,6 +152,22 @@ def is_recorded(command: Command, folder: str) -> bool:
     )
 
 
+def grouped(words: Iterable[str]) -> Iterator[tuple[list[str], str]]:
+    """The words of a command line: an option of an include directory as one or two words, with the directory; any other word without one."""
+    waiting = iter(words)
+    for word in waiting:
+        name, equals, value = word.partition("=")
+        if word.startswith("-I") and word != "-I":
+            yield [word], word[2:]
+        elif name not in (*INCLUDE, *SYSTEM):
+            yield [word], ""
+        elif equals:
+            yield [word], value
+        else:
+            value = next(waiting, "")
+            yield [word, value] if value else [word], value
+
+
 def expanded(words: Sequence[str], folder: str) -> list[str]:
     """Words with the content of options files, which a build may delete, and without include directories that do not exist."""
     kept: list[str] = []
@@ -156,26 +175,19 @@ def expanded(words: Sequence[str], folder: str) -> list[str]:
     while waiting:
         word = waiting.pop(0)
         name, equals, value = word.partition("=")
-        if name in ("-optf", "--options-file"):
-            files = value if equals else waiting.pop(0) if waiting else ""
-            for file in files.split(","):
-                with open(os.path.join(folder, file), encoding="utf-8", errors="surrogateescape") as text:
-                    kept += expanded(shlex.split(text.read()), folder)
+        if name not in ("-optf", "--options-file"):
+            kept.append(word)
             continue
-        flag = next((each for each in ("-I", "-isystem", "--include-path", "--system-include") if name == each), "")
-        if word.startswith("-I") and len(word) > 2:
-            flag, value = "-I", word[2:]
-            pair = [word]
-        elif flag and equals:
-            pair = [word]
-        elif flag and waiting:
-            value = waiting.pop(0)
-            pair = [word, value]
-        else:
-            flag, pair = "", [word]
-        if not flag or os.path.isdir(os.path.join(folder, value)):
-            kept += pair
-    return kept
+        files = value if equals else waiting.pop(0) if waiting else ""
+        for file in files.split(","):
+            with open(os.path.join(folder, file), encoding="utf-8", errors="surrogateescape") as text:
+                kept += expanded(shlex.split(text.read()), folder)
+    return [
+        each
+        for group, include in grouped(kept)
+        if not include or os.path.isdir(os.path.join(folder, include))
+        for each in group
+    ]
 
 
 def record(words: Sequence[str], command: Command, folder: str) -> None:

@@ -155,9 +155,7 @@ def _kept(entries: Sequence[dict[str, Any]], root: Path, home: Path, code: int) 
     """The entries with paths that outlast the build."""
     found: dict[str, dict[str, Any]] = {}
     lost: list[str] = []
-    of_toolkit = re.compile(
-        rf"(-I|-isystem=|--system-include=|--include-path=)?{re.escape(str(home))}/(?:targets/[\w-]+/)?include(?:/cccl)?/?"
-    )
+    of_toolkit = re.compile(rf"{re.escape(str(home))}/(?:targets/[\w-]+/)?include(?:/cccl)?/?")
     for entry in entries:
         copy = entry.pop("copy", "")
         path = Path(entry["directory"], entry["file"])
@@ -178,18 +176,7 @@ def _kept(entries: Sequence[dict[str, Any]], root: Path, home: Path, code: int) 
 
 def _without(words: Sequence[str], of_toolkit: re.Pattern[str]) -> list[str]:
     """Words without the include directories of the build's toolkit: each cell has those of its own."""
-    kept: list[str] = []
-    for word in words:
-        if of_toolkit.fullmatch(word):
-            if (
-                not word.startswith("-")
-                and kept
-                and kept[-1] in ("-I", "-isystem", "--system-include", "--include-path")
-            ):
-                kept.pop()
-            continue
-        kept.append(word)
-    return kept
+    return [word for group, folder in recorder.grouped(words) if not of_toolkit.fullmatch(folder) for word in group]
 
 
 def write_database(recorded: Recorded, root: Path) -> Path:

@@ -1,6 +1,6 @@
 """Records: one JSON object for each cell, the plan, and merging of several runs."""
 
-from harness.records.failures import again_command, not_repeatable, repro_command
+from harness.records.failures import again_command, builds_of, not_repeatable, repro_command
 from harness.records.make import expected_json, make_record
 from harness.records.merge import (
     Conflict,
@@ -28,6 +28,7 @@ __all__ = [
     "again_command",
     "agreement_key",
     "at_stage",
+    "builds_of",
     "expected_json",
     "failed_at",
     "make_plan",

@@ -133,7 +133,7 @@ def _toolchains(toolchains: Sequence[ToolchainColumn]) -> str:
 
 
 _ON_DEVICE = ("load", "launch", "verify")
-_HEADERS = re.compile(r"\w+=[\w.]+\+(?:git|local)\.[0-9a-f]+")
+_HEADERS = re.compile(r"\w+=[\w.]+\+(?:git|local)\.[\w.]+")
 _BUILD = re.compile(r"\+(?:git|build|local)\.")
 
 
@@ -151,10 +151,18 @@ def not_repeatable(record: Record) -> str:
         return f"is of the backend {record['backend']}, for which repro has no script"
     if found := _HEADERS.search(record["variant"]):
         return f"is of headers of no release ({found[0]}), and repro pins wheels by their hashes"
-    if _BUILD.search(record.get("library") or ""):
-        again = again_command(record)
-        return f"is of a development build, and repro pins releases by their hashes{': `' if again else ''}{again}{'` compiles it again' if again else ''}"
+    for name, build in builds_of(record).items():
+        if not build.get("url") or (build.get("path") and not build.get("editable")):
+            return f"is of {name} on a path of Python, and not of an installation: install it (pip install, with -e or without), and run it again"
     return ""
+
+
+def builds_of(record: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """The development builds of a record by distribution, as it describes them."""
+    builds = record["toolchain"]["observed"].get("builds")
+    if not isinstance(builds, dict):
+        return {}
+    return {str(name): told for name, told in builds.items() if isinstance(told, dict)}
 
 
 def repro_command(record: Record, results: Iterable[str] = ()) -> str:
@@ -225,8 +233,7 @@ def _library_of(record: Mapping[str, Any]) -> list[str] | None:
     more = ["--python", python[1]] if python else []
     if not _BUILD.match(f"+{local}"):
         return ["--with", f"{info.library}={version}", *more]
-    builds = record["toolchain"]["observed"].get("builds")
-    found = next((each for each in builds.values() if isinstance(each, dict)), {}) if isinstance(builds, dict) else {}
+    found = next(iter(builds_of(record).values()), {})
     url, commit = str(found.get("url") or ""), str(found.get("commit") or "")
     if not url:
         return None  # it lay on a path of an environment that was there

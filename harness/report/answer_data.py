@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
@@ -25,6 +26,8 @@ from harness.answers.question import words_of
 from harness.answers.replies import Replies
 from harness.answers.store import Store, vocabulary_of
 from harness.answers.table import FeatureRow, Field, lines_of
+from harness.answers.vocabulary import to_json as intents_json
+from harness.answers.wheels import names_of
 from harness.cases.discovery import case_rank, library_topics
 from harness.causes.catalogue import HEADER, catalogue
 from harness.matrix.marks import ANSWER_KINDS, GROUPS
@@ -34,6 +37,7 @@ from harness.model.gpus import ARCHITECTURES
 from harness.protocol.text import clean
 from harness.published import ENVIRONMENT
 from harness.records import Merged
+from harness.wheels.published import Package
 
 _USUAL = "sm_80"
 """The default architecture of readers, if it was tried."""
@@ -92,7 +96,7 @@ def columns_of(known: Known) -> list[tuple[str, str]]:
     return list(found.items())
 
 
-def answers_data(known: Known, pages: Mapping[str, str]) -> dict[str, Any]:
+def answers_data(known: Known, pages: Mapping[str, str], wheels: Sequence[Package] = ()) -> dict[str, Any]:
     """Data that the page needs at once, for any architecture.
 
     Parameters
@@ -101,9 +105,11 @@ def answers_data(known: Known, pages: Mapping[str, str]) -> dict[str, Any]:
         What was tried.
     pages : Mapping[str, str]
         Page of each case.
+    wheels : sequence of Package
+        Packages whose wheels were read.
     """
     store = Store.of(known)
-    vocabulary = vocabulary_of(store)
+    vocabulary = replace(vocabulary_of(store), packages=names_of(wheels))
     own = {
         case: list(dict.fromkeys(word for rest in store.variants.get(case, ()) for word in words_of(rest)))
         for case in known.features
@@ -113,7 +119,7 @@ def answers_data(known: Known, pages: Mapping[str, str]) -> dict[str, Any]:
     numbers = {word: number for number, word in enumerate((*vocabulary.words, *vocabulary.said))}
     return {
         "vocabulary": _clean(vocabulary.to_json()),
-        "intents": vocabulary.to_json(),
+        "intents": intents_json(),
         "releases": _clean(store.releases),
         "targets": [[target, architecture_of(target)] for target in known.targets],
         "first": first_target(known),
@@ -166,7 +172,7 @@ def causes_data() -> dict[str, Any]:
             [sentence for sentence in (cause.cause, cause.remedy) if sentence],
             list(cause.links),
             # A pasted message seldom shows its file, or the tool that speaks.
-            ["", *cause.said] if cause.file else list(cause.said),
+            ["", *sorted(cause.said)] if cause.file else sorted(cause.said),
             cause.against.text if cause.against else "",
             cause.shown.text if cause.shown else "",
         ]

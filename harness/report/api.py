@@ -253,15 +253,16 @@ def feature_document(
 
 def feature_json(document: Mapping[str, Any]) -> bytes:
     """The file of a feature."""
-    return _bytes({"schema": SCHEMA, **document})
+    return as_bytes({"schema": SCHEMA, **document})
 
 
 def features_json(documents: Sequence[Mapping[str, Any]], newest: str) -> bytes:
     """The file of all features; `newest` is the day of the newest run."""
-    return _bytes({"schema": SCHEMA, "newest": newest, "features": list(documents)})
+    return as_bytes({"schema": SCHEMA, "newest": newest, "features": list(documents)})
 
 
-def _bytes(value: Mapping[str, Any]) -> bytes:
+def as_bytes(value: Mapping[str, Any]) -> bytes:
+    """A document as a file."""
     return (clean(json.dumps(value, ensure_ascii=True, separators=(",", ":"))) + "\n").encode()
 
 

@@ -14,6 +14,7 @@ from typing import Any
 from harness.analysis.cell_sets import Rejudge, merge_and_judge
 from harness.analysis.frame import cells_frame
 from harness.analysis.history import read_history
+from harness.answers.wheels import wheels_in
 from harness.errors import UsageError, did_you_mean
 from harness.matrix.marks import KINDS, unexpected_among
 from harness.model import Case
@@ -295,6 +296,7 @@ def _read(
         history=earlier,
         publication=publication,
         own=own if publication else None,
+        wheels=wheels_in(published) if publication else (),
     )
 
 

@@ -34,13 +34,20 @@ from harness.records import Conflict, Merged
 from harness.records.make import with_tables
 from harness.records.schema import record_schema
 from harness.report.api import COUNT, DIALECT, TARGET, TEXT, feature_schema, features_schema, list_of, map_of, object_of
+from harness.report.gpus import wheels_schema
 from harness.report.overview import parts as split
 from harness.report.overview import runs_of, totals, unavailable_of
 
 
 def schemas() -> dict[str, bytes]:
     """File by name: ``record.schema.json``, ``matrix.schema.json`` and those of the API."""
-    found = {"record": record_schema, "matrix": matrix_schema, "feature": feature_schema, "features": features_schema}
+    found = {
+        "record": record_schema,
+        "matrix": matrix_schema,
+        "feature": feature_schema,
+        "features": features_schema,
+        "wheels": wheels_schema,
+    }
     return {f"{name}.schema.json": _bytes(schema()) for name, schema in found.items()}
 
 

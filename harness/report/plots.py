@@ -339,7 +339,11 @@ def outcomes_over_time(runs: pd.DataFrame) -> str:
 def _comparable(table: pd.DataFrame, axis: str) -> pd.DataFrame:
     """The cells that every version of an axis was tried with. Versions with few cells are left out until half of the rest's smallest set is common to all."""
     other = "toolkit" if axis == "library" else "library"
-    names = table[["backend", "case", "variant", "target", other]].astype(str).agg("\0".join, axis=1)
+    names = (
+        table["backend"]
+        .astype(str)
+        .str.cat([table[key].astype(str) for key in ("case", "variant", "target", other)], "\0")
+    )
     places = {str(version): set(names[table[axis] == version]) for version in table[axis].unique()}
     while places:
         common = set.intersection(*places.values())

@@ -150,7 +150,7 @@ Every answer was compiled; none was written by hand. The compilers took {hours:,
 | `answers.json.gz` | the same cells as `cumatrix ask` reads them, without pyarrow: place, kind, first message | {packed:,} |
 | `manifest.json` | runs with their commands and machines, versions of what compiled, counts, and a digest of each case | |
 
-Left out of records: logs, but where no diagnostic tells what happened (of these the first {log:,} characters), and what the outcomes were read from (`.inputs.json`). Left out as a whole: planned cells that never arrived, cells of a case
+Left out of records: logs, but where no diagnostic tells what happened (of these the first {log:,} characters), what the outcomes were read from (`.inputs.json`), and all but the first {key} digits of content keys. Left out as a whole: planned cells that never arrived, cells of a case
 that was another program than it is in this version, programs without a case, and cells on a real GPU. `environment` is `published` in all of them.
 
 ## What was tried
@@ -215,6 +215,7 @@ def readme(
         parquet=sizes["results.parquet"],
         packed=sizes["answers.json.gz"],
         log=log,
+        key=KEY,
         hours=seconds / 3600,
         tools="\n".join(_backend_row(backend, of) for backend, of in manifest["backends"].items()),
         untried="\n".join(_untried(manifest["backends"], others)) or "Every release that cumatrix knows was tried.",
@@ -251,6 +252,9 @@ def _untried(backends: Mapping[str, Mapping[str, Any]], beside: Mapping[str, Seq
 
 LOG = 2000
 """Kept characters of a log, for cells without a telling diagnostic."""
+
+KEY = 12
+"""Kept digits of a content key."""
 
 _OF_A_MACHINE = ("--out", "-j", "--jobs", "--from", "--page", "--memory", "--trace")
 """Options that are left out of the commands."""
@@ -445,9 +449,10 @@ def _digests_at(commit: str, cases: Path) -> Mapping[str, str] | None:
 
 
 def _slim(record: Record) -> Record:
-    """A record without its log, but where nothing else tells what happened."""
+    """A record without its log, but where nothing else tells what happened, and with a short content key: hashes do not compress."""
     tells = record["diagnostics"] or record["status"] in ("built", "unsupported", "unavailable")
-    return {**record, "log": "" if tells else record["log"][:LOG], "cached": False, "environment": ENVIRONMENT}
+    log, key = "" if tells else record["log"][:LOG], record["fingerprint"][:KEY]
+    return {**record, "log": log, "fingerprint": key, "cached": False, "environment": ENVIRONMENT}
 
 
 def _files(merged: Merged, cases: Collection[Case], digests: Mapping[str, str], coverage: str) -> dict[str, bytes]:

@@ -23,7 +23,7 @@ from harness.protocol.text import safe_link
 from harness.published import ENVIRONMENT
 from harness.records import Merged
 from harness.records.files import ArtifactFolder
-from harness.report import api, plots
+from harness.report import api, gpus, plots
 from harness.report.answer_data import (
     answers_data,
     answers_for,
@@ -52,6 +52,7 @@ from harness.report.pages import (
 )
 from harness.report.publish import Publication, is_own
 from harness.report.sections import make_sections, section_names
+from harness.wheels.published import Package
 
 TITLE = "CUDA compatibility matrix"
 """The default title of the answer page."""
@@ -64,6 +65,9 @@ EXAMPLES = (
     "what breaks between CUDA 12.9 and 13.0",
 )
 """Questions that the answer page offers."""
+
+OF_WHEELS = ("does vllm run on an RTX 5090",)
+"""The same where wheels were read."""
 
 EXAMPLE_CASES = frozenset(("wmma/fragments", "cooperative/grid-sync", "shared-memory/static"))
 """Cases without which they have no answer."""
@@ -100,6 +104,8 @@ class Site:
         Where the report is published, for what is embedded elsewhere; may be empty.
     artifacts : Path or None
         Folder of what was built.
+    wheels : tuple of Package
+        Packages whose wheels were read, of a published matrix.
     """
 
     merged: Merged
@@ -113,6 +119,7 @@ class Site:
     own: Merged | None = None
     address: str = ""
     artifacts: Path | None = None
+    wheels: tuple[Package, ...] = ()
 
     @cached_property
     def code(self) -> Code | None:
@@ -188,7 +195,8 @@ class Site:
     def sections(self) -> list[Section]:
         """The pages other than the matrix."""
         stories = Section(name="stories", values={"stories": self.stories, "both": self.own is not None, "beside": self.beside})  # fmt: skip
-        return [*([stories] if self.stories else ()), *make_sections(self.table, self.history)]
+        wheels = [gpus.gpus_section(self.wheels)] if self.wheels else []
+        return [*([stories] if self.stories else ()), *wheels, *make_sections(self.table, self.history)]
 
     @cached_property
     def stories(self) -> list[dict[str, Any]]:
@@ -210,7 +218,8 @@ class Site:
     @property
     def links(self) -> list[tuple[str, str]]:
         """Name and title of those pages."""
-        return [*([("stories", "Stories")] if self.stories else ()), *section_names(self.history)]
+        stories = [("stories", "Stories")] if self.stories else []
+        return [*stories, *([(gpus.NAME, "GPUs")] if self.wheels else ()), *section_names(self.history)]
 
 
 def front_files(site: Site) -> Iterator[tuple[str, bytes]]:
@@ -221,7 +230,10 @@ def front_files(site: Site) -> Iterator[tuple[str, bytes]]:
         yield "sitemap.xml", _sitemap(site, address)
     yield "index.html", _text(answer_page(front_of(site), site.own_table, site.frame))
     yield plots.NAME, plots.card(site.table, site.title)
-    yield "data/answers.js", script("answers", compact(answers_data(site.known, site.files)))
+    yield "data/answers.js", script("answers", compact(answers_data(site.known, site.files, site.wheels)))
+    if site.wheels:
+        yield "data/gpus.js", script("gpus", compact(gpus.gpus_replies(site.wheels)))
+        yield f"{api.FOLDER}/wheels.json", gpus.wheels_json(site.wheels)
     yield "data/replies.js", script("replies", compact(replies_data(site.known, site.itself)))
     yield "data/causes.js", script("causes", compact(causes_data()))
     for target in site.known.targets or [first_target(site.known)]:
@@ -268,7 +280,9 @@ def front_of(site: Site) -> dict[str, Any]:
         "about": f"What of {count} CUDA feature{'s' if count != 1 else ''} compiles with which tool, version and architecture: {len(site.table):,} cells, compiled.",
         "first": first,
         "targets": [(target, architecture_of(target)) for target in reversed(known.targets)] or [(first, "")],
-        "examples": EXAMPLES if site.files.keys() >= EXAMPLE_CASES else (),
+        "examples": (*EXAMPLES, *(each for each in OF_WHEELS if site.wheels))
+        if site.files.keys() >= EXAMPLE_CASES
+        else (),
         "headings": headings,
         "lines": lines,
         "beside": site.beside,

@@ -21,7 +21,7 @@ from harness.matrix.ranges import consecutive
 from harness.matrix.ranges import spell as spell_range
 from harness.model import Target
 from harness.process_locks import TEMPORARY, HeldFolder, temporary_folder
-from harness.records import Record, failed_at
+from harness.records import Record, builds_of, failed_at
 from harness.records.record_names import parameters_of
 from harness.repro.script import SCRIPT, Script, script_of
 from harness.repro.subject import ReproTarget, Wheels, python_of, wheels_of
@@ -235,6 +235,7 @@ def readme(subject: ReproTarget, script: Script, wheels: Sequence[Wheels], findi
         f"`{SCRIPT}` ends with 0 and `built` where it builds, and with another exit code where it does not. Linux on x86-64"
         + (" with a C++ compiler (`g++`)." if BACKENDS[subject.backend].nvcc else "."),
         script.device,
+        _builds(subject),
         "## Expected",
         _expected(subject),
         "## Observed",
@@ -248,6 +249,22 @@ def readme(subject: ReproTarget, script: Script, wheels: Sequence[Wheels], findi
         _made(record),
     ]
     return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def _builds(subject: ReproTarget) -> str:
+    """Sentences on the wheels of development builds."""
+    told = builds_of(subject.record)
+    lines = []
+    for name, wheel in subject.builds.items():
+        commit, _, dirty = str(told[name].get("commit") or "").partition("+")
+        where = f" of commit `{_code(commit)}`" if commit else ""
+        changes = (
+            ". The checkout had changes, and the wheel has its files as they were when this folder was made"
+            if dirty
+            else ""
+        )
+        lines.append(f"`{_code(wheel.name)}` is a build{where} from <{_code(str(told[name].get('url')))}>{changes}.")
+    return "\n\n".join(lines)
 
 
 def commands(subject: ReproTarget, wheels: Sequence[Wheels]) -> list[str]:
@@ -423,6 +440,7 @@ def make_folder(subject: ReproTarget, records: Iterable[Record], out: Path) -> N
     contents = {
         **script.contents(),
         **{each.file: each.text.encode() for each in wheels},
+        **{wheel.name: wheel.read_bytes() for wheel in subject.builds.values()},
         "README.md": readme(subject, script, wheels, find(subject.record, records)).encode(),
         RECORD: (json.dumps(subject.record, indent=1) + "\n").encode(),
     }

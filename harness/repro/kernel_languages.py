@@ -61,35 +61,68 @@ made = []
     return Script(text, ("triton_by_hand.py",) if bundled else ("cuda_home.py", "triton_by_hand.py"), device)
 
 
-def cute_dsl(subject: ReproTarget) -> Script:
-    """The program, run as Python runs it, with the target in CuTe DSL's settings."""
+def _running(subject: ReproTarget, before: str, after: str) -> str:
+    """A script that runs the program as Python runs it, after `before`; `after` gives the list ``images``."""
     job = subject.job
-    program, kind = text_of(str(job.source)), "ptx" if job.virtual else "cubin"
+    program = text_of(str(job.source))
     head = " ".join(f"# {subject.record['cell']}".encode("ascii", "replace").decode().split())
-    text = f"""{head}
-import glob
+    return f"""{head}
 import hashlib
 import os
 import sys
 import tempfile
 
 os.chdir(os.path.dirname(os.path.abspath(__file__)))
-made = tempfile.mkdtemp()
-os.environ.update(CUTE_DSL_ARCH="sm_{job.arch}", CUTE_DSL_DUMP_DIR=made, CUTE_DSL_NO_CACHE="1")
-os.environ.update(CUTE_DSL_KEEP="cubin,ptx", CUTE_DSL_KEEP_CUBIN="1", CUTE_DSL_KEEP_PTX="1")
-
-import cutlass.base_dsl.compiler  # noqa: E402
-
-# Up to 4.5, CuTe DSL looks for a driver when the code is there already.
-cutlass.base_dsl.compiler.Compiler._check_cuda_dependencies_once = lambda *arguments: None
+{before}
 sys.argv = [{program}]
 sys.path.insert(0, os.path.dirname(os.path.abspath({program})))
 globals().update({pprint.pformat(dict(job.definitions), width=110)})  # what the program is given
 with open({program}, encoding="utf-8") as file:
     exec(compile(file.read(), os.path.abspath({program}), "exec"))
-for name in sorted(glob.glob(f"{{made}}/*.{kind}")):
-    with open(name, "rb") as file:
-        image = file.read()
+{after}
+for image in images:
     print(f"built: {{len(image)}} bytes, sha256 {{hashlib.sha256(image).hexdigest()}}")
 """
-    return Script(text, (), "No GPU is needed: CuTe DSL compiles for the target in `CUTE_DSL_ARCH`.")
+
+
+def cute_dsl(subject: ReproTarget) -> Script:
+    """The program, run as Python runs it, with the target in CuTe DSL's settings."""
+    before = f"""made = tempfile.mkdtemp()
+os.environ.update(CUTE_DSL_ARCH="sm_{subject.job.arch}", CUTE_DSL_DUMP_DIR=made, CUTE_DSL_NO_CACHE="1")
+os.environ.update(CUTE_DSL_KEEP="cubin,ptx", CUTE_DSL_KEEP_CUBIN="1", CUTE_DSL_KEEP_PTX="1")
+
+import cutlass.base_dsl.compiler  # noqa: E402
+
+# Up to 4.5, CuTe DSL looks for a driver when the code is there already.
+cutlass.base_dsl.compiler.Compiler._check_cuda_dependencies_once = lambda *arguments: None"""
+    after = f"""names = sorted(name for name in os.listdir(made) if name.endswith(".{_kind(subject)}"))
+images = [open(os.path.join(made, name), "rb").read() for name in names]"""
+    device = "No GPU is needed: CuTe DSL compiles for the target in `CUTE_DSL_ARCH`."
+    return Script(_running(subject, before, after), (), device)
+
+
+def warp(subject: ReproTarget) -> Script:
+    """The program, run as Python runs it, then its modules by ``wp.compile_aot_module``."""
+    number, suffix = re.fullmatch(r"(\d+)(\w*)", subject.job.arch).groups()  # type: ignore[union-attr]
+    before = f"""
+import warp_by_hand  # noqa: E402
+
+warp_by_hand.use({text_of(suffix)})"""
+    after = f"images = warp_by_hand.build(globals(), {number}, {text_of(_kind(subject))})"
+    device = "No GPU is needed: the script names the target."
+    return Script(_running(subject, before, after), ("warp_by_hand.py",), device)
+
+
+def cutile(subject: ReproTarget) -> Script:
+    """The program, run as Python runs it, with every export made for the target."""
+    before = f"""
+import cutile_by_hand  # noqa: E402
+
+images = cutile_by_hand.use({text_of("sm_" + subject.job.arch.rstrip("af"))})"""
+    device = "No GPU is needed: the script names the target."
+    return Script(_running(subject, before, ""), ("cutile_by_hand.py",), device)
+
+
+def _kind(subject: ReproTarget) -> str:
+    """The ending of the artifact's files."""
+    return "ptx" if subject.job.virtual else "cubin"

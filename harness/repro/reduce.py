@@ -20,8 +20,6 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-import uv
-
 from harness.backends import BACKENDS
 from harness.diagnostics import one_line, parse_log
 from harness.errors import PartUnavailable, UsageError
@@ -29,6 +27,7 @@ from harness.protocol.process_output import cut
 from harness.records import Record
 from harness.repro.folder import RECORD, copied
 from harness.repro.script import SCRIPT
+from harness.toolkits.download import uv_program
 
 _INSTALL_SECONDS = 1800
 _LONGEST = 1 << 20
@@ -98,7 +97,7 @@ def install(folder: Path, tell: Callable[[str], None]) -> None:
         tell(f"uv {line}")
         try:
             done = subprocess.run(
-                [uv.find_uv_bin(), *line.split()], cwd=folder, env=_environ(uv_cache=True), timeout=_INSTALL_SECONDS,
+                [uv_program(), *line.split()], cwd=folder, env=_environ(uv_cache=True), timeout=_INSTALL_SECONDS,
                 capture_output=True, text=True, errors="replace", check=False,
             )  # fmt: skip
         except subprocess.TimeoutExpired:

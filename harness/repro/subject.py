@@ -196,6 +196,8 @@ class ReproTarget:
         What its compiler is asked, with the places that files have in the folder that is made.
     setup : Setup
         Its toolkit, likewise.
+    builds : Mapping[str, Path]
+        Wheels of development builds, by distribution.
     """
 
     record: Record
@@ -203,6 +205,7 @@ class ReproTarget:
     program: Program
     job: Job
     setup: Setup
+    builds: Mapping[str, Path] = field(default_factory=dict)
 
     @property
     def backend(self) -> str:
@@ -277,7 +280,9 @@ def cell_of(record: Record, case: Case) -> Cell:
     )  # fmt: skip
 
 
-def subject_of(record: Record, case: Case, include: Sequence[Path] = ()) -> ReproTarget:
+def subject_of(
+    record: Record, case: Case, include: Sequence[Path] = (), builds: Mapping[str, Path] | None = None
+) -> ReproTarget:
     """Everything that is needed to show a record's outcome.
 
     Parameters
@@ -288,6 +293,8 @@ def subject_of(record: Record, case: Case, include: Sequence[Path] = ()) -> Repr
         Its case, or the program without a case as one.
     include : sequence of Path
         Include directories of the run.
+    builds : Mapping[str, Path], optional
+        Wheels of its development builds, by distribution.
 
     Raises
     ------
@@ -324,7 +331,7 @@ def subject_of(record: Record, case: Case, include: Sequence[Path] = ()) -> Repr
         definitions=dict(cell.variant.definitions), target=str(cell.target), options=cast("Options", options),
         include=[*beside, *folders, *program.include], scratch=Path(),
     )  # fmt: skip
-    return ReproTarget(record, cell, program, job, setup)
+    return ReproTarget(record, cell, program, job, setup, builds or {})
 
 
 @dataclass(frozen=True)
@@ -415,11 +422,16 @@ def _resolved(subject: ReproTarget) -> str:
     wanted = {name: version for name, version in wanted.items() if name not in table.distributions or name == own}
     if own is None:
         raise UsageError(f"the record of {subject.record['cell']} does not name the version of its {library}")
-    lines = [f"{name}=={version}" for name, version in _checked(wanted).items()]
+    builds = {name: wheel.as_uri() for name, wheel in subject.builds.items()}
+    lines = [f"{name} @ {address}" for name, address in builds.items()]
+    lines += [f"{name}=={version}" for name, version in _checked(wanted).items() if name not in builds]
     # What a release needs and does not ask for itself: ninja and setuptools for PyTorch's extensions.
     more = {re.split(r"[=<>!~]", item)[0] for release in table.releases for item in release.beside}
     lines += sorted(more - set(wanted) - set(table.beside))
-    return _lock(f"{own} {wanted[own]}", lines, deps=True, python=python_of(subject))
+    text = _lock(f"{own} {wanted[own]}", lines, deps=True, python=python_of(subject))
+    for name, address in builds.items():  # the folder has them
+        text = text.replace(f"{name} @ {address}", f"./{subject.builds[name].name}")
+    return text
 
 
 def python_of(subject: ReproTarget) -> str:

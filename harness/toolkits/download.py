@@ -6,6 +6,7 @@ import configparser
 import os
 import platform
 import re
+import shutil
 import subprocess
 import sys
 import tomllib
@@ -16,7 +17,6 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
-import uv
 from packaging.tags import sys_tags
 from packaging.utils import InvalidWheelFilename, canonicalize_name, parse_wheel_filename
 from packaging.version import Version
@@ -219,6 +219,40 @@ _TIED = (
 )
 
 
+class NothingInstallable(PartUnavailable):
+    """A part that cannot be installed, as no other can.
+
+    Parameters
+    ----------
+    what : str
+        The part.
+    why : str
+        Why: uv is missing, or the index cannot be reached.
+    """
+
+    def __init__(self, what: str, why: str) -> None:
+        super().__init__(f"{what} cannot be installed: {why}")
+        self.why = why
+
+
+def uv_program() -> str:
+    """Path of uv: that of its wheel, or one on the PATH, as conda installs it.
+
+    Raises
+    ------
+    FileNotFoundError
+        Without one.
+    """
+    try:
+        from uv import find_uv_bin
+
+        return str(find_uv_bin())
+    except (ImportError, FileNotFoundError):
+        if found := shutil.which("uv"):
+            return found
+        raise FileNotFoundError("there is no program uv, which cumatrix requires: install it") from None
+
+
 def run_uv(what: str, words: Sequence[str], folder: Path, *, built: bool = False) -> str:
     """Run uv, and give what it prints.
 
@@ -235,6 +269,8 @@ def run_uv(what: str, words: Sequence[str], folder: Path, *, built: bool = False
 
     Raises
     ------
+    NothingInstallable
+        When there is no uv, or no index to reach.
     PartUnavailable
         When it fails, is killed, or does not end within `TIMEOUT`; the message has uv's own.
     """
@@ -245,12 +281,16 @@ def run_uv(what: str, words: Sequence[str], folder: Path, *, built: bool = False
     # the data folder is in one.
     for name in ("uv.toml", "pyproject.toml"):
         (project / name).touch()
+    try:
+        binary = uv_program()
+    except FileNotFoundError as absent:
+        raise NothingInstallable(what, str(absent)) from None
     variables, options = index_settings()
     environ = {**os.environ, **variables, "TMPDIR": str(temporary)}
     environ.pop("VIRTUAL_ENV", None)
 
     def run(*words: str) -> Finished:
-        argv = [sys.executable, "-I", "-S", "-c", _TIED, str(os.getpid()), uv.find_uv_bin()]
+        argv = [sys.executable, "-I", "-S", "-c", _TIED, str(os.getpid()), binary]
         argv += [*words, "--project", str(project)]
         return process_output.run(argv, env=environ, seconds=TIMEOUT, errors=process_output.Errors.APART)
 
@@ -272,6 +312,8 @@ def run_uv(what: str, words: Sequence[str], folder: Path, *, built: bool = False
         raise PartUnavailable(
             f"{what} is not installed: no space is left on the device, in {folder.parent} or in uv's cache; make room, and run it again"
         )
+    if done.code and not built and "error sending request for url" in error:
+        raise NothingInstallable(what, f"{index_called()} cannot be reached: {error.rpartition('cause: ')[2]}")
     if done.code:
         how = "built or installed" if built else f"installed from {index_called()}"
         raise PartUnavailable(f"{what} cannot be {how}: {error}")

@@ -7,12 +7,13 @@ import os
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from urllib.parse import urlsplit
 
 from harness.diagnostics import one_line
 from harness.errors import PartUnavailable, UsageError
-from harness.git import GitError, build_of, checkout_of, git
+from harness.git import GitError, build_of, checkout_of, git, number_of
 from harness.model import HeaderLibrary, Headers
 from harness.process_locks import alone, sweep_installs, work_folder
 from harness.toolkits.header_libraries import version_told
@@ -176,6 +177,10 @@ class Repository:
         rows = [line.partition("\t") for line in told.splitlines()]
         return {commit: f"{commit[:8]} ({one_line(subject, 72)})" for commit, _, subject in rows}
 
+    def number(self, commit: str) -> int:
+        """Count the commits of a commit's history (`harness.git.number_of`)."""
+        return number_of(commit, f"--git-dir={self.path}")
+
     def has(self, commit: str, folder: str) -> bool:
         """Return whether a commit has a folder."""
         try:
@@ -297,14 +302,14 @@ def _in_folder(library: HeaderLibrary, folder: Path) -> tuple[str, Headers]:
     ]
     version = version_told(library, include)
     told = {"headers": version, "path": str(folder)}
-    commit, dirty = "", False
+    commit, number, dirty = "", 0, False
     try:
         if checkout := checkout_of(include[0]):
-            commit, dirty = checkout.commit, checkout.dirty
+            commit, number, dirty = checkout.commit, checkout.number, checkout.dirty
             told["commit"] = f"{commit}+dirty" if dirty else commit
     except GitError as error:
         told["problem"] = str(error)
-    build = build_of(version or "0", commit=commit, dirty=dirty, place=str(folder))
+    build = build_of(version or "0", commit=commit, number=number, dirty=dirty, place=str(folder))
     return build, Headers(include=tuple(include), told={key: text for key, text in told.items() if text})
 
 
@@ -313,23 +318,24 @@ def _at_commit(
 ) -> tuple[str, Headers]:
     below = f"{source.subfolder}/" if source.subfolder else ""
     what = f"{repository.url} at {commit[:12]}" + (f", below {source.subfolder}," if below else "")
+    named = partial(build_of, commit=commit, number=repository.number(commit), digits=digits)
     try:
         names = _include(library, lambda name: repository.has(commit, below + name), what)
     except UsageError as error:
         if not source.last:
             raise
         # Of a range the others are tried all the same.
-        return build_of("0", commit=commit, digits=digits), Headers(problem=str(error))
+        return named("0"), Headers(problem=str(error))
     try:
         tree = repository.check_out(
             commit, [below + name for name in names], data_folder() / "checkouts" / library.name
         )
     except PartUnavailable as error:
-        return build_of("0", commit=commit, digits=digits), Headers(problem=str(error))
+        return named("0"), Headers(problem=str(error))
     include = [tree / (below + name) for name in names]
     version = version_told(library, include)
     told = {"headers": version, "commit": commit, "url": repository.url}
-    build = build_of(version or repository.tagged(commit) or "0", commit=commit, digits=digits)
+    build = named(version or repository.tagged(commit) or "0")
     return build, Headers(include=tuple(include), told={key: text for key, text in told.items() if text})
 
 

@@ -13,15 +13,16 @@ from pathlib import Path
 from types import FrameType
 
 from harness.protocol import process_output
+from harness.worker.system_calls import number_of, numbers_of
 
-_TO_DESCRIPTOR = 424  # pidfd_send_signal
-SIGNALS = (62, 129, 200, 234, 297, _TO_DESCRIPTOR)
-"""kill, rt_sigqueueinfo, tkill, tgkill, rt_tgsigqueueinfo and pidfd_send_signal: Landlock covers them from Linux 6.12 on."""
+_TO_DESCRIPTOR = number_of("pidfd_send_signal")
+SIGNALS = (*numbers_of("kill", "rt_sigqueueinfo", "tkill", "tgkill", "rt_tgsigqueueinfo"), _TO_DESCRIPTOR)
+"""Calls that send signals: Landlock covers them from Linux 6.12 on."""
 
-BY_KIND = {141: 0, 251: 1}
-"""setpriority and ioprio_set, with their number for "a process"; the next numbers mean a process group and a user."""
-SCHEDULING = (142, 144, 203, 314, *BY_KIND)
-"""sched_setparam, sched_setscheduler, sched_setaffinity and sched_setattr, which name a process first, and those of `BY_KIND`."""
+BY_KIND = {number_of("setpriority"): 0, number_of("ioprio_set"): 1}
+"""Their number for "a process"; the next numbers mean a process group and a user."""
+SCHEDULING = (*numbers_of("sched_setparam", "sched_setscheduler", "sched_setaffinity", "sched_setattr"), *BY_KIND)
+"""Calls that name a process first, and those of `BY_KIND`."""
 
 _TRIES = 100
 

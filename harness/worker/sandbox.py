@@ -23,8 +23,9 @@ from pathlib import Path
 
 from harness.protocol.messages import CLAIMED_LANDLOCK, Order, Setup
 from harness.worker import processes
+from harness.worker.system_calls import ARCHITECTURES, number_of, numbers_of
 
-_SECCOMP, _SET_FILTER = 317, 1
+_SECCOMP, _SET_FILTER = number_of("seccomp"), 1
 # Without it, kernels before 5.16 make a process with a filter slower throughout, against a fault of processors.
 _SPEC_ALLOW, _NEW_LISTENER = 1 << 2, 1 << 3
 _ACTION_AVAILABLE = 2
@@ -33,32 +34,34 @@ _LOAD, _EQUAL, _AT_LEAST, _RETURN = 0x20, 0x15, 0x35, 0x06  # BPF_LD|W|ABS, JMP|
 _ALLOW, _ERROR, _TELL = 0x7FFF0000, 0x00050000, 0x7FC00000
 # Places in struct seccomp_data.
 _NUMBER, _ARCHITECTURE, _FIRST, _SECOND, _THIRD, _FOURTH = 0, 4, 16, 24, 32, 40
-_X86_64, _X32 = 0xC000003E, 0x40000000
+_MACHINE = ARCHITECTURES.get(platform.machine(), 0)
+_X32 = 0x40000000
 
-_PRLIMIT = 302
-# kill, rt_sigqueueinfo, tkill, tgkill, rt_tgsigqueueinfo, pidfd_open, sched_setparam, sched_setscheduler, sched_setaffinity and
-# sched_setattr: each names a process first.
-_TO_PROCESSES = (62, 129, 200, 234, 297, 434, 142, 144, 203, 314)
+_PRLIMIT = number_of("prlimit64")
+# Each names a process first.
+_TO_PROCESSES = numbers_of("kill", "rt_sigqueueinfo", "tkill", "tgkill", "rt_tgsigqueueinfo", "pidfd_open", "sched_setparam", "sched_setscheduler", "sched_setaffinity", "sched_setattr")  # fmt: skip
 # Objects that outlive who made them, or belong to others: System V's shared memory, semaphores and queues, POSIX queues, keys.
-_OUTLIVING = (29, 30, 31, 64, 65, 66, 220, 68, 69, 70, 71, 240, 241, 248, 249, 250)
-# io_uring_setup: by it, other calls are made that no filter sees.
-_UNSEEN = (425,)
-# setxattr, lsetxattr, fsetxattr, removexattr, lremovexattr, fremovexattr, setxattrat, removexattrat: rights of others are among
-# the attributes that they change. Programs know file systems that have none.
-_ATTRIBUTES = (188, 189, 190, 197, 198, 199, 463, 466)
-# chown, fchown, lchown and fchownat, with the place of the owner among what they are given.
-_OWNERS = {92: _SECOND, 93: _SECOND, 94: _SECOND, 260: _THIRD}
+_OUTLIVING = numbers_of(
+    "shmget", "shmat", "shmctl", "semget", "semop", "semctl", "semtimedop", "msgget", "msgsnd", "msgrcv", "msgctl", "mq_open", "mq_unlink",
+    "add_key", "request_key", "keyctl",
+)  # fmt: skip
+# By it, other calls are made that no filter sees.
+_UNSEEN = numbers_of("io_uring_setup")
+# Rights of others are among the attributes that they change. Programs know file systems that have none.
+_ATTRIBUTES = numbers_of("setxattr", "lsetxattr", "fsetxattr", "removexattr", "lremovexattr", "fremovexattr", "setxattrat", "removexattrat")  # fmt: skip
+# With the place of the owner among what they are given.
+_OWNERS = {**dict.fromkeys(numbers_of("chown", "fchown", "lchown"), _SECOND), number_of("fchownat"): _THIRD}
 # F_SETLEASE: opening a file with a lease on it waits for up to /proc/sys/fs/lease-break-time (45 s). F_SETOWN and
 # F_SETOWN_EX: the kernel signals the owner, any process, and two of the calls name it in memory, where no filter looks.
-_FCNTL, _COMMANDS = 72, (1024, 8, 15)
+_FCNTL, _COMMANDS = number_of("fcntl"), (1024, 8, 15)
 # FS_IOC_SETFLAGS, FS_IOC32_SETFLAGS, FS_IOC_FSSETXATTR; FIOSETOWN and SIOCSPGRP, which are F_SETOWN for sockets.
-_IOCTL, _REQUESTS = 16, (0x40086602, 0x40046602, 0x401C5820, 0x8901, 0x8902)
+_IOCTL, _REQUESTS = number_of("ioctl"), (0x40086602, 0x40046602, 0x401C5820, 0x8901, 0x8902)
 
 
 def has_seccomp() -> bool:
     """Return whether the kernel accepts such a filter, and cumatrix has one for this machine."""
     action = ctypes.c_uint32(_ERROR)
-    return platform.machine() == "x86_64" and _libc.syscall(_SECCOMP, _ACTION_AVAILABLE, 0, ctypes.byref(action)) == 0
+    return bool(_MACHINE) and _libc.syscall(_SECCOMP, _ACTION_AVAILABLE, 0, ctypes.byref(action)) == 0
 
 
 def broker_is_told() -> bool:
@@ -91,8 +94,8 @@ def filter_for(protected: Iterable[int]) -> bytes:
         _step(_LOAD, _THIRD), _step(_EQUAL, 0, 0, 3), _step(_LOAD, _THIRD + 4), _step(_EQUAL, 0, 0, 1), allow,  # only asks
         refuse,
     ]  # fmt: skip
-    program = [_step(_LOAD, _ARCHITECTURE), _step(_EQUAL, _X86_64, 1, 0), absent, _step(_LOAD, _NUMBER)]
-    program += [_step(_AT_LEAST, _X32, 0, 1), absent]
+    program = [_step(_LOAD, _ARCHITECTURE), _step(_EQUAL, _MACHINE, 1, 0), absent, _step(_LOAD, _NUMBER)]
+    program += [_step(_AT_LEAST, _X32, 0, 1), absent]  # no call of another machine has such a number
 
     def but(commands: Iterable[int]) -> list[bytes]:
         """Refuses these commands of a call that has many."""
@@ -115,8 +118,8 @@ def filter_for(protected: Iterable[int]) -> bytes:
         },
         _PRLIMIT: limits,
     }
-    for number, body in bodies.items():
-        program += [_step(_EQUAL, number, 0, len(body)), *body]
+    for call, body in bodies.items():
+        program += [_step(_EQUAL, call, 0, len(body)), *body]
     return b"".join([*program, allow])
 
 
@@ -141,7 +144,7 @@ def install_filter(program: bytes) -> bool:
 def install_telling_filter(calls: Mapping[int, Sequence[int]]) -> int:
     """Have another process decide on these calls, whole or with certain commands; return the descriptor of its notifications, negative if that is impossible."""
     allow, tell = _step(_RETURN, _ALLOW), _step(_RETURN, _TELL)
-    program = [_step(_LOAD, _ARCHITECTURE), _step(_EQUAL, _X86_64, 1, 0), allow, _step(_LOAD, _NUMBER)]
+    program = [_step(_LOAD, _ARCHITECTURE), _step(_EQUAL, _MACHINE, 1, 0), allow, _step(_LOAD, _NUMBER)]
     for call, commands in calls.items():
         which = [step for each in commands for step in (_step(_EQUAL, each, 0, 1), tell)]
         body = [_step(_LOAD, _SECOND), *which, allow] if commands else [tell]
@@ -272,8 +275,8 @@ def give_up() -> bool:
     return bool(_libc.capset(header, struct.pack("=6I", *lower, 0, 0, 0)) == 0)
 
 
-_CHMOD, _FCHMOD, _FCHMODAT, _FCHMODAT2 = 90, 91, 268, 452
-CALLS = (_CHMOD, _FCHMOD, _FCHMODAT, _FCHMODAT2)
+_CHMOD, _FCHMOD, _FCHMODAT, _FCHMODAT2 = map(number_of, ("chmod", "fchmod", "fchmodat", "fchmodat2"))
+CALLS = numbers_of("chmod", "fchmod", "fchmodat", "fchmodat2")
 """The system calls."""
 _HERE, _NOFOLLOW, _EMPTY_PATH = 0xFFFFFF9C, 0x100, 0x1000  # AT_FDCWD, AT_SYMLINK_NOFOLLOW, AT_EMPTY_PATH
 _LONGEST, _PAGE = 4096, 4096
@@ -361,7 +364,7 @@ def _read(pid: int, address: int) -> bytes:
     raise OSError(errno.ENAMETOOLONG, "")
 
 
-_FCNTL, _FLOCK = 72, 73
+_FLOCK = number_of("flock")
 # F_SETLK, F_SETLKW, F_OFD_SETLK, F_OFD_SETLKW
 LOCK_CALLS: dict[int, tuple[int, ...]] = {_FLOCK: (), _FCNTL: (6, 7, 37, 38)}
 """The system calls, with their commands; no commands mean the whole call. Each names a descriptor first."""

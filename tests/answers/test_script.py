@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from typing import Any
 
 import pytest
@@ -16,7 +19,7 @@ from harness.answers.table import lines_of
 from harness.causes.catalogue import catalogue
 from harness.report.answer_data import answers_data, answers_for, causes_data, columns_of
 
-from .conftest import EXAMPLES
+from .conftest import CELLS, EXAMPLES
 from .node import said_by_script
 from .test_hosts import RECORDS
 
@@ -102,3 +105,20 @@ def test_the_script_names_the_causes_that_explain_names() -> None:
     contradicted = 'a.cu(1): error: identifier "N" is undefined\na.cu(2): error: too few arguments in function call'
     assert said_by_script(program, {"causes": causes_data(), "asked": [contradicted]}) == [""]
     assert sum(map(bool, said)) > 0.8 * len(examples)  # 340 of 390 when this was written
+
+
+def test_the_data_of_the_page_is_the_same_in_every_process() -> None:
+    code = (
+        "import json, pathlib\n"
+        "from harness.answers.store import read_known\n"
+        "from harness.report.answer_data import answers_data, causes_data\n"
+        f"known = read_known([pathlib.Path({str(CELLS)!r})])\n"
+        "print(json.dumps([answers_data(known, dict.fromkeys(known.features, 'x')), causes_data()]))\n"
+    )
+    texts = {
+        subprocess.run(
+            [sys.executable, "-c", code], env={**os.environ, "PYTHONHASHSEED": seed}, capture_output=True, check=True
+        ).stdout
+        for seed in ("1", "2", "3")
+    }
+    assert len(texts) == 1

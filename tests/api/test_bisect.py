@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from repositories import Repository
 
 import cumatrix
 from harness.toolkits import Installed
@@ -33,10 +34,39 @@ def test_the_release_that_changed_an_outcome(
     assert capfd.readouterr() == ("", "")
 
 
+@pytest.mark.compilers
+def test_the_commit_that_changed_an_outcome(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    toolkit: Callable[[str], Installed],
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    toolkit("12.9")
+    monkeypatch.chdir(tmp_path)
+    Path("twice.cu").write_text("#include <scale.h>\n__global__ void twice(float *a) { *a *= SCALE; }\n")
+    library = Repository(tmp_path / "library")
+    library.write({".gitignore": "include/\n", "include/empty.h": ""})
+    make = "echo '#define {} 2' > include/scale.h\n"
+    commits = [
+        library.commit({"make.sh": make.format(name), "n": name}) for name in ("SCALE", "SCALE", "SCALED", "SCALED")
+    ]
+    found = cumatrix.bisect(
+        "twice.cu", over="git:library", good=commits[0], build="sh make.sh",
+        include="library/include", backend="nvrtc", toolkit="12.9", target="sm_80",
+    )  # fmt: skip
+    (border,) = found.borders
+    assert (border.before, border.after, border.kind) == (commits[1], commits[2], "broke")
+    assert 'identifier "SCALE" is undefined' in border.sentence
+    assert set(found.tried) <= set(commits) and {commits[0], commits[3]} <= set(found.tried)
+    assert library.git("rev-parse", "--abbrev-ref", "HEAD") == "main"
+    assert capfd.readouterr() == ("", "")
+
+
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        ({"over": "git:."}, "cumatrix.bisect searches releases"),
+        ({"over": "git:."}, "that is no checkout of git"),
+        ({"over": "git:.", "releases": "1.0"}, "whose commits git chooses"),
         ({"over": "cupie"}, "no such axis"),
         ({"over": "cuda", "releases": "99.9"}, "99.9"),
     ],

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.backends.python_program import WorkFolder
+from harness.backends.python_program import WorkFolder, from_elsewhere
 
 
 @pytest.fixture
@@ -152,3 +152,9 @@ def test_a_program_above_its_cell_may_write_there(tmp_path: Path, monkeypatch: p
         with pytest.raises(PermissionError):
             (tmp_path / "new.txt").touch()
     assert (tmp_path / "in.txt").read_text() == "in"
+
+
+def test_a_program_in_cumatrix_s_own_checkout_is_not_cumatrix() -> None:
+    with pytest.raises(ValueError, match="of this file") as caught:
+        raise ValueError("of this file")
+    assert from_elsewhere(caught.value)

@@ -8,6 +8,7 @@ import zipfile
 from pathlib import Path
 
 import pytest
+import release
 import uv
 
 ROOT = Path(__file__).parents[2]
@@ -23,6 +24,10 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     subprocess.run(argv, check=True, timeout=800)
     (found,) = folder.glob("*.whl")
     return found
+
+
+def test_it_is_small(wheel: Path) -> None:
+    assert wheel.stat().st_size <= release.LARGEST
 
 
 def test_the_library_of_cases_is_in_it(wheel: Path) -> None:

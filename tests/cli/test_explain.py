@@ -128,7 +128,7 @@ def test_nothing_known(cumatrix: Command, results: Path) -> None:
         (["nvrtc"], ["4 cells have 'nvrtc' in their ids, say more"]),
         (["nothing", "--results", "nowhere"], ["nowhere"]),
         (["reports/big.jsonl"], ["holds records, not a log", "--results reports/big.jsonl"]),
-        (["big.cu", "--target", "sm80"], ["'sm80' is not a target"]),
+        (["-", "--target", "sm80"], ["'sm80' is not a target"]),
     ],
 )
 def test_errors(cumatrix: Command, results: Path, arguments: list[str], words: list[str]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -92,3 +93,18 @@ def test_what_a_shell_offers_is_what_the_tables_have() -> None:
     assert [*complete._toolkits()] == [*RELEASES, "all", "local"]
     assert [*complete._header_libraries()] == [f"{name}=" for name in LIBRARIES]
     assert [*complete._libraries()] == [f"{name}=" for name in NAMES]
+
+
+@pytest.mark.parametrize("mode", [0o700, 0o777])
+def test_compiled_modules_are_kept_where_none_may_lie_next_to_sources(tmp_path: Path, mode: int) -> None:
+    installed, kept = tmp_path / "installed", tmp_path / "cumatrix" / "bytecode"
+    for name in ("harness", "cumatrix"):
+        shutil.copytree(ROOT / name, installed / name, ignore=shutil.ignore_patterns("__pycache__"))
+    kept.mkdir(parents=True)
+    kept.chmod(mode)
+    env = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1", "PYTHONPATH": str(installed), "XDG_CACHE_HOME": str(tmp_path)}
+    argv = [sys.executable, "-P", "-m", "cumatrix", "--version"]
+    subprocess.run(argv, env=env, cwd=tmp_path, check=True, timeout=800, stdout=subprocess.DEVNULL)
+    assert not list(installed.rglob("*.pyc"))
+    # What others can write is not executed.
+    assert any(path.name.startswith("main.") for path in kept.rglob("*.pyc")) == (mode == 0o700)

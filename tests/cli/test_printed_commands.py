@@ -13,6 +13,7 @@ from cells import write_case
 from command import Command
 from venvs import python_with
 
+from harness.causes.catalogue import catalogue
 from harness.toolkits import Installed
 
 pytestmark = pytest.mark.compilers
@@ -83,12 +84,80 @@ def test_commands_of_a_summary(cumatrix: Command, place: Path, words: tuple[str,
         if record.get("status") == "rejected"
     ]
     assert len({record["case"] for record in (refused, *others)}) == 1
-    program: tuple[str, ...] = (
-        ("--program", f"{place}/{Path(asked[1]).name.partition(':')[0]}") if "@" in refused["case"] else ()
-    )
-    program += ("-I", f"{place}/include") if "{away}/include" in words else ()
-    cases = ("--cases", "own") if words[0] == "run" else ()
-    repro = ("repro", refused["cell"], "--results", "records.jsonl", "--out", "repro", *program, *cases)
-    done = cumatrix(*repro)
+    told = cumatrix("explain", refused["cell"], "--results", "records.jsonl").stdout
+    (command,) = re.findall(r"^To repeat this without cumatrix.*?: (cumatrix repro .+)$", told, re.MULTILINE)
+    # The options that only the user can add.
+    program = f"{place}/{Path(asked[1]).name.partition(':')[0]}"
+    added = {"FILE": program, "DIR": "own" if words[0] == "run" else f"{place}/include"}
+    done = cumatrix(*(added.get(word, word) for word in shlex.split(command)[1:]))
+    assert done.returncode == 0, (command, done.stderr)
+    (folder,) = cumatrix.folder.glob("repro-*")
+    assert "undefined" in (folder / "README.md").read_text()
+
+
+PRINTED = re.compile(r"`(cumatrix [^`\n]+)`|: (cumatrix \w+ .+)$", re.MULTILINE)
+SMALL = {"CUMATRIX_BACKEND": "nvrtc", "CUMATRIX_TOOLKIT": "12.9", "CUMATRIX_TARGET": "sm_80"}
+
+
+@pytest.fixture
+def kernel(cumatrix: Command, toolkit: Callable[[str], Installed]) -> None:
+    """A folder with a kernel, its record and its cubin."""
+    toolkit("12.9")
+    (cumatrix.folder / "kernel.cu").write_text("__global__ void k(float *a) { *a *= 2; }\n")
+    done = cumatrix("try", "kernel.cu", "--out", "reports/r.jsonl", "--keep-artifacts", "kept", env=SMALL)
     assert done.returncode == 0, done.stderr
-    assert "undefined" in (cumatrix.folder / "repro" / "README.md").read_text()
+
+
+REMEDIES = sorted({words for cause in catalogue().values() for words, _ in PRINTED.findall(cause.remedy)})
+
+
+@pytest.mark.parametrize("command", REMEDIES)
+@pytest.mark.usefixtures("kernel")
+def test_commands_of_remedies(cumatrix: Command, command: str) -> None:
+    """What a remedy says to type is understood; what it would compile with every toolkit is not installed for it."""
+    (cubin,) = (cumatrix.folder / "kept").rglob("*.cubin")
+    filled = {
+        "CELL": "kernel.cu",
+        "RELEASE": "12.9",
+        "TARGET": "sm_80",
+        "sm_XX": "sm_80",
+        "LIBRARY": "cuda",
+        "LOGFILE": "build.log",
+    }
+    (cumatrix.folder / "build.log").write_text('kernel.cu(1): error: identifier "a" is undefined\n')
+    filled["FILE"] = str(cubin) if command.startswith("cumatrix wheel") else "kernel.cu"
+    words = [filled.get(word, word) for word in shlex.split(command)[1:]]
+    words += {
+        "try": ["--offline", "-b", "nvrtc"], "bisect": ["--offline", "-b", "nvrtc", "--releases", "12.8,12.9"]
+    }.get(words[0], [])  # fmt: skip
+    done = cumatrix(*words, env=SMALL if words[0] == "try" and "-t" not in words else {})
+    told = done.stdout + done.stderr
+    assert done.returncode in (0, 1) or (done.returncode == 4 and "not installed" in told), told
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("init",),
+        ("config",),
+        ("run",),
+        ("cases", "new", "demo/scale"),
+        ("cases", "copy", "shared-memory/static"),
+        ("cases", "copy", "shared-memory/static", "--to", "my cases"),
+        ("ask", "wmma"),
+        ("explain", "kernel.cu"),
+        ("try", "kernel.cu", "--offline", "-t", "12.9", "-b", "nvrtc"),
+        ("doctor",),
+    ],
+    ids=" ".join,
+)
+@pytest.mark.usefixtures("kernel")
+def test_next_steps(cumatrix: Command, words: tuple[str, ...]) -> None:
+    home = {"CUMATRIX_HOME": str(cumatrix.folder / "home")} if "--offline" in words else {}
+    first = cumatrix(*words, env=SMALL | home)
+    commands = [one or other for one, other in PRINTED.findall(first.stdout + first.stderr)]
+    assert commands, first.stdout + first.stderr
+    for command in dict.fromkeys(commands):
+        if not (home and "install" in command):  # needs the network
+            done = cumatrix(*shlex.split(command)[1:], env=SMALL)
+            assert done.returncode in (0, 1), (command, done.stderr)

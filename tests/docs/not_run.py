@@ -11,6 +11,7 @@ _GITHUB = "fetches from GitHub: tests/engine/test_development.py and test_header
 _CUTLASS = "minutes of a core: tests/engine/test_header_libraries.py has two versions"
 _BENCHMARK = "measures for minutes to hours; whoever changes what it measures runs it by hand"
 _WHEELS = "downloads wheels of hundreds of MB: tests/wheels/test_wheel_command.py makes its own"
+_INSTALLS = "installs cumatrix from an index: tests/ci/test_release.py installs it from one on this machine"
 _GPU = "needs a GPU: tests/gpu"
 
 NOT_RUN: Mapping[str, Mapping[str, str]] = {
@@ -43,6 +44,7 @@ NOT_RUN: Mapping[str, Mapping[str, str]] = {
     },
     "docs/backends.md": {
         "cumatrix try dot.py -b triton --with triton=3.3.0,3.3.1,3.5.0,3.9.0 -a sm_90,sm_103,sm_120 --signature 'dot=*fp16, *fp16, *fp32, 128'": _RELEASES,
+        "cumatrix try kernel.py -b warp --with warp=1.9.1,1.14,1.19 -a sm_75,sm_90,sm_103": _RELEASES,
     },
     "docs/bisect.md": {
         "cumatrix bisect cooperative/numba-9432 --over numba -a sm_80": _RELEASES,
@@ -52,6 +54,13 @@ NOT_RUN: Mapping[str, Mapping[str, str]] = {
         "cumatrix bisect kernel.cu -I ../lib/include --over git:../lib --good v1.2 --build 'cmake --build build'":
             "a checkout of the reader's: tests/bisection/test_git.py makes one",
         'cumatrix bisect kernel.py --over git:../numba-cuda --good v0.20.0 --with "-e ../numba-cuda[cu12]"': _CHECKOUT,
+    },
+    "docs/install.md": {
+        "docker build -t cumatrix .": "needs Docker and a registry: CI's job image",
+        "rattler-build build --recipe recipe -c conda-forge --output-dir conda": "needs conda-forge: CI's job conda",
+        'uvx cumatrix ask "wgmma h100"': _INSTALLS,
+        "uv tool install 'cumatrix[report]'": _INSTALLS,
+        "pip install 'cumatrix[report]'": _INSTALLS,
     },
     "docs/cluster.md": {"pip install 'cumatrix[cluster]'": "needs a cluster: tests/cli/test_dask.py starts one on this machine"},
     "docs/configuration.md": {

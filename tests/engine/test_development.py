@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -147,7 +148,7 @@ def test_builds_of_one_version_are_columns_of_their_own(
     first = cumatrix.records(*arguments, env=home)
     columns = {record["library"]: record["toolchain"]["observed"]["builds"]["numba-cuda"] for record in first}
     edited, tagged, packed = (
-        next(name for name in columns if words in name) for words in (".dirty.", f"+git.{revision[:7]}", "+build.")
+        next(name for name in columns if words in name) for words in (".dirty.", f"+git.2.{revision[:7]}", "+build.")
     )
     assert shown(first) == {edited: (64, False), tagged: (16, False), packed: (32, False)}
     assert columns[edited] == {
@@ -166,7 +167,7 @@ def test_builds_of_one_version_are_columns_of_their_own(
     }
     # What was edited is taken back: that is the build at its commit, and was not tried yet.
     numba_cuda.git("checkout", "--quiet", ".")
-    clean = f"0.15.0+git.{head[:7]}"
+    clean = f"0.15.0+git.3.{head[:7]}"
     after = cumatrix.records(*arguments[:-4], env=home)
     assert shown(after) == {clean: (8, False)}
     assert after[0]["toolchain"]["observed"]["builds"]["numba-cuda"]["commit"] == head
@@ -219,6 +220,25 @@ def linked(source: str, target: str) -> None:
 
 
 @pytest.mark.slow
+def test_commits_of_a_range_are_columns_in_the_order_of_history(
+    cumatrix: Command, tmp_path: Path, home: dict[str, str], numba_cuda: Repository
+) -> None:
+    (tmp_path / "kernel.py").write_text(KERNEL)
+    commits = [numba_cuda.commit(build(numba_cuda, number)) for number in (8, 16, 32)]
+    while commits[2] > commits[0]:  # else the order of hashes could be that of history
+        numba_cuda.git("commit", "--quiet", "--amend", f"--message={commits[2]}")
+        commits[2] = numba_cuda.git("rev-parse", "HEAD")
+    wanted = ("--with", f"numba-cuda @ ./numba-cuda@{commits[0]}..main")
+    done = cumatrix("try", "kernel.py", "-t", "12.4", "-a", "sm_80", *wanted, "--out", "records.jsonl", env=home)
+    assert done.returncode == 0, done.stderr
+    columns = [f"0.15.0+git.{number}.{commit[:7]}" for number, commit in enumerate(commits, 1)]
+    assert re.findall(r"^ +numba-cuda (\S+)", done.stderr, re.MULTILINE) == columns
+    cumatrix("report", "records.jsonl", "--out", "page")
+    table = (tmp_path / "page" / "matrix.csv").read_text()
+    assert list(dict.fromkeys(re.findall(r"0\.15\.0\+git\.[\w.]+", table))) == columns
+
+
+@pytest.mark.slow
 def test_bisect_finds_the_commit_of_a_library_in_both_forms(
     cumatrix: Command, tmp_path: Path, home: dict[str, str], numba_cuda: Repository
 ) -> None:
@@ -250,3 +270,46 @@ def test_bisect_finds_the_commit_of_a_library_in_both_forms(
         done = cumatrix(*common, *form, env=home)
         assert (done.returncode, json.loads(done.stdout)["borders"]) == (3, [])
         assert "changes an outcome that both ends have" in done.stderr
+
+
+@pytest.mark.slow
+def test_the_repro_of_a_checkout_has_its_wheel(
+    cumatrix: Command, tmp_path: Path, home: dict[str, str], numba_cuda: Repository
+) -> None:
+    (tmp_path / "kernel.py").write_text(KERNEL)
+    commit = numba_cuda.commit(build(numba_cuda, 64))
+    numba_cuda.write(build(numba_cuda, 1 << 20))  # more shared memory than there is: ptxas refuses it
+    forms = {
+        "edited": ("-e ./numba-cuda", "rejected"),
+        "clean": (f"numba-cuda @ ./numba-cuda@{commit}", "built"),
+    }
+    for name, (wanted, status) in forms.items():
+        (of,) = cumatrix.records(
+            "try", "kernel.py", "-t", "12.4", "-a", "sm_80", "--with", wanted, "--out", f"{name}.jsonl", env=home
+        )
+        assert of["status"] == status, of["log"]
+        done = cumatrix("repro", "kernel.py", "--results", f"{name}.jsonl", "--out", name, env=home)
+        assert done.returncode == 0, done.stderr
+    numba_cuda.git("checkout", "--quiet", ".")
+    done = cumatrix("repro", "kernel.py", "--results", "edited.jsonl", "--out", "other", env=home)
+    assert done.returncode == 2 and "its checkout has changed since" in done.stderr
+    # The folders need neither the checkout nor anything of cumatrix.
+    shutil.rmtree(numba_cuda.folder)
+    shutil.rmtree(tmp_path / "home" / "environments")
+    for name, (_, status) in forms.items():
+        folder = tmp_path / name
+        readme = (folder / "README.md").read_text()
+        (wheel,) = folder.glob("*.whl")
+        assert f"`{wheel.name}` is a build of commit `{commit}`" in readme
+        assert ("The checkout had changes" in readme) is (name == "edited")
+        commands = re.search(r"^```sh\n(.*?)^```$", readme, re.MULTILINE | re.DOTALL)
+        assert commands
+        done = subprocess.run(
+            ["sh", "-e"], cwd=folder, input=commands[1], capture_output=True, text=True,
+            env={**os.environ, "PATH": f"{Path(uv.find_uv_bin()).parent}:{os.environ['PATH']}"},
+        )  # fmt: skip
+        assert (done.returncode == 0) is (status == "built"), done.stdout + done.stderr
+        assert ("built" in done.stdout, "uses too much shared data" in done.stdout + done.stderr) == (
+            status == "built",
+            status != "built",
+        )

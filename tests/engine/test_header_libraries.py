@@ -60,7 +60,7 @@ def test_releases_and_revisions_stand_beside_each_other(tmp_path: Path, reposito
     (case,) = found = with_libraries(loaded, {}, Finder())
     first, second = (repository.git("rev-parse", "--short=7", name) for name in ("v4.1.0", "v4.2.0"))
     # The folder's commit and that of the range are one.
-    wanted = ["3.5.1", f"4.2.0+git.{second}", f"4.1.0+git.{first}"]
+    wanted = ["3.5.1", f"4.2.0+git.2.{second}", f"4.1.0+git.1.{first}"]
     assert names(found) == [f"cutlass={number},N={n}" for number in wanted for n in (1, 2)]
     assert list(case.libraries["cutlass"].built) == wanted[1:]
 
@@ -68,7 +68,7 @@ def test_releases_and_revisions_stand_beside_each_other(tmp_path: Path, reposito
 def test_chosen_ones_take_the_place_of_the_cases(tmp_path: Path, repository: Repository) -> None:
     loaded = load_cases(case_with(tmp_path, '["3.5.1", "4.2.0"]'))
     chosen = parse_chosen(["cutlass=3.8.0", "cutlass=./cutlass@v4.1.0"], tmp_path)
-    number = f"4.1.0+git.{repository.git('rev-parse', '--short=7', 'v4.1.0')}"
+    number = f"4.1.0+git.1.{repository.git('rev-parse', '--short=7', 'v4.1.0')}"
     assert names(with_libraries(loaded, chosen, Finder())) == [
         f"cutlass={version},N={n}" for version in ("3.8.0", number) for n in (1, 2)
     ]

@@ -140,6 +140,33 @@ def test_what_cannot_be_had_is_told_and_the_rest_goes_on(monkeypatch: pytest.Mon
     assert after.store.find("12.4") is None
 
 
+@pytest.mark.parametrize("lost", ["network", "uv"])
+def test_where_nothing_can_be_installed_one_line_says_so(monkeypatch: pytest.MonkeyPatch, lost: str) -> None:
+    if lost == "network":
+        monkeypatch.setenv("UV_DEFAULT_INDEX", "http://127.0.0.1:9/simple")
+        monkeypatch.setenv("UV_HTTP_RETRIES", "0")
+        monkeypatch.setenv("PIP_CONFIG_FILE", "/dev/null")
+    else:
+        monkeypatch.setattr("uv.find_uv_bin", fails(FileNotFoundError("Could not find the uv binary")))
+        monkeypatch.setenv("PATH", "/nowhere")
+    for name in ("PIP_FIND_LINKS", "UV_FIND_LINKS", "UV_INDEX"):
+        monkeypatch.delenv(name, raising=False)
+    said: list[str] = []
+    install([cell(), cell(release="12.9")], context(), none_shown, said.append)
+    (line,) = said
+    assert line.startswith("not installed: CUDA 12.4, CUDA 12.9: ")
+    assert (
+        "127.0.0.1 cannot be reached: Connection refused" if lost == "network" else "there is no program uv"
+    ) in line
+
+
+def fails(error: Exception) -> Callable[[], str]:
+    def raising() -> str:
+        raise error
+
+    return raising
+
+
 def test_environments_that_no_cell_runs_in_are_left_out() -> None:
     after = install([cell("numba", name="numba-0.59.0")], context(offline=True), none_shown, lambda text: None)
     assert [each.name for each in after.others] == ["numba-0.59.0"]

@@ -86,7 +86,7 @@ def test_an_editable_install_is_what_its_folder_holds_now(made: Made, tmp_path: 
     hook = f"import sys; sys.path.append({str(repository.folder)!r})"
     (made.site / "__editable__.numba_cuda-0.15.0.pth").write_text(hook)
     found = made.look()
-    assert column(found) == f"0.16.0+git.{commit[:7]}"
+    assert column(found) == f"0.16.0+git.1.{commit[:7]}"
     assert found.packages["numba-cuda"] == "0.16.0"
     assert found.origins["numba-cuda"].told() == {
         "version": "0.16.0", "commit": commit, "path": str(folder), "url": repository.folder.as_uri(), "editable": True,
@@ -94,7 +94,7 @@ def test_an_editable_install_is_what_its_folder_holds_now(made: Made, tmp_path: 
     assert found.builds["numba-cuda"].folder == str(folder)
     (folder / "new.py").touch()
     dirty = made.look()
-    assert column(dirty).startswith(f"0.16.0+git.{commit[:7]}.dirty.")
+    assert column(dirty).startswith(f"0.16.0+git.1.{commit[:7]}.dirty.")
     assert dirty.origins["numba-cuda"].told()["commit"] == f"{commit}+dirty"
 
 
@@ -123,7 +123,7 @@ def test_a_checkout_without_metadata_is_there_all_the_same(made: Made, tmp_path:
     commit = repository.commit()
     (made.site / "mine.pth").write_text(f"{repository.folder}\n")
     found = made.look()
-    assert (column(found, "cupy-nvrtc"), list(found.builds)) == (f"14.1.0+git.{commit[:7]}", ["cupy"])
+    assert (column(found, "cupy-nvrtc"), list(found.builds)) == (f"14.1.0+git.1.{commit[:7]}", ["cupy"])
 
 
 def test_a_link_in_site_packages_leads_to_a_checkout(made: Made, tmp_path: Path) -> None:
@@ -132,7 +132,7 @@ def test_a_link_in_site_packages_leads_to_a_checkout(made: Made, tmp_path: Path)
     commit = repository.commit()
     (made.site / "numba_cuda").symlink_to(folder)
     made.distribution("numba-cuda", "0.15.0")
-    assert column(made.look()) == f"0.15.0+git.{commit[:7]}"
+    assert column(made.look()) == f"0.15.0+git.1.{commit[:7]}"
 
 
 def test_what_was_built_from_a_repository_tells_its_commit(made: Made) -> None:

@@ -28,6 +28,8 @@ NAMES = [
     "cuda-core",
     "triton",
     "cute-dsl",
+    "warp",
+    "cutile",
 ]
 
 

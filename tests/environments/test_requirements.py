@@ -59,6 +59,7 @@ def test_where_no_dates_are_told_the_table_says_what_goes_together() -> None:
         ("numba-cuda", "0.4.0", True, ("numba",)), ("numba-cuda", "0.30.4", True, ("numba", "cuda-bindings", "cuda-core")),
         ("numba-cuda", "0.17.0", False, ("numpy<2.3", "numba==0.61.2")), ("numba-cuda", "0.1.0", False, ("numpy<2.2", "numba==0.61.0")),
         ("torch", "2.9.1", True, ("ninja", "numpy", "setuptools")), ("numba", "0.59.1", False, ("numpy<1.27",)), ("numba", "0.59.1", True, ()),
+        ("cutile", "1.5.0", True, ("cuda-tile[tileiras]",)),
     ],
 )  # fmt: skip
 def test_what_stands_beside_a_release(library: str, version: str, dated: bool, beside: tuple[str, ...]) -> None:

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 from record_builders import cell, plan, record, rejected
 
@@ -20,7 +21,7 @@ from harness.model import Cell
 from harness.published import ENVIRONMENT, is_published, read_manifest
 from harness.records import Record, RecordError, RecordWriter
 from harness.records.parquet import read_parquet
-from harness.report.publish import Published, publish
+from harness.report.publish import KEY, Published, publish
 
 CASES = Path(__file__).parents[2] / "cases"
 CELLS = Path(__file__).parents[1] / "answers" / "cells.parquet"
@@ -51,6 +52,10 @@ def test_what_is_published_has_proof_and_no_case_that_is_gone(matrix: Published)
     assert [item["target"] for item in records] == ["sm_75", "sm_80"]
     assert {item["environment"] for item in (*records, *plans)} == {ENVIRONMENT}
     assert not any(item["log"] for item in records)
+    # Hashes are what does not compress: the wheel holds this file.
+    assert {len(item["fingerprint"]) for item in records} == {KEY}
+    assert records[1]["artifact"] == record(cell())["artifact"]
+    assert pq.read_table(matrix.out / "results.parquet")["artifact_sha256"].null_count == 2
     assert records[0]["diagnostics"] and records[0]["command"] == record(cell(target="sm_75"), rejected())["command"]
     # What never arrived is nobody's answer.
     assert [len(item["cells"]) for item in plans] == [2]

@@ -36,12 +36,12 @@ def found(text: str, base: Path, library: HeaderLibrary = LIBRARIES["cutlass"]) 
 def test_a_folder_is_used_as_it_stands(repository: Repository, tmp_path: Path) -> None:
     commit = repository.git("rev-parse", "HEAD")
     ((number, clean),) = found("./cutlass", tmp_path).items()
-    assert number == f"4.1.1+git.{commit[:7]}"
+    assert number == f"4.1.1+git.4.{commit[:7]}"
     assert clean.include == (repository.folder / "include",)
     assert clean.told == {"headers": "4.1.1", "path": str(repository.folder), "commit": commit}
     repository.write(cutlass("4.1.2"))
     ((number, dirty),) = found("./cutlass", tmp_path).items()
-    assert number.startswith(f"4.1.2+git.{commit[:7]}.dirty.")
+    assert number.startswith(f"4.1.2+git.4.{commit[:7]}.dirty.")
     assert dirty.told["commit"] == f"{commit}+dirty"
     assert dirty.fingerprint != clean.fingerprint
 
@@ -56,7 +56,7 @@ def test_a_folder_without_a_repository(tmp_path: Path) -> None:
 def test_a_revision_is_checked_out_and_kept(repository: Repository, tmp_path: Path) -> None:
     commit = repository.git("rev-parse", "v3.9.0")
     ((number, headers),) = found("./cutlass@v3.9.0", tmp_path).items()
-    assert number == f"3.9.0+git.{commit[:7]}"
+    assert number == f"3.9.0+git.1.{commit[:7]}"
     assert headers.told == {"headers": "3.9.0", "commit": commit, "url": repository.folder.as_uri()}
     (include,) = headers.include
     assert include.is_relative_to(tmp_path / "home" / "checkouts" / "cutlass")
@@ -70,9 +70,9 @@ def test_a_revision_is_checked_out_and_kept(repository: Repository, tmp_path: Pa
 
 
 def test_a_branch_is_what_it_is_now(repository: Repository, tmp_path: Path) -> None:
-    assert list(found("./cutlass@main", tmp_path)) == [f"4.1.1+git.{repository.git('rev-parse', 'main')[:7]}"]
+    assert list(found("./cutlass@main", tmp_path)) == [f"4.1.1+git.4.{repository.git('rev-parse', 'main')[:7]}"]
     commit = repository.commit(cutlass("4.2.0"))
-    assert list(found("./cutlass@main", tmp_path)) == [f"4.2.0+git.{commit[:7]}"]
+    assert list(found("./cutlass@main", tmp_path)) == [f"4.2.0+git.5.{commit[:7]}"]
 
 
 def test_a_range_has_both_its_ends(repository: Repository, tmp_path: Path) -> None:
@@ -89,7 +89,7 @@ def test_a_commit_of_a_range_without_the_headers_is_told(repository: Repository,
     repository.commit(cutlass("4.3.0"))
     made = found("./cutlass@v4.1.1..main", tmp_path)
     assert [bool(headers.problem) for headers in made.values()] == [False, True, False]
-    assert made[f"0+git.{gone[:7]}"].problem.endswith(
+    assert made[f"0+git.5.{gone[:7]}"].problem.endswith(
         "has no headers of cutlass: there is no folder cutlass in it, nor below include"
     )
 
@@ -125,7 +125,7 @@ def test_where_no_header_tells_the_nearest_tag_does(tmp_path: Path) -> None:
     repository = Repository(tmp_path / "old")
     repository.commit({"include/cutlass/cutlass.h": ""}, "v3.3.0")
     commit = repository.commit({"README": ""})
-    assert list(found("./old@main", tmp_path)) == [f"3.3.0+git.{commit[:7]}"]
+    assert list(found("./old@main", tmp_path)) == [f"3.3.0+git.2.{commit[:7]}"]
 
 
 def test_cccl_keeps_its_headers_in_three_places(tmp_path: Path) -> None:
@@ -138,7 +138,7 @@ def test_cccl_keeps_its_headers_in_three_places(tmp_path: Path) -> None:
     }
     commit = repository.commit(files)
     ((number, headers),) = found("./cccl@main", tmp_path, LIBRARIES["cccl"]).items()
-    assert number == f"3.1.4+git.{commit[:7]}"
+    assert number == f"3.1.4+git.1.{commit[:7]}"
     tree = headers.include[0].parents[1]
     assert [str(folder.relative_to(tree)) for folder in headers.include] == ["libcudacxx/include", "cub", "thrust"]
     assert not (tree / "docs").exists()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -63,3 +65,29 @@ def test_cells_run_with_it(toolkit: Callable[[str], Installed], cumatrix: Comman
         ("nvcc", "13.0@local", "built"), ("nvrtc", "13.0@local", "built"),
     ]  # fmt: skip
     assert {r["toolchain"]["observed"]["cuda_home"] for r in records if r["backend"] == "nvrtc"} == {str(home)}
+
+
+@pytest.mark.compilers
+def test_a_machine_without_network_runs_what_it_has(
+    toolkit: Callable[[str], Installed], cumatrix: Command, tmp_path: Path
+) -> None:
+    """A header library and another toolkit cannot be installed: their cells are unavailable, the rest is compiled."""
+    for name, more in (("own", ""), ("headers", '[libraries]\ncutlass = ["3.5.1"]\n')):
+        folder = tmp_path / "cases" / "topic" / name
+        folder.mkdir(parents=True)
+        (folder / "kernel.cu").write_text('extern "C" __global__ void one(int *a) { *a = 1; }')
+        (folder / "case.toml").write_text(
+            f'title = "{name}"\nsource = {{ cuda = "kernel.cu" }}\nentry = {{ cuda = ["one"] }}\n{more}'
+        )
+    env = {
+        "CUDA_HOME": str(toolkit("13.0").home), "CUMATRIX_HOME": str(tmp_path / "home"), "PIP_CONFIG_FILE": os.devnull,
+        "PIP_FIND_LINKS": "", "UV_FIND_LINKS": "", "UV_INDEX": "", "UV_DEFAULT_INDEX": "http://127.0.0.1:9/simple", "UV_HTTP_RETRIES": "0",
+    }  # fmt: skip
+    done = cumatrix("run", "-b", "nvrtc", "-t", "13.0@local,12.9", "-a", "sm_80", "--json", env=env)
+    records = [json.loads(line) for line in done.stdout.splitlines()]
+    assert done.returncode == 4, done.stderr
+    statuses = {(record["case"], record["toolkit"]): record["status"] for record in records}
+    assert statuses.pop(("topic/own", "13.0@local")) == "built"
+    assert set(statuses.values()) == {"unavailable"} and len(statuses) == 3
+    (line,) = [line for line in done.stderr.splitlines() if "not installed" in line and "cannot be reached" in line]
+    assert line.startswith("cumatrix: not installed: CUDA 12.9, cutlass 3.5.1: 127.0.0.1 cannot be reached: ")

@@ -78,7 +78,7 @@ class AnswerPage {
       const reply = await this.reply(asked, intent, keys);
       if (this.input.value !== asked) return;
       if (reply) {
-        this.showChips(typed, target);
+        this.showChips(intent === "runs" ? chips : typed, of.targets[0] ?? target);
         this.showReply(reply);
         document.documentElement.dataset.ready = "true";
         return;
@@ -105,7 +105,11 @@ class AnswerPage {
    */
   async reply(asked, intent, keys) {
     if (intent === "why") return intents.cause(asked, await cumatrix.load("causes"));
-    return keys.length ? intents.reply(keys, await cumatrix.load("replies"), this.data.features) : undefined;
+    if (!keys.length) return undefined;
+    const runs = intent === "runs";
+    const found = intents.reply(keys, await cumatrix.load(runs ? "gpus" : "replies"), this.data.features);
+    // The page has the newest release of each package.
+    return found || !runs ? found : { sentence: `Not here: cumatrix ask "${asked}"`, rows: [], sources: [] };
   }
 
   /** @param {Reply} reply */
@@ -393,6 +397,7 @@ class AnswerPage {
       header: "library",
       host: "host compiler",
       word: "feature",
+      package: "package",
       unknown: "not known",
     });
     dom.get("chips").replaceChildren(

@@ -41,6 +41,8 @@ const intents = (() => {
     if (releasesOf(chips, known).some(([name]) => name !== "cuda")) found.add("release");
     if (found.has("toolkit") && !found.has("target")) found.add("release");
     if (!found.has("word") && !found.has("unknown")) found.add("bare");
+    const own = chips.filter(({ kind }) => kind === "package");
+    if (own.length && !own.some(({ name }) => Object.hasOwn(known.tools, name))) found.add("own");
     return found;
   };
 
@@ -63,7 +65,14 @@ const intents = (() => {
     if (key === "target" || (["each", "target or none"].includes(key) && targets.length)) found = targets;
     else if (key === "target or none") found = ["every"];
     else if (key === "each") found = last;
-    else if (key === "pair" && releases.length) {
+    else if (key === "package") {
+      const all = new Set(
+        question.narrowest(chips).flatMap(({ values }) => values.map((each) => each.replace(/\D/g, ""))),
+      );
+      if (all.has("110")) all.delete("101");
+      const names = chips.filter(({ kind }) => kind === "package").map((chip) => [chip.name, ...chip.values].join("@"));
+      found = all.size ? names.flatMap((each) => [...all].map((cc) => `${each} ${cc}`)) : names;
+    } else if (key === "pair" && releases.length) {
       found = targets.map((target) => `${target} ${releases[0][1][0]} ${releases[0][1].at(-1)}`);
     } else if (key === "change" && releases.length) {
       const [[of, values], ...more] = releases;
@@ -87,11 +96,12 @@ const intents = (() => {
       .trim()
       .replace(/\s+/g, " ")
       .replace(/[?!. ]+$/, "");
+    const packaged = question.withPackages(text, vocabulary);
     for (const intent of table) {
       if (!new RegExp(intent.pattern).test(lower)) continue;
       // A size in a question about limits tells no feature.
       const sizes = intent.key === "target or none";
-      const left = chips.filter(
+      const left = (intent.key === "package" ? packaged : chips).filter(
         ({ kind, name, text: word }) =>
           !(["word", "unknown"].includes(kind) && (intent.words.includes(word) || (sizes && /^\d+$/.test(name)))),
       );

@@ -31,9 +31,7 @@ const lists = (() => {
     /** @type {HTMLSelectElement[]} */
     const choices = [...get("finding").querySelectorAll("select")];
     /** @type {HTMLElement[]} */
-    const elements = [...get("main").querySelectorAll("li[data-kind]")].map(
-      (item) => /** @type {HTMLElement} */ (item),
-    );
+    const elements = [...get("main").querySelectorAll("[data-kind]")].map((item) => /** @type {HTMLElement} */ (item));
     // A case's name stands above its list.
     const above = (/** @type {Element} */ item) => item.closest("section")?.getAttribute("aria-label") || "";
     /** @type {Listed[]} */
@@ -47,7 +45,7 @@ const lists = (() => {
         item.hidden = !chosen || !has(words, input.value);
         if (!item.hidden) count++;
       }
-      for (const section of sections) section.hidden = !section.querySelector("li[data-kind]:not([hidden])");
+      for (const section of sections) section.hidden = !section.querySelector("[data-kind]:not([hidden])");
       const all = count === items.length;
       get("found").textContent = all ? "" : `${count.toLocaleString("en")} of ${items.length.toLocaleString("en")}`;
     };

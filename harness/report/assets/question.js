@@ -27,6 +27,7 @@
  * @property {string[]} words
  * @property {string[]} said words of what compilers said, in addition
  * @property {string[]} parts words that a case may lack
+ * @property {Record<string, string>} packages
  * @property {Grammar} grammar
  */
 
@@ -333,6 +334,21 @@ const question = (() => {
     return chips;
   };
 
+  /** @param {string} text that may name packages and their releases @param {Vocabulary} known */
+  const withPackages = (text, known) => {
+    const { pinned, exact } = patternsOf(known);
+    const rest = tokensOf(text, known);
+    const found = rest.flatMap((token, at) => {
+      const [, name, own] = pinned.exec(token) || [];
+      if (!has(known.packages, name)) return [];
+      const next = !own && exact.test(rest[at + 1]) ? rest.splice(at + 1, 1) : [];
+      rest[at] = "";
+      const version = own || next[0]?.replace("v", "");
+      return [chip("package", [token, ...next].join(" "), known.packages[name], version ? [version] : [])];
+    });
+    return [...found, ...parse(rest.join(" "), known)];
+  };
+
   /** @param {Chip[]} chips the architectures that a question means: of a generation and its product, the product */
   const narrowest = (chips) => {
     const found = chips.filter(({ kind }) => kind === "target");
@@ -341,5 +357,5 @@ const question = (() => {
     return found.filter((chip) => !found.some((other) => inside(other.values, chip.values)));
   };
 
-  return { parse, says, score, inSeries, narrowest };
+  return { parse, withPackages, says, score, inSeries, narrowest };
 })();

@@ -1,0 +1,138 @@
+"""cuTile, NVIDIA's tile language for Python (cuda-tile 1.3 to 1.7, with the tileiras of its extra), for a named target.
+
+A program is run as ``python FILE`` does (`harness.backends.python_program`) and compiles its kernels itself, by
+``cuda.tile.compilation.export_kernel``, which came with 1.3. Whatever GPU it names there, the cell's target takes its place.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.metadata
+import io
+import os
+import platform
+import re
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from harness.backends.python_program import Program, check_plain, in_short, left_out, outcome_of, tidy
+from harness.libraries import LIBRARIES
+from harness.protocol.backend import Crashed, Job, Setup, Unavailable, Unsupported
+from harness.protocol.messages import Ready
+
+FIRST = (1, 3)
+_PARTS = ("cuda-tile", "nvidia-cuda-tileiras", "nvidia-cuda-nvcc", "nvidia-nvvm")
+_ENDED = re.compile(r"Return code (-?\d+)")
+
+
+class CutileBackend:
+    """`harness.protocol.backend.Backend` for cuTile."""
+
+    def prepare(self, setup: Setup) -> Ready:
+        """Look for the parts only: cuTile makes a temporary folder when it is imported, and would take the machine's tileiras for want of its own."""
+        for name in [name for name in os.environ if name.startswith("CUDA_TILE_")]:
+            del os.environ[name]
+        try:
+            tile, *parts = map(importlib.metadata.version, _PARTS)
+        except importlib.metadata.PackageNotFoundError as error:
+            raise Unavailable(f"this environment has no {error.name}: install cuda-tile[tileiras] there") from None
+        if not setup.bundled:
+            raise Unsupported(f"cuTile {tile} has its own compilers, and takes none of CUDA {setup.release}")
+        if len({tuple(version.split(".")[:2]) for version in parts}) > 1:
+            there = ", ".join(f"{name} {version}" for name, version in zip(_PARTS[1:], parts))  # noqa: B905 (Python 3.9)
+            raise Unavailable(f"cuTile takes tileiras, nvcc and NVVM of one CUDA release, and there are {there}")
+        self.name = f"cuTile {tile}"
+        if tuple(map(int, tile.split(".")[:2])) < FIRST:
+            raise Unsupported(f"{self.name} compiles for devices that are there only: export_kernel is in 1.3")
+        sys.dont_write_bytecode = True  # of programs; the library's own modules are kept compiled
+        return Ready(observed={"cutile": tile, "tileiras": parts[0], "python": platform.python_version()})
+
+    def compile(self, setup: Setup, job: Job) -> None:
+        """Run the program, with no device in sight."""
+        job.device.update(virtual=True, compute_capability=".".join(map(str, job.capability)))
+        self._check(job)
+        with left_out(job, importlib.import_module("cuda.tile"), "launch"):
+            self._build(job)
+
+    def execute(self, setup: Setup, job: Job) -> None:
+        """Compile as without a device; a program that launches does so."""
+        self._check(job)
+        self._build(job)
+
+    def _check(self, job: Job) -> None:
+        """Raise for what cuTile has no word for, and have it write into the cell's folder alone."""
+        check_plain(job, "cuTile", "@ct.kernel(opt_level=...)")
+        if job.options.get("arch", "given") == "implicit":
+            raise Unsupported("without a target, cuTile builds for the device that it sees")
+        made = f"sm_{job.arch.rstrip('af')}{'a' * (job.capability >= (9, 0))}"
+        if job.target != made:
+            raise Unsupported(f"{self.name} takes a compute capability, and makes {made} of it, not {job.target}")
+        job.modules = LIBRARIES["cutile"].modules
+        os.environ.update(CUDA_TILE_TEMP_DIR=str(job.scratch), CUDA_TILE_CACHE_DIR=str(job.scratch / "tile-cache"))
+
+    def _build(self, job: Job) -> None:
+        """Run the program for the target; one refusal makes the cell rejected."""
+        job.enter("compile")
+        program = Program(job)
+        with outcome_of(job, self.name), _crashes(job), _exports(job):
+            program.run()
+        if job.artifact is None:
+            if program.failure:
+                with outcome_of(job, self.name):
+                    raise program.failure
+            raise Unsupported(f"{job.source.name} compiles nothing: it has to call cuda.tile.compilation.export_kernel")
+        if program.failure:
+            job.notes.append(f"{job.source.name} ended early: {in_short(program.failure, job)}")
+
+
+@contextmanager
+def _exports(job: Job) -> Iterator[None]:
+    """Have ``export_kernel`` make a cubin for the cell's target, and keep it; files that the program names are written all the same."""
+    module: Any = importlib.import_module("cuda.tile.compilation")
+    original = module.export_kernel
+
+    def export_kernel(kernel: Any, signatures: Any, output_file: Any, **options: Any) -> None:
+        if options.get("output_format", "cubin") != "cubin":
+            original(kernel, signatures, output_file, **options)
+            return
+        if job.artifact:
+            job.complete()
+        name = getattr(getattr(kernel, "_pyfunc", None), "__name__", None) or str(getattr(kernel, "__name__", "kernel"))
+        asked = {**options, "gpu_code": f"sm_{job.arch.rstrip('af')}", "output_format": "cubin"}
+        shown = ", ".join(f"{key}={value!r}" for key, value in asked.items())
+        job.command.append(f"cuda.tile.compilation.export_kernel({name}, signatures, file, {shown})")
+        buffer = io.BytesIO()
+        original(kernel, signatures, buffer, **asked)
+        job.keep(buffer.getvalue(), "cubin")
+        if hasattr(output_file, "write"):
+            output_file.write(buffer.getvalue())
+        else:
+            Path(os.fsdecode(output_file)).write_bytes(buffer.getvalue())
+
+    module.export_kernel = export_kernel
+    try:
+        yield
+    finally:
+        module.export_kernel = original
+        if job.parts and job.artifact and job.artifact is not job.parts[0]:
+            job.complete()
+
+
+@contextmanager
+def _crashes(job: Job) -> Iterator[None]:
+    """Tell a signal that ended tileiras from its refusal."""
+    try:
+        yield
+    except Exception as error:
+        code = int(found[1]) if (found := _ENDED.match(str(error))) else 0
+        number = -code if code < 0 else code - 128 if 128 < code < 160 else 0
+        if not number:
+            raise
+        job.say(tidy(str(error), job))
+        raise Crashed(f"tileiras was ended by signal {number}", signal=number, stage="compile") from None
+
+
+backend = CutileBackend()

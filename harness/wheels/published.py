@@ -1,0 +1,356 @@
+"""Device code of published wheels: the newest releases of packages, as a compact file, and the GPUs that each release runs on."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import date
+from pathlib import Path, PurePath
+from typing import Any
+
+from packaging.requirements import Requirement
+from packaging.utils import InvalidSdistFilename, canonicalize_name, parse_sdist_filename
+
+from harness.environments.index import Index
+from harness.errors import CumatrixError, PartUnavailable, UsageError
+from harness.model import Target
+from harness.model.compatibility import Release, Way, best, newer
+from harness.model.gpus import Gpu
+from harness.toolkits.download import index_called
+from harness.wheels.coverage import Coverage, coverage
+from harness.wheels.entries import LINKED, RELOCATABLE, Entry, Kind, Library, Unit
+from harness.wheels.fetch import Chosen, fetched, releases
+from harness.wheels.sources import read_source
+
+WHEELS = "wheels.json"
+"""Name of the file, in the folder of a published matrix."""
+
+SCHEMA = 1
+_LARGEST = 64 << 20
+_OTHER = "other"
+_SECTIONS = ("", LINKED, RELOCATABLE, _OTHER)
+_TOOLS = re.compile(
+    r"lib(cupti|checkpoint|nvperf|pcsamplingutil)\w*[-.]"
+)  # NVIDIA's profiler, which Triton brings along
+_TOGETHER = 24  # files without host code of one folder that count as one library
+
+
+@dataclass(frozen=True, kw_only=True)
+class WheelRelease:
+    """The device code of a release.
+
+    Parameters
+    ----------
+    version : str
+        The release.
+    file, sha256 : str
+        Its wheel for Linux on x86-64, and the hash.
+    size : int
+        Bytes of the wheel.
+    uploaded : str
+        Day of its upload; empty where the index does not tell.
+    libraries : tuple of Library
+        Files with device code.
+    """
+
+    version: str
+    file: str
+    sha256: str
+    size: int
+    uploaded: str
+    libraries: tuple[Library, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Package:
+    """A package with its newest releases.
+
+    Parameters
+    ----------
+    name : str
+        As the index has it: ``onnxruntime-gpu``.
+    asked : str
+        What users call it: ``onnxruntime``.
+    releases : tuple of WheelRelease
+        Oldest first; none where the index has no wheel for Linux.
+    source : str
+        The newest release that has a source distribution and no wheel for Linux; empty without one.
+    """
+
+    name: str
+    asked: str
+    releases: tuple[WheelRelease, ...] = ()
+    source: str = ""
+
+    @property
+    def newest(self) -> WheelRelease | None:
+        """The newest release; None without a wheel."""
+        return self.releases[-1] if self.releases else None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Support:
+    """The relation of a release to a GPU.
+
+    Parameters
+    ----------
+    gpu : Gpu
+        The GPU.
+    relations : tuple of (str, Coverage)
+        Each library with its relation.
+    """
+
+    gpu: Gpu
+    relations: tuple[tuple[str, Coverage], ...]
+
+    @property
+    def way(self) -> Way:
+        """The way in which its libraries run: natively only if all that run do."""
+        ways = [each.way for _, each in self.relations]
+        return Way.JIT if Way.JIT in ways else best(ways)
+
+    @property
+    def complete(self) -> bool:
+        """Return whether all fatbins of all libraries run."""
+        return all(each.complete for _, each in self.relations)
+
+    @property
+    def runs(self) -> bool:
+        """Return whether some library runs."""
+        return self.way in (Way.NATIVE, Way.JIT)
+
+    @property
+    def release(self) -> Release | None:
+        """The CUDA release whose driver compiles all PTX that has to be compiled; None without any, or for an unknown version."""
+        found = [each.release for _, each in self.relations if each.way is Way.JIT]
+        if not found or None in found:
+            return None
+        newest = found[0]
+        for each in found:
+            newest = newer(newest, each) if newest and each else newest
+        return newest
+
+    @property
+    def lacking(self) -> dict[str, list[str]]:
+        """Libraries by the reason why they, or some of their fatbins, do not run."""
+        found: dict[str, list[str]] = {}
+        for name, each in self.relations:
+            if each.why:
+                part = f"{each.total - each.running:,} of {each.total:,} fatbins: " if each.running else ""
+                found.setdefault(f"{part}{each.why}", []).append(PurePath(name).name)
+        return found
+
+
+def support(release: WheelRelease, gpus: Sequence[Gpu]) -> list[Support]:
+    """The relation of a release to each GPU."""
+    by_library = [(library.name, coverage(library, gpus)) for library in release.libraries]
+    return [
+        Support(gpu=gpu, relations=tuple((name, relations[place]) for name, relations in by_library))
+        for place, gpu in enumerate(gpus)
+    ]
+
+
+def since(package: Package, gpu: Gpu) -> WheelRelease | None:
+    """The first release of the newest ones in a row with code for a GPU; None where the newest has none."""
+    first = None
+    for release in reversed(package.releases):
+        (found,) = support(release, [gpu])
+        if not found.runs:
+            break
+        first = release
+    return first
+
+
+def update(
+    packages: Mapping[str, Sequence[str]],
+    most: int,
+    known: Mapping[str, Package],
+    index: Index,
+    tell: Callable[[str], None],
+) -> Iterator[Package]:
+    """Read the newest releases of packages, and take those from `known` with the same file and hash.
+
+    Parameters
+    ----------
+    packages : Mapping
+        Names in the index by what users call them.
+    most : int
+        Releases of each.
+    known : Mapping
+        Earlier results by name in the index.
+    index : Index
+        The user's index.
+    tell : callable
+        Takes a sentence about each new release, and about one that cannot be read.
+
+    Yields
+    ------
+    Package
+        Each package; the known one where the index cannot be asked.
+    """
+    for asked, names in packages.items():
+        for name in names:
+            before = known.get(name, Package(name=name, asked=asked))
+            try:
+                yield _updated(replace(before, asked=asked), most, index, tell)
+            except PartUnavailable as error:
+                tell(f"not read: {name}: {error}")
+                yield replace(before, asked=asked)
+
+
+def _updated(before: Package, most: int, index: Index, tell: Callable[[str], None]) -> Package:
+    files = index.files(canonicalize_name(before.name))
+    if not files:
+        raise PartUnavailable(f"{index_called()} has no {before.name}")
+    sources = sorted(version for file in files if not file.yanked and (version := _source(file.name)))
+    try:
+        chosen = [each for each in releases(Requirement(before.name), index) if not each.version.local][-most:]
+    except PartUnavailable:
+        if not sources:
+            raise
+        chosen = []
+    source = str(sources[-1]) if sources and (not chosen or chosen[-1].version < sources[-1]) else ""
+    there = {each.file: each for each in before.releases}
+    found = []
+    for each in chosen:
+        known = there.get(each.file.name)
+        same = known is not None and each.file.sha256 in ("", known.sha256)
+        if release := known if same else _read(before.name, each, tell):
+            found.append(release)
+    return replace(before, releases=tuple(found), source=source)
+
+
+def _source(name: str) -> Any:
+    try:
+        version = parse_sdist_filename(name)[1]
+    except InvalidSdistFilename:
+        return None
+    return None if version.is_prerelease else version
+
+
+def _read(name: str, chosen: Chosen, tell: Callable[[str], None]) -> WheelRelease | None:
+    tell(f"new on the index: {name} {chosen.version}")
+    try:
+        with fetched(chosen, lambda _: None) as path:
+            found = read_source(path, chosen.file.name)
+            size = path.stat().st_size
+    except CumatrixError as error:
+        tell(f"not read: {name} {chosen.version}: {error}")
+        return None
+    uploaded = chosen.file.date.date().isoformat() if chosen.file.date else ""
+    return WheelRelease(
+        version=str(chosen.version), file=chosen.file.name, sha256=found.sha256, size=size, uploaded=uploaded,
+        libraries=_together(found.libraries),
+    )  # fmt: skip
+
+
+def _together(libraries: Sequence[Library]) -> tuple[Library, ...]:
+    """Libraries without those of NVIDIA's profiler; many cubins of one folder are one."""
+    by_folder: dict[str, list[Library]] = {}
+    for library in libraries:
+        if _TOOLS.match(PurePath(library.name).name):
+            continue
+        plain = all(not unit.section and not unit.member for unit in library.units)
+        by_folder.setdefault(library.name.partition("/")[0] if plain else library.name, []).append(library)
+    found = []
+    for folder, of in by_folder.items():
+        if len(of) < _TOGETHER:
+            found += of
+        else:
+            units = tuple(unit for library in of for unit in library.units)
+            found.append(Library(f"{folder}/… ({len(of):,} files)", sum(library.size for library in of), units))
+    return tuple(found)
+
+
+def packed(packages: Sequence[Package]) -> bytes:
+    """``wheels.json``: one line a package; fatbins with the same code, and code with the same target, appear once."""
+    lines = [json.dumps(_packed(each), ensure_ascii=True, separators=(",", ":")) for each in packages]
+    return "".join((f'{{"schema":{SCHEMA},"packages":[\n', ",\n".join(lines), "\n]}\n")).encode()
+
+
+def _packed(package: Package) -> dict[str, Any]:
+    codes: dict[str, int] = {}
+    kinds: dict[tuple[Any, ...], int] = {}
+
+    def kind_of(unit: Unit, rank: str) -> int:
+        names = sorted({_code(entry) for entry in unit.entries})
+        linked = None if unit.linked is None else int(unit.linked)
+        key = (_SECTIONS.index(_section(unit)), linked, rank, *(codes.setdefault(name, len(codes)) for name in names))
+        return kinds.setdefault(key, len(kinds))
+
+    of_releases = []
+    for release in package.releases:
+        libraries = []
+        for library in release.libraries:
+            # Members of an archive count by what of them is loaded.
+            own = {unit.member: _section(unit) for unit in library.loaded if unit.member}
+            counts = Counter(kind_of(unit, own.get(unit.member, "")) for unit in library.units)
+            libraries.append([library.name, library.size, [each for pair in counts.items() for each in pair]])
+        of_releases.append([release.version, release.file, release.sha256, release.size, release.uploaded, libraries])
+    return {
+        "name": package.name, "asked": package.asked, "source": package.source,
+        "codes": list(codes), "kinds": [list(key) for key in kinds], "releases": of_releases,
+    }  # fmt: skip
+
+
+def _section(unit: Unit) -> str:
+    return unit.section if unit.section in _SECTIONS else _OTHER
+
+
+def _code(entry: Entry) -> str:
+    isa = ".".join(map(str, entry.isa)) if entry.kind is Kind.PTX else ""
+    return " ".join(filter(None, (entry.kind.value, str(entry.target), isa)))
+
+
+def read_wheels(path: Path) -> list[Package]:
+    """The content of `packed`.
+
+    Raises
+    ------
+    UsageError
+        When it is no such file.
+    """
+    try:
+        if path.stat().st_size > _LARGEST:
+            raise UsageError(f"{path} has more than {_LARGEST >> 20} MiB, and is not read")
+        value = json.loads(path.read_bytes())
+        if value["schema"] > SCHEMA:
+            raise UsageError(f"{path}: made by a newer cumatrix: update cumatrix")
+        return [_unpacked(each) for each in value["packages"]]
+    except (OSError, ValueError, KeyError, IndexError, TypeError, AttributeError, RecursionError) as error:
+        why = (str(error).splitlines() or ["damaged"])[0]
+        raise UsageError(f"{path}: this is no file of published wheels: {why}") from None
+
+
+def _unpacked(value: Mapping[str, Any]) -> Package:
+    entries = [_entry(text) for text in value["codes"]]
+    units = [
+        Unit(tuple(entries[code] for code in codes), _SECTIONS[section], rank, 0, None if linked is None else bool(linked))
+        for section, linked, rank, *codes in value["kinds"]
+    ]  # fmt: skip
+    found = []
+    for version, file, sha256, size, uploaded, libraries in value["releases"]:
+        date.fromisoformat(uploaded or "2000-01-01")
+        of = []
+        for name, length, counts in libraries:
+            pairs = list(zip(counts[::2], counts[1::2], strict=True))
+            if sum(count for _, count in pairs) > 1_000_000:
+                raise ValueError(f"{name} has more fatbins than a file of published wheels")
+            of.append(
+                Library(str(name), int(length), tuple(units[kind] for kind, count in pairs for _ in range(count)))
+            )
+        found.append(
+            WheelRelease(version=str(version), file=str(file), sha256=str(sha256), size=int(size), uploaded=str(uploaded), libraries=tuple(of))
+        )  # fmt: skip
+    return Package(
+        name=str(value["name"]), asked=str(value["asked"]), source=str(value["source"]), releases=tuple(found)
+    )
+
+
+def _entry(text: str) -> Entry:
+    kind, target, *isa = text.split(" ")
+    major, minor = map(int, isa[0].split(".")) if isa else (0, 0)
+    return Entry(Kind(kind), Target.parse(target), (major, minor), 0, 0)
