@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import harness
-from harness.cases.bundled import digest_of, packaged_cases
 from harness.cases.discovery import find_cases
+from harness.cases.sources import digest_of, packaged_cases
 from harness.records.record import RecordError
 
 RECORDS, ANSWERS, MANIFEST, README = "results.parquet", "answers.json.gz", "manifest.json", "README.md"
@@ -33,7 +33,7 @@ class Manifest:
     cells, answered : int
         Cells, and those that a compiler answered.
     cases : Mapping[str, str]
-        Digest by case (`harness.cases.bundled.digest_of`).
+        Digest by case (`harness.cases.sources.digest_of`).
     value : Mapping
         All of it.
     """

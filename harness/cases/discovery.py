@@ -1,18 +1,21 @@
-"""Finding cases below a folder, and choosing some of them."""
+"""Finding cases below a folder, and choosing some of them; the topics of the library and the order of its cases."""
 
 from __future__ import annotations
 
 import os
+import re
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from harness.cases.bundled import packaged_cases
-from harness.cases.sources import FILE_NAME
+from harness.cases.sources import FILE_NAME, packaged_cases
 from harness.cases.toml import CaseError, Problem
 from harness.errors import did_you_mean
+from harness.tables import read_table
 
 if TYPE_CHECKING:
     from harness.model.case import Case
@@ -180,3 +183,33 @@ def _chosen(item: str, root: Path, all_found: Mapping[str, tuple[Path, Path]]) -
     if not place.exists():
         return set()
     return {name for name in found if inside in ("", ".") or name == inside or name.startswith(f"{inside}/")}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Topic:
+    """A topic: its folder's name, its title, and one line about it."""
+
+    name: str
+    title: str
+    about: str
+
+
+@cache
+def library_topics() -> Mapping[str, Topic]:
+    """Topics of the library by name."""
+    return {table["name"]: Topic(**table) for table in read_table("cases/topics.toml")["topic"]}
+
+
+def topic_rank(name: str) -> int:
+    """Place of a topic in lists; other topics come after those of the library."""
+    known = list(library_topics())
+    return known.index(name) if name in library_topics() else len(known)
+
+
+_THREAD = re.compile(r"/(issues|pull|discussions)/\d+")
+
+
+def case_rank(topic: str, links: Iterable[str]) -> tuple[int, str, int]:
+    """Place of a case in lists: topic by topic, and within a topic the cases with the most upstream threads among their links first."""
+    threads = {link.partition("#")[0] for link in links if _THREAD.search(link)}
+    return topic_rank(topic), topic, -len(threads)

@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from harness.backends import BACKENDS
-from harness.cases.bundled import library_topics, packaged_cases, topic_rank
-from harness.cases.discovery import Roots, chosen_files, find_cases, load_cases
+from harness.cases.discovery import Roots, chosen_files, find_cases, library_topics, load_cases, topic_rank
 from harness.cases.load import display, load_case
+from harness.cases.sources import packaged_cases
 from harness.cases.toml import CaseError, Problem
 from harness.errors import UsageError
 from harness.model.case import Case, Expectation

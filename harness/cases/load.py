@@ -17,10 +17,9 @@ from pathlib import Path
 from typing import Any
 
 from harness.backends import BACKENDS
-from harness.cases.bundled import is_copy, packaged_cases
 from harness.cases.rules import faults_of, read_rules, required_kernels
 from harness.cases.schema import CASE, LIBRARY
-from harness.cases.sources import FILE_NAME, project_of, read_programs
+from harness.cases.sources import FILE_NAME, is_copy, packaged_cases, project_of, read_programs
 from harness.cases.toml import Key, Report, check_integers, failure, parse_toml, read_toml_text, shown
 from harness.cases.values import IDENTIFIER, LABEL, NAME, check_table
 from harness.errors import UsageError, did_you_mean

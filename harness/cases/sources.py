@@ -1,15 +1,20 @@
-"""Files that a case or a project's configuration names, and the programs of a case with their kernels."""
+"""Files that a case or a project's configuration names, the programs of a case with their kernels, and the bundled cases with their digests."""
 
 from __future__ import annotations
 
 import glob
+import hashlib
+import json
 import os
 import re
+import tomllib
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import Any
 
+import harness
 from harness.cases.schema import SOURCE
 from harness.cases.toml import Report, shown
 from harness.cases.values import IDENTIFIER, SIGNATURES, check_table
@@ -247,3 +252,66 @@ def _signatures(report: Report, language: str, kernels: Any) -> dict[str, str]:
         else:
             good[name] = signature
     return good
+
+
+_WITHOUT_OUTCOME = frozenset(("title", "description", "features", "links", "heavy", "kernels", "expect", "verify"))
+"""Keys of ``case.toml`` that no compiler's outcome depends on."""
+
+_DIGITS = 16
+
+
+@cache
+def packaged_cases() -> Path:
+    """The bundled cases of this installation: inside the package in a wheel, next to it in a checkout."""
+    package = Path(harness.__file__).resolve().parent
+    inside = package / "case_library"
+    return inside if inside.is_dir() else package.parent / "cases"
+
+
+def is_copy(folder: Path, name: str) -> bool:
+    """Return whether a folder has cumatrix's own case of that name, or a copy of it with the same cells.
+
+    Parameters
+    ----------
+    folder : Path
+        The case's, with a ``case.toml`` that can be read.
+    name : str
+        ``wmma/fragments``.
+    """
+    own = packaged_cases() / name
+    if not (own / "case.toml").is_file():
+        return False
+    try:
+        return folder.resolve() == own or _contents(folder) == _contents(own) or digest_of(folder) == digest_of(own)
+    except (OSError, ValueError):
+        return False  # errors are reported when the case is loaded
+
+
+def digest_of(folder: Path) -> str:
+    """Digest of the case in a folder: of its files, and of ``case.toml`` without titles and expectations.
+
+    Parameters
+    ----------
+    folder : Path
+        The case's, with a ``case.toml`` that can be read.
+    """
+    digest = hashlib.sha256()
+    for name, data in _contents(folder).items():
+        if name == "case.toml":
+            table = tomllib.loads(data.decode())
+            kept = {key: value for key, value in table.items() if key not in _WITHOUT_OUTCOME}
+            counts = json.dumps(kept, sort_keys=True, default=str).encode()
+        else:
+            counts = data
+        digest.update(f"{name}\0{len(counts)}\0".encode() + counts)
+    return digest.hexdigest()[:_DIGITS]
+
+
+def _contents(folder: Path) -> dict[str, bytes]:
+    """Contents of the files below a folder, without those of Python and editors."""
+    found = {}
+    for path in sorted(path for path in folder.rglob("*") if path.is_file()):
+        name = path.relative_to(folder)
+        if not any(part.startswith((".", "__pycache__")) for part in name.parts):
+            found[str(name)] = path.read_bytes()
+    return found

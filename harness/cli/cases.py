@@ -49,7 +49,7 @@ def list_(selection: tuple[str, ...], root: tuple[Path, ...], as_json: bool) -> 
 
     programs = programs_here()
     if root == (Path("cases"),) and not root[0].exists() and not programs:
-        from harness.cases.bundled import packaged_cases
+        from harness.cases.sources import packaged_cases
 
         root = (packaged_cases(),)
     found = [summary_of(case) for case in load_cases(root, selection, programs)]
@@ -65,7 +65,7 @@ def list_(selection: tuple[str, ...], root: tuple[Path, ...], as_json: bool) -> 
 
 
 def _topics(found: Sequence[CaseSummary], topics: Mapping[str, int]) -> list[tuple[str, ...]]:
-    from harness.cases.bundled import library_topics, topic_rank
+    from harness.cases.discovery import library_topics, topic_rank
 
     known = library_topics()
     rows: list[tuple[str, ...]] = [("topic", "cases", "about", "names")]
@@ -148,9 +148,9 @@ def copy(names: tuple[str, ...], folder: Path) -> int:
     cumatrix cases copy shared-memory/static
     cumatrix cases copy wmma atomics/bfloat16 --to tests/cases
     """
-    from harness.cases.bundled import packaged_cases
     from harness.cases.discovery import find_cases
     from harness.cases.library import copy_cases, copy_some
+    from harness.cases.sources import packaged_cases
 
     root = packaged_cases()
     places = {path.parent.relative_to(root).as_posix() for path in find_cases(root)}

@@ -10,8 +10,8 @@ from urllib.parse import unquote, urlsplit
 
 import click
 
-from harness.cases.bundled import packaged_cases
 from harness.cases.discovery import load_cases
+from harness.cases.sources import packaged_cases
 from harness.cli.command import Command
 from harness.cli.files import names_of, programs_of
 from harness.cli.options import RESULTS, NoSuchCell, cells_in, one_cell, rules_of, trust_option

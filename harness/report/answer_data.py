@@ -28,7 +28,7 @@ from harness.answers.store import Store, vocabulary_of
 from harness.answers.table import FeatureRow, Field, lines_of
 from harness.answers.vocabulary import to_json as intents_json
 from harness.answers.wheels import names_of
-from harness.cases.bundled import case_rank, library_topics
+from harness.cases.discovery import case_rank, library_topics
 from harness.causes.catalogue import HEADER, catalogue
 from harness.matrix.marks import ANSWER_KINDS, GROUPS
 from harness.model import Status

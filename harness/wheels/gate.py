@@ -1,4 +1,4 @@
-"""The gate: the GPUs that a package has to run on, and its gaps."""
+"""A package's gate: the GPUs that it lacks, the first release without a lack, and the differences between two releases."""
 
 from __future__ import annotations
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from harness.answers.vocabulary import group_label, parameter_labels, variant_label
-from harness.cases.bundled import packaged_cases
 from harness.cases.discovery import find_cases
 from harness.cases.load import load_case
+from harness.cases.sources import packaged_cases
 from harness.model.case import spell
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from harness.cases.bundled import case_rank, library_topics, packaged_cases, topic_rank
-from harness.cases.discovery import find_cases
+from harness.cases.discovery import case_rank, find_cases, library_topics, topic_rank
+from harness.cases.sources import packaged_cases
 
 
 def test_every_topic_has_a_title_and_a_line_about_it() -> None:

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from harness.cases.bundled import packaged_cases
 from harness.cases.load import load_case, project_at
+from harness.cases.sources import packaged_cases
 
 CASE = 'title = "A kernel"\nsource = { cuda = "kernel.cu" }\n'
 COPIED = "exceptions/throw"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
-from harness.cases.bundled import digest_of
+from harness.cases.sources import digest_of
 from harness.published import digests_of
 
 CASES = Path(__file__).parents[2] / "cases"

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 from record_builders import built, changed, record, rejected
 
-from harness.cases.bundled import packaged_cases
 from harness.cases.discovery import load_cases
+from harness.cases.sources import packaged_cases
 from harness.errors import UsageError
 from harness.model import Cell, Outcome, Stage, Status, Target, Toolchain, ToolkitRef
 from harness.records import Record

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import pytest
 from command import Command
 
-from harness.cases.bundled import packaged_cases
+from harness.cases.sources import packaged_cases
 from harness.toolkits import Installed
 
 pytestmark = [pytest.mark.compilers, pytest.mark.timeout(2700)]
