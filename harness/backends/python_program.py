@@ -141,7 +141,7 @@ class WorkFolder:
 # Entry points of the driver that a stand-in lacks, as Numba and NVIDIA's bindings report them.
 _LACKING = re.compile(r"Driver missing function: cu|[Ff]unction \"?cu[A-Z]\w*\"? (is )?not found")
 _OURS = str(Path(__file__).resolve().parents[1]) + os.sep
-_GUARD = __file__
+_GUARDS = {(__file__, "_listen"), (__file__, "_let_go")}
 _STANDARD = sysconfig.get_path("stdlib") + os.sep
 _USUAL = re.compile(r"[A-Z]\w*(Error|Exception|Exit|Interrupt|Iteration)")
 _MOST, _MOST_OF_LOG = 20_000, 1 << 20
@@ -161,7 +161,7 @@ def from_elsewhere(error: BaseException) -> bool:
     if _LACKING.search(_text(error)):
         return False
     for frame in reversed(traceback.extract_tb(error.__traceback__)):
-        if frame.filename == _GUARD:  # it refuses in the program's own line
+        if (frame.filename, frame.name) in _GUARDS:  # they refuse in the program's own line
             continue
         if frame.filename.startswith(_OURS):
             return False

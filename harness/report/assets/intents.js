@@ -1,4 +1,5 @@
-// The intent of a question: an interpreter of the table in harness/answers/vocabulary.py, and causes of a pasted message.
+// The intent of a question: an interpreter of the table in harness/answers/vocabulary.py,
+// and causes of a pasted message.
 "use strict";
 
 /**
