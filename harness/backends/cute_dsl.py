@@ -15,7 +15,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from harness.backends.python_program import Program, check_plain, in_short, outcome_of
+from harness.backends.python_program import Program, check_plain, outcome_of
 from harness.libraries import LIBRARIES
 from harness.protocol.backend import Job, Setup, Unavailable, Unsupported
 from harness.protocol.messages import Ready
@@ -52,7 +52,7 @@ class CuteDslBackend:
 
     def _build(self, job: Job) -> None:
         job.modules = LIBRARIES["cute-dsl"].modules
-        job.device.update(virtual=True, compute_capability=".".join(map(str, job.capability)))
+        job.device.update(virtual=True, compute_capability=job.compute_capability)
         dump = job.scratch / "dump"
         dump.mkdir()
         os.environ.update(
@@ -61,19 +61,17 @@ class CuteDslBackend:
         )  # fmt: skip
         job.command.append(f"CUTE_DSL_ARCH=sm_{job.arch} python {job.source.name}")
         job.enter("compile")
-        with outcome_of(job, f"CuTe DSL {self.version}"):
+        name = f"CuTe DSL {self.version}"
+        with outcome_of(job, name):
             _load(job)
         program = Program(job)
-        with outcome_of(job, f"CuTe DSL {self.version}"):
+        with outcome_of(job, name):
             program.run()
         _keep(job, dump)
         if job.artifact is None:
-            if program.failure:
-                with outcome_of(job, f"CuTe DSL {self.version}"):
-                    raise program.failure
+            program.raise_failure(name)
             raise Unsupported(f"{job.source.name} compiles nothing: it has to call cute.compile")
-        if program.failure:
-            job.notes.append(f"{job.source.name} ended early: {in_short(program.failure, job)}")
+        program.note_failure()
 
 
 def _load(job: Job) -> None:

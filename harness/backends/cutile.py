@@ -18,7 +18,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from harness.backends.python_program import Program, check_plain, in_short, left_out, outcome_of, tidy
+from harness.backends.python_program import Program, check_plain, left_out, outcome_of, signal_of, tidy
 from harness.libraries import LIBRARIES
 from harness.protocol.backend import Crashed, Job, Setup, Unavailable, Unsupported
 from harness.protocol.messages import Ready
@@ -52,7 +52,7 @@ class CutileBackend:
 
     def compile(self, setup: Setup, job: Job) -> None:
         """Run the program, with no device in sight."""
-        job.device.update(virtual=True, compute_capability=".".join(map(str, job.capability)))
+        job.device.update(virtual=True, compute_capability=job.compute_capability)
         self._check(job)
         with left_out(job, importlib.import_module("cuda.tile"), "launch"):
             self._build(job)
@@ -80,12 +80,9 @@ class CutileBackend:
         with outcome_of(job, self.name), _crashes(job), _exports(job):
             program.run()
         if job.artifact is None:
-            if program.failure:
-                with outcome_of(job, self.name):
-                    raise program.failure
+            program.raise_failure(self.name)
             raise Unsupported(f"{job.source.name} compiles nothing: it has to call cuda.tile.compilation.export_kernel")
-        if program.failure:
-            job.notes.append(f"{job.source.name} ended early: {in_short(program.failure, job)}")
+        program.note_failure()
 
 
 @contextmanager
@@ -127,8 +124,8 @@ def _crashes(job: Job) -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        code = int(found[1]) if (found := _ENDED.match(str(error))) else 0
-        number = -code if code < 0 else code - 128 if 128 < code < 160 else 0
+        found = _ENDED.match(str(error))
+        number = signal_of(int(found[1])) if found else 0
         if not number:
             raise
         job.say(tidy(str(error), job))

@@ -279,6 +279,11 @@ def outcome_of(job: Job, library: str) -> Iterator[None]:
         raise Rejected(f"{library} refused the program", stage=stage) from None
 
 
+def signal_of(code: int) -> int:
+    """The signal behind an exit code, of a shell's too; 0 for none."""
+    return -code if code < 0 else code - 128 if 128 < code < 160 else 0
+
+
 @contextmanager
 def errors_in_log(job: Job) -> Iterator[None]:
     """Have what compiled code prints to the standard error in the log of the cell, even when it aborts."""
@@ -433,6 +438,17 @@ class Program:
             self.failure = error
         finally:
             sys.stdout, sys.stderr = streams
+
+    def raise_failure(self, library: str) -> None:
+        """Raise what ended it early, as the outcome of a cell that made nothing; see `outcome_of`."""
+        if self.failure:
+            with outcome_of(self.job, library):
+                raise self.failure
+
+    def note_failure(self) -> None:
+        """Note what ended it early, in a cell whose kernels count all the same."""
+        if self.failure:
+            self.job.notes.append(f"{self.job.source.name} ended early: {in_short(self.failure, self.job)}")
 
     def owns(self, function: Any) -> bool:
         """Return whether a function belongs to the program or to a module next to it, and not to an installed package."""

@@ -136,7 +136,7 @@ class TorchBackend:
             raise Unsupported("load_inline takes one text")
         if job.options.get("rdc"):
             raise Unsupported("load() has no device link step; relocatable device code needs setuptools' CUDAExtension")
-        number = f"{job.capability[0]}.{job.capability[1]}{job.arch.lstrip('0123456789')}"
+        number = job.compute_capability + job.arch.lstrip("0123456789")
         os.environ["TORCH_CUDA_ARCH_LIST"] = number
         job.command.append(f"TORCH_CUDA_ARCH_LIST={number}")
         folder = job.scratch / "build"
@@ -190,9 +190,7 @@ class TorchBackend:
                 job.enter("compile")
                 job.say(f"ValueError: {error}")
                 raise Rejected("PyTorch refused the architecture", stage="compile") from None
-            raise Unsupported(
-                f"PyTorch knows no compute capability {job.capability[0]}.{job.capability[1]}: {error}"
-            ) from None
+            raise Unsupported(f"PyTorch knows no compute capability {job.compute_capability}: {error}") from None
         raise Unavailable("this PyTorch does not build its extensions with ninja in the way that cumatrix knows")
 
 

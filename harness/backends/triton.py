@@ -28,7 +28,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from harness.backends.python_program import Program, described, errors_in_log, from_elsewhere, in_short, missing, tidy
+from harness.backends.python_program import Program, described, errors_in_log, from_elsewhere, missing, signal_of, tidy
 from harness.libraries import LIBRARIES
 from harness.protocol.backend import Crashed, Ended, Job, Rejected, Setup, Unavailable, Unsupported
 from harness.protocol.messages import Ready
@@ -185,7 +185,7 @@ class TritonBackend:
     def compile(self, setup: Setup, job: Job) -> None:
         """To a cubin for a real architecture, to PTX for a virtual one."""
         self._check(job)
-        job.device.update(virtual=True, compute_capability=".".join(map(str, job.capability)))
+        job.device.update(virtual=True, compute_capability=job.compute_capability)
         self._build(job)
 
     def execute(self, setup: Setup, job: Job) -> None:
@@ -250,8 +250,7 @@ class TritonBackend:
             job.notes.append(f"refused: {', '.join(refused)}; built: {', '.join(built) or 'none'}")
         if left := [name for name in known if name not in wanted]:
             job.notes.append(f"left out, since nothing gives the types of its arguments: {', '.join(left)}")
-        if program.failure:
-            job.notes.append(f"{job.source.name} ended early: {in_short(program.failure, job)}")
+        program.note_failure()
         for refusal in refused.values():
             raise refusal
 
@@ -423,7 +422,7 @@ def _outcome(job: Job, version: str) -> Iterator[None]:
             raise
         job.say(_words(error, job))
         if code is not None:
-            if number := _signal(code):
+            if number := signal_of(code):
                 raise Crashed(f"ptxas was ended by signal {number}", signal=number, stage="assemble") from None
             raise Rejected("ptxas refused the PTX", stage="assemble") from None
         raise Rejected(f"Triton {version} refused the program", stage="compile") from None
@@ -433,11 +432,6 @@ def _exit_of_ptxas(error: BaseException) -> int | None:
     """The exit code of ptxas, where it ended the compilation."""
     cause = error.__context__
     return cause.returncode if isinstance(cause, subprocess.CalledProcessError) else None
-
-
-def _signal(code: int) -> int:
-    """The signal behind an exit code, of a shell's too; 0 for none."""
-    return -code if code < 0 else code - 128 if 128 < code < 160 else 0
 
 
 def _words(error: BaseException, job: Job) -> str:

@@ -14,7 +14,7 @@ import re
 import sys
 from typing import Any
 
-from harness.backends.python_program import Program, check_plain, errors_in_log, in_short, left_out, outcome_of, passed
+from harness.backends.python_program import Program, check_plain, errors_in_log, left_out, outcome_of, passed
 from harness.libraries import LIBRARIES
 from harness.protocol.backend import Job, Rejected, Setup, Unavailable, Unsupported
 from harness.protocol.messages import Ready
@@ -47,7 +47,7 @@ class WarpBackend:
         """Compile every module of the program, with no device in sight."""
         os.environ["CUDA_VISIBLE_DEVICES"] = ""
         self._start(job)
-        job.device.update(virtual=True, compute_capability=".".join(map(str, job.capability)))
+        job.device.update(virtual=True, compute_capability=job.compute_capability)
         with left_out(job, importlib.import_module("warp"), "launch", "launch_tiled"):
             self._build(job)
 
@@ -87,9 +87,7 @@ class WarpBackend:
                 program.failure = error
         modules = _modules(program)
         if not modules:
-            if program.failure:
-                with outcome_of(job, self.name):
-                    raise program.failure
+            program.raise_failure(self.name)
             raise Unsupported(f"{job.source.name} defines no kernel of Warp's")
         refused, built = list[str](), list[str]()
         for module in modules:
@@ -105,8 +103,7 @@ class WarpBackend:
                     job.complete()
         if refused and len(modules) > 1:
             job.notes.append(f"refused: {', '.join(refused)}; built: {', '.join(built) or 'none'}")
-        if program.failure:
-            job.notes.append(f"{job.source.name} ended early: {in_short(program.failure, job)}")
+        program.note_failure()
         if refused:
             raise refusal
 

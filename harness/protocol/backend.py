@@ -102,6 +102,11 @@ class Job(CellJob):
         return number // 10, number % 10
 
     @property
+    def compute_capability(self) -> str:
+        """Compute capability as people write it: ``"8.0"``."""
+        return ".".join(map(str, self.capability))
+
+    @property
     def sources(self) -> list[Path]:
         """Every file of the program, in order."""
         return [self.source, *self.together]

@@ -375,7 +375,7 @@ class CupyBackend:
     def _pretend(self, setup: Setup, job: Job) -> str:
         """Let CuPy see a device of the target's compute capability; returns the architecture it will ask for."""
         compiler, arch = self.compiler, job.arch
-        job.device = {"virtual": True, "compute_capability": "{}.{}".format(*job.capability)}
+        job.device = {"virtual": True, "compute_capability": job.compute_capability}
         cupy_stand_ins.pretend(setup, arch)
         compiler.device = SimpleNamespace(Device=lambda: SimpleNamespace(compute_capability=arch))
         for name in ("_get_arch", "_get_arch_for_options_for_nvrtc"):

@@ -72,11 +72,6 @@ class Nothing:
         return lambda *_: None
 
 
-def dotted(capability: tuple[int, int]) -> str:
-    """A compute capability as people write it: ``"8.0"``."""
-    return ".".join(map(str, capability))
-
-
 def package_version(name: str) -> str | None:
     """Version of an installed distribution, or of a package on the path without one."""
     try:
@@ -139,7 +134,7 @@ class NumbaBackend:
         self.check_target(setup, job)
         check_options(job)
         device = VirtualDevice(setup, job, self.library)
-        job.device.update(virtual=True, compute_capability=dotted(job.capability))
+        job.device.update(virtual=True, compute_capability=job.compute_capability)
         os.environ["NUMBA_CACHE_DIR"] = str(job.scratch / "numba-cache")
         self.attach(device)
         job.enter("compile")
@@ -238,7 +233,7 @@ class NumbaBackend:
                 instead = f"refuse ({first_line(error)})"
             raise Unsupported(
                 f"{self.library} with CUDA {setup.release} does not know compute capability "
-                f"{dotted(job.capability)}: it would {instead}"
+                f"{job.compute_capability}: it would {instead}"
             )
 
     def check_libraries(self, setup: Setup) -> None:
