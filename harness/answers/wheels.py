@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 
@@ -100,8 +100,7 @@ def _reply(package: Package, version: str, gpu: Gpu | None) -> Reply:
 
 def _sentence(found: Support, label: str) -> str:
     gpu = found.gpu
-    runs = sum(each.running > 0 for _, each in found.relations)
-    of = len(found.relations)
+    runs, of = found.running, len(found.relations)
     every = f"each of its {of} libraries" if runs == of else f"{runs} of its {of} libraries"
     some = every if of > 1 else "its library"
     if not found.runs:
@@ -144,7 +143,7 @@ def _rows(package: Package, release: WheelRelease, found: Support) -> Iterator[R
 
 def _of_all(package: Package, release: WheelRelease) -> Reply:
     """For no GPU in particular: those of each way."""
-    groups = grouped(release)
+    groups = by_state(support(release, SHOWN))
     words = {
         "native": "native code for",
         "jit": "PTX for",
@@ -152,9 +151,9 @@ def _of_all(package: Package, release: WheelRelease) -> Reply:
         "unknown": "not known for",
         "none": "none for",
     }
-    parts = [f"{words[state]} {', '.join(map(str, gpus))}" for state, gpus in groups.items()]
+    parts = [f"{words[state]} {', '.join(gpus)}" for state, gpus in groups.items()]
     row = ReplyRow(text=f"cumatrix wheel {package.name}=={release.version}")
-    many = counted(len(release.libraries), "library").replace("librarys", "libraries")
+    many = counted(len(release.libraries), "library", "libraries")
     return Reply(sentence=f"{package.name} {release.version} has {'; '.join(parts)} ({many}).", rows=(row,))
 
 
@@ -175,12 +174,12 @@ def state_of(found: Support) -> str:
     return found.way.value
 
 
-def grouped(release: WheelRelease, gpus: Sequence[Gpu] | None = None) -> dict[str, list[Gpu]]:
-    """GPUs by state, those from Volta on by default."""
-    found: dict[str, list[Gpu]] = {state: [] for state in STATES}
-    for each in support(release, gpus or SHOWN):
-        found[state_of(each)].append(each.gpu)
-    return {state: of for state, of in found.items() if of}
+def by_state(found: Iterable[Support]) -> dict[str, list[str]]:
+    """GPUs by state, in the order of `STATES`."""
+    gpus: dict[str, list[str]] = {state: [] for state in STATES}
+    for each in found:
+        gpus[state_of(each)].append(str(each.gpu))
+    return {state: of for state, of in gpus.items() if of}
 
 
 SHOWN = tuple(Gpu(cc) for cc in (61, 70, 75, 80, 86, 87, 89, 90, 100, 103, 110, 120, 121))

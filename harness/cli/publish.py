@@ -101,12 +101,15 @@ def _write_wheels(out: Path) -> int:
     problems = 0
 
     def tell(sentence: str) -> None:
-        nonlocal problems
-        problems += sentence.startswith("not read: ")
         say(f"cumatrix: {sentence}", err=True)
 
+    def refuse(reason: str) -> None:
+        nonlocal problems
+        problems += 1
+        tell(f"not read: {reason}")
+
     found = dict(known)
-    for package in update(wanted.packages, wanted.releases, known, Index(data_folder() / "index"), tell):
+    for package in update(wanted.packages, wanted.releases, known, Index(data_folder() / "index"), tell, refuse):
         found[package.name] = package
         # After each package: an interrupted run keeps what it has read.
         replace_files({path: packed(list(found.values()))})

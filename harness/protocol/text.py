@@ -41,9 +41,9 @@ def no_command(text: str) -> str:
     return _COMMANDS.sub(r"\g<0> ", text)
 
 
-def counted(number: int, noun: str) -> str:
-    """A number of things: ``1 case``, ``1,234 cases``."""
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+def counted(number: int, noun: str, plural: str = "") -> str:
+    """A number of things: ``1 case``, ``1,234 cases``, ``2 libraries``."""
+    return f"{number:,} {noun if number == 1 else plural or f'{noun}s'}"
 
 
 def safe_link(address: str) -> str:

@@ -6,14 +6,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
 from typing import Any
 
-from harness.answers.wheels import SHOWN, STATES, WheelReplies, state_of
+from harness.answers.wheels import SHOWN, STATES, WheelReplies, by_state, state_of
 from harness.model.compatibility import RULES, Way
 from harness.model.gpus import Gpu
 from harness.protocol.text import clean
 from harness.report.api import COUNT, DIALECT, FOLDER, SCHEMA, TARGET, TEXT, as_bytes, list_of, map_of, object_of
 from harness.report.pages import Section
 from harness.wheels.entries import Kind, Library, counted_targets
-from harness.wheels.published import Package, Support, WheelRelease, since, support
+from harness.wheels.published import Package, Support, since, support
 
 NAME, TITLE = "gpus", "Which GPU runs what"
 """The page's file, and its heading."""
@@ -75,7 +75,7 @@ def _lines(package: Package, found: Iterable[Support]) -> list[tuple[str, str]]:
 
 
 def _told(package: Package, found: Support) -> str:
-    runs, of = sum(each.running > 0 for _, each in found.relations), len(found.relations)
+    runs, of = found.running, len(found.relations)
     if not found.runs:
         return next(iter(found.lacking)) if len(found.lacking) == 1 and found.way is Way.NONE else ""
     words = [f"PTX from {found.release} on"] if found.release else []
@@ -118,11 +118,7 @@ def _document(package: Package) -> dict[str, Any]:
     outcomes: list[dict[str, Any]] = []
     for release in reversed(package.releases):
         found = support(release, SHOWN) if release.libraries else []
-        states = {
-            state: [str(each.gpu) for each in found if state_of(each) == state]
-            for state in STATES
-            if any(state_of(each) == state for each in found)
-        }
+        states = by_state(found)
         drivers = _by((each.release.driver, each.gpu) for each in found if each.release and each.release.driver)
         if outcomes and (outcomes[-1]["states"], outcomes[-1]["drivers"]) == (states, drivers):
             outcomes[-1]["versions"].append(release.version)
@@ -135,7 +131,7 @@ def _document(package: Package) -> dict[str, Any]:
         "source": clean(package.source),
         **({"file": clean(newest.file), "sha256": newest.sha256, "uploaded": newest.uploaded, "libraries": len(newest.libraries)} if newest else {}),
         "outcomes": outcomes,
-        "since": _by((first.version, gpu) for gpu in SHOWN if (first := _first(package, gpu))),
+        "since": _by((first.version, gpu) for gpu in SHOWN if (first := since(package, gpu))),
     }  # fmt: skip
 
 
@@ -144,11 +140,6 @@ def _by(pairs: Iterable[tuple[str, Gpu]]) -> dict[str, list[str]]:
     for key, gpu in pairs:
         found.setdefault(key, []).append(str(gpu))
     return found
-
-
-def _first(package: Package, gpu: Gpu) -> WheelRelease | None:
-    newest = package.newest
-    return since(package, gpu) if newest and newest.libraries else None
 
 
 def wheels_schema() -> dict[str, Any]:

@@ -118,6 +118,11 @@ class Support:
         return all(each.complete for _, each in self.relations)
 
     @property
+    def running(self) -> int:
+        """How many libraries have code that runs."""
+        return sum(each.running > 0 for _, each in self.relations)
+
+    @property
     def runs(self) -> bool:
         """Return whether some library runs."""
         return self.way in (Way.NATIVE, Way.JIT)
@@ -170,6 +175,7 @@ def update(
     known: Mapping[str, Package],
     index: Index,
     tell: Callable[[str], None],
+    refuse: Callable[[str], None],
 ) -> Iterator[Package]:
     """Read the newest releases of packages, and take those from `known` with the same file and hash.
 
@@ -184,7 +190,9 @@ def update(
     index : Index
         The user's index.
     tell : callable
-        Takes a sentence about each new release, and about one that cannot be read.
+        Takes a sentence about each new release.
+    refuse : callable
+        Takes the reason for each package or release that cannot be read.
 
     Yields
     ------
@@ -195,13 +203,15 @@ def update(
         for name in names:
             before = known.get(name, Package(name=name, asked=asked))
             try:
-                yield _updated(replace(before, asked=asked), most, index, tell)
+                yield _updated(replace(before, asked=asked), most, index, tell, refuse)
             except PartUnavailable as error:
-                tell(f"not read: {name}: {error}")
+                refuse(f"{name}: {error}")
                 yield replace(before, asked=asked)
 
 
-def _updated(before: Package, most: int, index: Index, tell: Callable[[str], None]) -> Package:
+def _updated(
+    before: Package, most: int, index: Index, tell: Callable[[str], None], refuse: Callable[[str], None]
+) -> Package:
     files = index.files(canonicalize_name(before.name))
     if not files:
         raise PartUnavailable(f"{index_called()} has no {before.name}")
@@ -218,7 +228,7 @@ def _updated(before: Package, most: int, index: Index, tell: Callable[[str], Non
     for each in chosen:
         known = there.get(each.file.name)
         same = known is not None and each.file.sha256 in ("", known.sha256)
-        if release := known if same else _read(before.name, each, tell):
+        if release := known if same else _read(before.name, each, tell, refuse):
             found.append(release)
     return replace(before, releases=tuple(found), source=source)
 
@@ -231,14 +241,14 @@ def _source(name: str) -> Any:
     return None if version.is_prerelease else version
 
 
-def _read(name: str, chosen: Chosen, tell: Callable[[str], None]) -> WheelRelease | None:
+def _read(name: str, chosen: Chosen, tell: Callable[[str], None], refuse: Callable[[str], None]) -> WheelRelease | None:
     tell(f"new on the index: {name} {chosen.version}")
     try:
         with fetched(chosen, lambda _: None) as path:
             found = read_source(path, chosen.file.name)
             size = path.stat().st_size
     except CumatrixError as error:
-        tell(f"not read: {name} {chosen.version}: {error}")
+        refuse(f"{name} {chosen.version}: {error}")
         return None
     uploaded = chosen.file.date.date().isoformat() if chosen.file.date else ""
     return WheelRelease(
