@@ -49,7 +49,7 @@ SUMMARY = Path("summary.md")
 PUBLISHED = Path("reports/matrix")
 NEXT = Path("next")
 """Records of the job `next`."""
-WHEELS = "wheels.json"  # beside the matrix: the device code of published wheels
+WHEELS = "wheels.json"  # next to the matrix: the device code of published wheels
 DOCS = "gh-pages"
 """Branch with the documentation of each release: `.github/workflows/release.yml` adds to it."""
 COMMANDS = 200  # more than fit into a night

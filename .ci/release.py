@@ -81,10 +81,16 @@ def write_names(root: Path = ROOT) -> list[str]:
     return changed
 
 
+def version_of(root: Path) -> str:
+    found = re.search(r'^__version__ = "([^"]+)"', (root / "harness" / "__init__.py").read_text("utf-8"), re.MULTILINE)
+    if found is None:
+        sys.exit("release.py: harness/__init__.py has no __version__")
+    return found[1]
+
+
 def problem(tag: str, root: Path = ROOT) -> str:
     """Why a tag may not be released, in one sentence; empty where nothing is in the way."""
-    found = re.search(r'^__version__ = "([^"]+)"', (root / "harness" / "__init__.py").read_text("utf-8"), re.MULTILINE)
-    version = found[1] if found else ""
+    version = version_of(root)
     if tag != f"v{version}":
         return f"the tag is {tag}, the version in harness/__init__.py is {version}: tag v{version}, or change it"
     if not notes(version, root):
@@ -138,9 +144,7 @@ def rehearse(place: Path) -> None:
     """Make a release of the commit, upload it to an index on this machine, and use it with nothing but that index and PyPI."""
     clone = place / "clone"
     _run(["git", "clone", "-q", "--no-hardlinks", ROOT, clone], quiet=True)
-    found = re.search(r'^__version__ = "([^"]+)"', (clone / "harness" / "__init__.py").read_text("utf-8"), re.MULTILINE)
-    assert found is not None
-    version, distribution = found[1], names_of(clone).distribution
+    version, distribution = version_of(clone), names_of(clone).distribution
     changelog = clone / "CHANGELOG.md"
     if not notes(version, clone):
         text = changelog.read_text("utf-8").replace(

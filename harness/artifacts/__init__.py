@@ -86,7 +86,7 @@ def _opcodes(text: bytes | memoryview, cc: int) -> Counter[int]:
     """Count instructions by opcode; code of gigabytes is counted in place, without a list of its instructions."""
     parts = memoryview(text)[: len(text) // 8 * 8].cast(
         "H"
-    )  # an instruction's opcode lies in one of its parts of 16 bits
+    )  # an instruction's opcode is in one of its parts of 16 bits
     found: Counter[int] = Counter()
     if cc >= 70:
         for part, count in Counter(parts[::8]).items():

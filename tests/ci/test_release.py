@@ -32,7 +32,7 @@ def test_a_release_needs_the_same_version_everywhere(project: Path) -> None:
 
 
 def test_a_repository_without_an_address_is_not_released(tmp_path: Path) -> None:
-    """`check` reads the tree that it lies in."""
+    """`check` reads its own tree."""
     for name in (".ci/release.py", "pyproject.toml", "harness/__init__.py"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         shutil.copyfile(ROOT / name, tmp_path / name)
