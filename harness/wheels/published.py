@@ -119,7 +119,7 @@ class Support:
 
     @property
     def running(self) -> int:
-        """How many libraries have code that runs."""
+        """Number of libraries that run, in whole or in part."""
         return sum(each.running > 0 for _, each in self.relations)
 
     @property
