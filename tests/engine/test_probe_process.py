@@ -11,6 +11,12 @@ from harness.engine import environment
 from harness.engine.environment import begin_own, finished, libraries, look
 
 
+@pytest.fixture(autouse=True)
+def nothing_begun(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An earlier test of this process may have begun a probe that nobody collected."""
+    monkeypatch.setattr(environment, "_begun", {})
+
+
 def fake(folder: Path, text: str) -> str:
     """In place of an interpreter."""
     path = folder / "python"
