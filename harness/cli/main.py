@@ -1,4 +1,4 @@
-"""The group of commands, and the one place where errors become a sentence and an exit code."""
+"""The top-level command, and the place where errors become a sentence and an exit code."""
 
 from __future__ import annotations
 
@@ -207,7 +207,11 @@ def _run() -> int:
         import harness.cli.complete  # noqa: F401 (its class is registered where it is defined)
     try:
         code = cumatrix.main(prog_name="cumatrix", standalone_mode=False)
-    except (click.exceptions.Abort, KeyboardInterrupt):
+    except (click.exceptions.Abort, KeyboardInterrupt) as error:
+        if isinstance(error.__context__, EOFError) and "marshal" in str(
+            error.__context__
+        ):  # click ends on any EOFError
+            return _say(_damaged_bytecode(), 1)
         return _say("interrupted; what finished is kept", 130)
     except click.ClickException as error:
         where = f" (see {error.ctx.command_path} --help)" if isinstance(error, click.UsageError) and error.ctx else ""
@@ -231,6 +235,20 @@ def _run() -> int:
             1,
         )
     return code if isinstance(code, int) else 0
+
+
+def _damaged_bytecode() -> str:
+    """Remove the cache of compiled modules after an import from it failed, and return what to do.
+
+    Python 3.11 keeps the part of a module that fitted on a full disk (https://github.com/python/cpython/issues/126606).
+    """
+    folder = sys.pycache_prefix
+    if not folder or os.path.basename(os.path.dirname(folder)) != "cumatrix":
+        return "a compiled module of Python is damaged, as a full disk leaves it: install cumatrix again"
+    import shutil
+
+    shutil.rmtree(folder, ignore_errors=True)
+    return f"removed damaged compiled modules from {folder}, as a full disk leaves them: run the command again"
 
 
 def _advice(error: OSError) -> str:

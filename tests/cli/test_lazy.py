@@ -108,3 +108,22 @@ def test_compiled_modules_are_kept_where_none_may_lie_next_to_sources(tmp_path: 
     assert not list(installed.rglob("*.pyc"))
     # What others can write is not executed.
     assert any(path.name.startswith("main.") for path in kept.rglob("*.pyc")) == (mode == 0o700)
+
+
+def test_a_compiled_module_that_a_full_disk_cut_off_is_removed(tmp_path: Path) -> None:
+    installed = tmp_path / "installed"
+    for name in ("harness", "cumatrix"):
+        shutil.copytree(ROOT / name, installed / name, ignore=shutil.ignore_patterns("__pycache__"))
+    env = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1", "PYTHONPATH": str(installed), "XDG_CACHE_HOME": str(tmp_path)}
+
+    def listed() -> subprocess.CompletedProcess[str]:
+        argv = [sys.executable, "-P", "-m", "cumatrix", "cases", "list"]
+        return subprocess.run(argv, env=env, cwd=tmp_path, timeout=800, capture_output=True, text=True)
+
+    before = listed()
+    (module,) = (tmp_path / "cumatrix" / "bytecode").rglob("cases/library.*.pyc")
+    module.write_bytes(module.read_bytes()[:1500])
+    damaged = listed()
+    assert (damaged.returncode, damaged.stdout) == (1, "")
+    assert "cumatrix: removed damaged compiled modules from " in damaged.stderr
+    assert (listed().stdout, before.returncode) == (before.stdout, 0)
