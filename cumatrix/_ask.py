@@ -167,28 +167,28 @@ def ask(question: str, results: Results | str | PathLike[str] | Iterable[str | P
     else:
         paths = () if results is None else (results,) if isinstance(results, str | PathLike) else tuple(results)
         sources = sources_of(tuple(map(Path, paths)))
-    asked, vocabulary, found = put(question, sources)
+    query, vocabulary, found = put(question, sources)
     findings = [_finding(each, source) for source, answer in found for each in answer.findings]
-    own = command_for(asked, vocabulary)
+    own = command_for(query, vocabulary)
     return Answer(
-        findings=tuple(findings), more=sum(answer.more for _, answer in found), unknown=tuple(chip.text for chip in asked.unknown),
+        findings=tuple(findings), more=sum(answer.more for _, answer in found), unknown=tuple(chip.text for chip in query.unknown),
         newest=max(source.newest for source in sources),
-        commands=(command_for(asked, vocabulary, findings[0].case), own) if findings else (own,), found=(found, asked, vocabulary),
+        commands=(command_for(query, vocabulary, findings[0].case), own) if findings else (own,), found=(found, query, vocabulary),
     )  # fmt: skip
 
 
 def _finding(found: Found, source: AnswerSource) -> Finding:
     return Finding(
-        case=found.case, title=found.title, variants=found.label, said=tuple(map(_said, found.said)), faults=found.faults,
+        case=found.case, title=found.title, variants=found.label, said=tuple(map(_support, found.said)), faults=found.faults,
         source=source.name, stale=source.stale(found.case),
     )  # fmt: skip
 
 
-def _said(told: Told) -> Said:
+def _support(finding: Told) -> Said:
     return Said(
-        tool=told.tool, backend=told.entry.backend, library=told.entry.axis, targets=told.targets, kind=told.verdict.kind,
-        text=told.verdict.text, note="; ".join(filter(None, (told.verdict.note, told.overall))),
-        tried=told.tried if told.proof else "", cells=tuple(row.cell for row in told.proof),
+        tool=finding.tool, backend=finding.entry.backend, library=finding.entry.axis, targets=finding.targets, kind=finding.verdict.kind,
+        text=finding.verdict.text, note="; ".join(filter(None, (finding.verdict.note, finding.overall))),
+        tried=finding.tried if finding.proof else "", cells=tuple(row.cell for row in finding.proof),
     )  # fmt: skip
 
 

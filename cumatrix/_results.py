@@ -171,12 +171,12 @@ class Cell:
         return explain(self)
 
     def __repr__(self) -> str:
-        said = f": {self.message}" if self.message else ""
-        return f"<Cell {one_line(self.id)}: {failed_at(_record(self.record)).replace('_', ' ')} ({self.record['verdict']}){said}>"
+        message = f": {self.message}" if self.message else ""
+        return f"<Cell {one_line(self.id)}: {failed_at(_record(self.record)).replace('_', ' ')} ({self.record['verdict']}){message}>"
 
     def _repr_html_(self) -> str:
         kind = kind_of(self.record)
-        said = "".join(f"<li>{escape(one_line(item.message))}</li>" for item in self.diagnostics[:5])
+        messages = "".join(f"<li>{escape(one_line(item.message))}</li>" for item in self.diagnostics[:5])
         log = (
             f"<details><summary>log</summary><pre>{escape(clean(self.record['log']))}</pre></details>"
             if self.record["log"]
@@ -184,7 +184,7 @@ class Cell:
         )
         return (
             f"<p><b>{escape(one_line(self.id))}</b>: {escape(kind.word)}"
-            f"{escape(': ' + one_line(self.record['reason'])) if self.record['reason'] else ''}</p><ul>{said}</ul>{log}"
+            f"{escape(': ' + one_line(self.record['reason'])) if self.record['reason'] else ''}</p><ul>{messages}</ul>{log}"
         )  # fmt: skip
 
 
@@ -257,9 +257,9 @@ class Explanation:
         parts = [f"<p>No cause is known of: <code>{escape(self.unexplained)}</code></p>"] if self.unexplained else []
         for each in self.causes:
             links = "".join(f"<li>{escape(link)}</li>" for link in each.links)
-            said = f"<p><code>{escape(each.said)}</code></p>" if each.said else ""
+            quoted = f"<p><code>{escape(each.said)}</code></p>" if each.said else ""
             parts.append(
-                f"<h4>{escape(each.title)}</h4>{said}<p><b>Cause:</b> {escape(each.cause)}</p>"
+                f"<h4>{escape(each.title)}</h4>{quoted}<p><b>Cause:</b> {escape(each.cause)}</p>"
                 f"<p><b>Remedy:</b> {escape(each.remedy)}</p><ul>{links}</ul>"
             )
         return "".join(parts) or "<p>No known cause is in this.</p>"
@@ -345,8 +345,8 @@ def _field(record: Mapping[str, Any] | None) -> str:
     if record is None:
         return "<td></td>"
     kind = kind_of(record)
-    said = main_message_of(record)
-    title = f"{record['target']}: {kind.word}" + (f": {said}" if said else "")
+    main_message = main_message_of(record)
+    title = f"{record['target']}: {kind.word}" + (f": {main_message}" if main_message else "")
     return f'<td title="{_text(title, 300)}" style="text-align:center;background:{_colour(kind)}">{kind.letter}</td>'
 
 

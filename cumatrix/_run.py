@@ -251,7 +251,7 @@ class _Work:
         records = sorted((with_remark(record, found) for record in self.records), key=lambda each: order[each["cell"]])
         silence = without_answer(records)
         artifacts = self.selection.context.artifacts
-        notes = [silence] if silence else unanswered(self.selection.asked, records)
+        notes = [silence] if silence else unanswered(self.selection.requested, records)
         return Results(records, notes=[*notes, *(artifacts.problems if artifacts else ())])
 
 

@@ -97,15 +97,15 @@ class BackendContract:
         for name, text in PROGRAMS[self.language].items():
             files.append(folder / name)
             files[-1].write_text(text)
-        asked: dict[str, Any] = {
+        arguments: dict[str, Any] = {
             "backend": self.backend, "toolkit": self.toolkit, "cache": False, "define": {"FOUR": 4},
             "target": [target for target in (self.target, self.virtual, self.unknown) if target], **self.options,
         }  # fmt: skip
         if python := self.interpreter():
-            asked["python"] = python
+            arguments["python"] = python
         if self.language == "cuda":
-            asked["include"] = folder / "include"
-        return try_(files, **asked)
+            arguments["include"] = folder / "include"
+        return try_(files, **arguments)
 
     def _cell(self, cells: Results, program: str, target: str) -> Cell:
         suffix = ".py" if self.language == "python" else ".cu"

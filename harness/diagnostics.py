@@ -1,4 +1,4 @@
-"""Logs of NVRTC, nvcc, ptxas, nvJitLink and Numba to diagnostics."""
+"""Diagnostics from the logs of NVRTC, nvcc, ptxas, nvJitLink and Numba."""
 
 from __future__ import annotations
 
@@ -185,7 +185,7 @@ def read_line(text: str, after: Iterable[str] = (), number: int = 0) -> LogLine 
 
 def _message(match: re.Match[str], after: Iterable[str], number: int) -> LogLine:
     groups = match.groupdict()
-    severity, said = groups["severity"].lower(), groups["message"]
+    severity, text = groups["severity"].lower(), groups["message"]
     tool, bare = groups.get("tool") or "", match.re is _BARE
     if match.re is _HOST:
         tool = "ld" if re.search(r"(?:^|/)(?:ld|collect2|lld)", tool) else "gcc"
@@ -193,7 +193,7 @@ def _message(match: re.Match[str], after: Iterable[str], number: int) -> LogLine
         tool = "ld" if groups["code"].startswith("LNK") else "gcc"
     elif match.re in (_PLACED, _QUOTED):
         tool = "gcc" if groups.get("column") or _CL.fullmatch(groups.get("code") or "") else "edg"
-    head = f"{tool}: {said}" if bare and tool else said
+    head = f"{tool}: {text}" if bare and tool else text
     return LogLine(
         number=number,
         severity=_SEVERITY.get(severity, severity),
@@ -203,7 +203,7 @@ def _message(match: re.Match[str], after: Iterable[str], number: int) -> LogLine
         code=groups.get("code") or "",
         file=groups.get("file") or "",
         place=groups.get("line") or groups.get("line2") or "",
-        summary=bool(_SUMMARY.search(said[:400])),
+        summary=bool(_SUMMARY.search(text[:400])),
     )
 
 
@@ -246,8 +246,8 @@ def parse_log(log: str, source: str = "") -> tuple[Diagnostic, ...]:
     source : str
         File name of the program, or its path in a project, as all files of it are then named; temporary names of it in the log are written so.
     """
-    said = (line for line in read_lines(log) if line.place or line.severity != "note")
-    found = [_diagnostic(line, source) for line in sorted(said, key=_rank)]
+    lines = (line for line in read_lines(log) if line.place or line.severity != "note")
+    found = [_diagnostic(line, source) for line in sorted(lines, key=_rank)]
     return tuple(dict.fromkeys(found))[:_MAX]
 
 
@@ -317,9 +317,9 @@ def tells_most(message: str, log: str) -> str:
     if not _NUMBA.match(message):
         return message
     name, _, words = message.partition(": ")
-    said = _ADDRESS.sub("", _BEHIND.split(_STEPS.sub("", words).lstrip(), maxsplit=1)[0]).rstrip()
-    reason = _reason(log) if said.startswith("No implementation of function ") else ""
-    return one_line(f"{name}: {said}{': ' if reason else ''}{reason}") if said else message
+    core = _ADDRESS.sub("", _BEHIND.split(_STEPS.sub("", words).lstrip(), maxsplit=1)[0]).rstrip()
+    reason = _reason(log) if core.startswith("No implementation of function ") else ""
+    return one_line(f"{name}: {core}{': ' if reason else ''}{reason}") if core else message
 
 
 def place_of(log: str) -> tuple[str, int] | None:

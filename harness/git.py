@@ -85,8 +85,8 @@ def git(
         raise GitError(str(error)) from None
     if done.returncode:
         words = done.stderr.decode("utf-8", "replace").strip().splitlines()
-        told = [line.removeprefix("fatal: ") for line in words if line.startswith(("fatal: ", "error: "))]
-        raise GitError(redact((told or words or [f"exit code {done.returncode}"])[0]))
+        errors = [line.removeprefix("fatal: ") for line in words if line.startswith(("fatal: ", "error: "))]
+        raise GitError(redact((errors or words or [f"exit code {done.returncode}"])[0]))
     return done.stdout.decode("utf-8", "surrogateescape")
 
 

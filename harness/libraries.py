@@ -31,7 +31,7 @@ class Release:
         What follows ``==`` in a requirement: ``13.*``.
     numpy : str
         Bound of the NumPy of its time: ``<2``; empty where the library's own requirements are enough.
-    beside : tuple of str
+    companions : tuple of str
         Further requirements that it is installed with.
     cuda : tuple of int
         Major CUDA releases that it has a distribution for, the default first; empty where one distribution is for all.
@@ -42,7 +42,7 @@ class Release:
     tox: str
     version: str
     numpy: str = ""
-    beside: tuple[str, ...] = ()
+    companions: tuple[str, ...] = ()
     cuda: tuple[int, ...] = ()
     toolkit: str = ""
 
@@ -58,7 +58,7 @@ class Library:
         it is tried with when none is named, whose major release is the only one that it loads. Empty: it loads any.
     modules : tuple of str
         What is imported from it and from what it brings along; the first is the library itself.
-    beside : tuple of str
+    companions : tuple of str
         Further distributions whose versions belong to its toolchain.
     in_conditions : bool
         Whether conditions can compare its version, by its name in `LIBRARIES` with ``_`` for ``-``.
@@ -91,7 +91,7 @@ class Library:
 
     distributions: Mapping[str, str]
     modules: tuple[str, ...] = ()
-    beside: tuple[str, ...] = ()
+    companions: tuple[str, ...] = ()
     in_conditions: bool = True
     follows_runtime: bool = False
     carries: tuple[tuple[str, str, str], ...] = ()
@@ -128,7 +128,7 @@ _OWN: Final[Mapping[str, Library]] = {
         label="CuPy",
         distributions={"cupy-cuda12x": "12.9", "cupy-cuda13x": "13.0", "cupy-cuda11x": "11.8", "cupy": ""},
         modules=("cupy",),
-        beside=("numpy",),
+        companions=("numpy",),
         follows_runtime=True,
         # cuda_fp16.h in cupy/_core/include is byte for byte that of CUDA 12.1; with a newer cuda_bf16.h it does not compile (cupy/cupy#8146).
         carries=(("12.0", "13.3", "12.1"),),
@@ -148,7 +148,7 @@ _OWN: Final[Mapping[str, Library]] = {
         label="Numba",
         distributions={"numba": ""},
         modules=("numba", "llvmlite"),
-        beside=("numpy", "llvmlite"),
+        companions=("numpy", "llvmlite"),
         since="0.57",
         notes="https://github.com/numba/numba/releases/tag/{}",
         releases=(
@@ -166,46 +166,46 @@ _OWN: Final[Mapping[str, Library]] = {
         label="numba-cuda",
         distributions={"numba-cuda": ""},
         modules=("numba_cuda", "cuda.bindings", "cuda.core"),
-        beside=("numba", "numpy", "llvmlite", "cuda-bindings", "cuda-core"),
+        companions=("numba", "numpy", "llvmlite", "cuda-bindings", "cuda-core"),
         since="0.4",
         notes="https://github.com/NVIDIA/numba-cuda/releases/tag/v{}",
         releases=(  # it does not cap Numba: both are named
-            Release(tox="numbacuda004", version="0.4.0", numpy="<2.2", beside=("numba==0.61.0",)),
-            Release(tox="numbacuda010", version="0.10.*", numpy="<2.3", beside=("numba==0.61.2",)),
-            Release(tox="numbacuda015", version="0.15.0", numpy="<2.3", beside=("numba==0.61.2",)),
-            Release(tox="numbacuda020", version="0.20.0", numpy="<2.4", beside=("numba==0.62.1", "cuda-bindings")),
-            Release(tox="numbacuda024", version="0.24.*", numpy="<2.4", beside=("numba==0.63.*", "cuda-bindings", "cuda-core")),
-            Release(tox="numbacuda030", version="0.30.*", numpy="<2.5", beside=("numba==0.68.*", "cuda-bindings", "cuda-core")),
+            Release(tox="numbacuda004", version="0.4.0", numpy="<2.2", companions=("numba==0.61.0",)),
+            Release(tox="numbacuda010", version="0.10.*", numpy="<2.3", companions=("numba==0.61.2",)),
+            Release(tox="numbacuda015", version="0.15.0", numpy="<2.3", companions=("numba==0.61.2",)),
+            Release(tox="numbacuda020", version="0.20.0", numpy="<2.4", companions=("numba==0.62.1", "cuda-bindings")),
+            Release(tox="numbacuda024", version="0.24.*", numpy="<2.4", companions=("numba==0.63.*", "cuda-bindings", "cuda-core")),
+            Release(tox="numbacuda030", version="0.30.*", numpy="<2.5", companions=("numba==0.68.*", "cuda-bindings", "cuda-core")),
         ),
     ),
     "torch": Library(
         label="PyTorch",
         distributions={"torch": ""},
         modules=("torch",),
-        beside=("numpy",),
+        companions=("numpy",),
         follows_runtime=True,
         since="2.6",
         aliases=("pytorch",),
         notes="https://github.com/pytorch/pytorch/releases/tag/v{}",
         releases=(  # a build wants nvcc of the CUDA that it was built with
-            Release(tox="torch26", version="2.6.*", beside=("ninja", "numpy", "setuptools"), toolkit="12.4"),
-            Release(tox="torch211", version="2.11.*", beside=("ninja", "numpy", "setuptools"), toolkit="13.0"),
-            Release(tox="torch213", version="2.13.*", beside=("ninja", "numpy", "setuptools"), toolkit="13.0"),
-            Release(tox="torch215", version="2.15.*", beside=("ninja", "numpy", "setuptools"), toolkit="13.2"),
+            Release(tox="torch26", version="2.6.*", companions=("ninja", "numpy", "setuptools"), toolkit="12.4"),
+            Release(tox="torch211", version="2.11.*", companions=("ninja", "numpy", "setuptools"), toolkit="13.0"),
+            Release(tox="torch213", version="2.13.*", companions=("ninja", "numpy", "setuptools"), toolkit="13.0"),
+            Release(tox="torch215", version="2.15.*", companions=("ninja", "numpy", "setuptools"), toolkit="13.2"),
         ),
     ),
     "cuda-core": Library(
         distributions={"cuda-core": ""},
         modules=("cuda.core", "cuda.bindings"),
-        beside=("cuda-bindings", "numpy"),
+        companions=("cuda-bindings", "numpy"),
         by_major="cuda-bindings",
         majors=(12, 13),
         brought_by="numba-cuda",
         since="0.2",
         aliases=("cuda.core", "cuda python"),
         releases=(
-            Release(tox="cudacore04", version="0.4.*", numpy="<2.4", beside=("cuda-bindings==12.*",)),
-            Release(tox="cudacore12", version="1.2.*", beside=("cuda-bindings==13.*",), toolkit="13.0"),
+            Release(tox="cudacore04", version="0.4.*", numpy="<2.4", companions=("cuda-bindings==12.*",)),
+            Release(tox="cudacore12", version="1.2.*", companions=("cuda-bindings==13.*",), toolkit="13.0"),
         ),
     ),
     "triton": Library(
@@ -217,8 +217,8 @@ _OWN: Final[Mapping[str, Library]] = {
         notes="https://github.com/triton-lang/triton/releases/tag/v{}",
         bundles=(("3.0", "12.4"), ("3.4", "12.8"), ("3.8", "12.9")),  # backends/nvidia/bin/ptxas --version
         releases=(
-            Release(tox="triton30", version="3.0.*", beside=("setuptools",), toolkit="12.4@bundled"),  # imported, and not required
-            Release(tox="triton32", version="3.2.*", beside=("setuptools",), toolkit="12.4@bundled"),
+            Release(tox="triton30", version="3.0.*", companions=("setuptools",), toolkit="12.4@bundled"),  # imported, and not required
+            Release(tox="triton32", version="3.2.*", companions=("setuptools",), toolkit="12.4@bundled"),
             Release(tox="triton33", version="3.3.*", toolkit="12.4@bundled"),
             Release(tox="triton35", version="3.5.*", toolkit="12.8@bundled"),
             Release(tox="triton39", version="3.9.*", toolkit="12.9@bundled"),
@@ -241,7 +241,7 @@ _OWN: Final[Mapping[str, Library]] = {
         label="Warp",
         distributions={"warp-lang": ""},
         modules=("warp",),
-        beside=("numpy",),
+        companions=("numpy",),
         since="1.9",
         aliases=("warp-lang", "nvidia warp"),
         notes="https://github.com/NVIDIA/warp/releases/tag/v{}",
@@ -256,15 +256,15 @@ _OWN: Final[Mapping[str, Library]] = {
         label="cuTile",
         distributions={"cuda-tile": ""},
         modules=("cuda.tile",),
-        beside=("nvidia-cuda-tileiras", "nvidia-cuda-nvcc", "nvidia-nvvm"),
+        companions=("nvidia-cuda-tileiras", "nvidia-cuda-nvcc", "nvidia-nvvm"),
         since="1.3",
         aliases=("cuda-tile", "cuda tile", "tileiras"),
         notes="https://github.com/NVIDIA/cutile-python/releases/tag/v{}",
         bundles=(("1.0", "13.1"), ("1.2", "13.2"), ("1.4", "13.3"), ("1.6", "13.4")),  # tileiras of the extra, of the release's time
         releases=(
-            Release(tox="cutile13", version="1.3.*", beside=("cuda-tile[tileiras]",), toolkit="13.2@bundled"),
-            Release(tox="cutile15", version="1.5.*", beside=("cuda-tile[tileiras]",), toolkit="13.3@bundled"),
-            Release(tox="cutile17", version="1.7.*", beside=("cuda-tile[tileiras]",), toolkit="13.4@bundled"),
+            Release(tox="cutile13", version="1.3.*", companions=("cuda-tile[tileiras]",), toolkit="13.2@bundled"),
+            Release(tox="cutile15", version="1.5.*", companions=("cuda-tile[tileiras]",), toolkit="13.3@bundled"),
+            Release(tox="cutile17", version="1.7.*", companions=("cuda-tile[tileiras]",), toolkit="13.4@bundled"),
         ),
     ),
     "numpy": Library(label="NumPy", distributions={"numpy": ""}, modules=("numpy",)),
@@ -300,8 +300,8 @@ def with_releases() -> tuple[str, ...]:
 
 def companions_of(name: str) -> tuple[str, ...]:
     """Libraries under test that a library comes with, and that have releases of their own."""
-    beside = LIBRARIES[name].beside if name in LIBRARIES else ()
-    return tuple(other for other in beside if other in LIBRARIES and LIBRARIES[other].releases)
+    companions = LIBRARIES[name].companions if name in LIBRARIES else ()
+    return tuple(other for other in companions if other in LIBRARIES and LIBRARIES[other].releases)
 
 
 def label_of(name: str) -> str:

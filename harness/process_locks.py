@@ -1,4 +1,4 @@
-"""Locks of the system, which it releases however a process ends, and the temporary folders and installations that they guard.
+"""File locks that the system releases when a process ends, and the temporary folders and installations that they guard.
 
 A lock is never stale: the remains of a killed process differ from files in use, without their age or name.
 """

@@ -1,4 +1,4 @@
-"""The pytest plugin after the first case: files of cases, cells as items, and one run for all of them."""
+"""The part of the pytest plugin that loads after the first case: files, items, and one run for all of them."""
 
 from __future__ import annotations
 
@@ -299,12 +299,12 @@ class CellItem(pytest.Item):
         ):
             self.user_properties.append((key, str(record[key] or "")))
         self.user_properties.append(("mark", kind_of(record).key))
-        said = record["reason"] or next((item["message"] for item in record["diagnostics"]), "")
+        message = record["reason"] or next((item["message"] for item in record["diagnostics"]), "")
         match Verdict(record["verdict"]):
             case Verdict.UNSUPPORTED:
-                pytest.skip(no_command(one_line(said)))
+                pytest.skip(no_command(one_line(message)))
             case Verdict.XFAIL:
-                pytest.xfail(no_command(one_line(record["expected"]["reason"] or said)))
+                pytest.xfail(no_command(one_line(record["expected"]["reason"] or message)))
             case Verdict.PASS:
                 return
         raise CellFailed(record)

@@ -1,4 +1,4 @@
-"""Regular expressions that other people write, searched by RE2: in time that grows with the text, whatever the expression.
+"""Users' regular expressions, searched by RE2 in linear time.
 
 Python's own engine tries one way after the other, and can need hours for an expression such as ``(a+)+$``.
 """
@@ -85,7 +85,7 @@ def _shortened(words: str) -> str:
 
 
 def _hint(words: str) -> str:
-    asked = words.rpartition(": ")[2]
-    if _BACKREFERENCE.match(asked):
+    suggestion = words.rpartition(": ")[2]
+    if _BACKREFERENCE.match(suggestion):
         return "it has no backreferences"
-    return next((hint for start, hint in _HINTS.items() if asked.startswith(start)), "")
+    return next((hint for start, hint in _HINTS.items() if suggestion.startswith(start)), "")

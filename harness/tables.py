@@ -1,4 +1,4 @@
-"""Tables of TOML that come with cumatrix, and the user's folders: cache, data and configuration."""
+"""Bundled TOML tables, and the user's cache, data and configuration folders."""
 
 from __future__ import annotations
 

@@ -84,7 +84,7 @@ def test_the_environments_are_those_of_the_tables() -> None:
 def test_a_release_of_a_library_is_one_line(tmp_path: Path) -> None:
     pytest.importorskip("tox")
     numba, cupy = LIBRARIES["numba"], LIBRARIES["cupy"]
-    new = Release(tox="numba099", version="0.99.*", numpy="<9", beside=("llvmlite==9.*",))
+    new = Release(tox="numba099", version="0.99.*", numpy="<9", companions=("llvmlite==9.*",))
     newer = Release(tox="cupy99", version="99.*", cuda=(13, 12))
     libraries = {
         **LIBRARIES,
@@ -102,7 +102,7 @@ def test_a_release_of_a_library_is_one_line(tmp_path: Path) -> None:
     assert not any("".join(found[name]["deps"]) for name in ("numba099-cuda124", "cupy99", "cupy99-cuda128"))
     assert {"CUMATRIX_WITH=cupy=99", "CUMATRIX_TOOLKIT=13.0"} <= set(found["cupy99"]["set_env"])
     assert {"CUMATRIX_WITH=cupy=99", "CUMATRIX_TOOLKIT=12.8"} <= set(found["cupy99-cuda128"]["set_env"])
-    # But for where CUDA's headers are those of a wheel beside it.
+    # But for where CUDA's headers are those of a wheel companions it.
     wheels = found["cupy99-wheels-cuda130"]
     assert wheels["deps"] == ["cupy-cuda13x==99.*", "nvidia-cuda-runtime==13.0.*"]
     assert "CUMATRIX_REQUIRE=cupy-cuda13x==99.*" in wheels["set_env"]

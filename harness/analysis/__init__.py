@@ -1,4 +1,4 @@
-"""From cells to what they mean together: statements, disagreements, changes, coverage, history."""
+"""Analyses of many cells: support statements, disagreements, changes, coverage and history."""
 
 from harness.analysis.diff import Change, Changes, changes, is_regression
 from harness.analysis.disagreements import Disagreement, disagreements

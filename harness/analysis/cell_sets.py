@@ -1,4 +1,4 @@
-"""Sets of cells and histories, judged by the expectations that the cases have now, and chosen by ``--where``."""
+"""Sets of cells and histories: judged by the cases' current expectations and filtered by ``--where``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Same program, same toolkit, same target, and yet another outcome.
+"""Disagreements: cells with the same program, toolkit and target, but different outcomes.
 
 ``docs/analysis.md`` says how they are ranked.
 """

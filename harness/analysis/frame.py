@@ -1,4 +1,4 @@
-"""Cells as a pandas frame, what every analysis starts from; untried axis values, and planned cells that never arrived."""
+"""Cells as a pandas frame, the input of every analysis, with untried axis values and planned cells that have no result."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""History: a folder of Parquet files, one a run (``run=ID/cells.parquet``), that pandas reads as one table.
+"""History: a folder with one Parquet file per run (``run=ID/cells.parquet``), which pandas reads as one table.
 
 ``docs/analysis.md`` has the format. A file is written under a temporary name and then renamed, so a reader never sees half of one.
 """

@@ -1,4 +1,4 @@
-"""Support statements: the cells of a variant and a backend as one sentence with ranges of versions.
+"""Support statements: one sentence with version ranges for the cells of a variant and a backend.
 
 ``docs/analysis.md`` has the rules. A statement speaks of what was tested and of nothing else: `Statement.outcome_of` gives back the
 outcome of every cell it covers, and None for every other one.

@@ -1,1 +1,1 @@
-"""Answers: from a question in plain words to what was tried of it. Pure, but for `read`, which opens files; needs no pandas."""
+"""Answers to questions in plain words, from recorded cells. No module here needs pandas; only `read` opens files."""

@@ -1,4 +1,4 @@
-"""Answers to a question: the features that it finds, what is known of each, with the cells that prove it."""
+"""An answer: the features that a question matches, their findings, and the cells that prove them."""
 
 from __future__ import annotations
 

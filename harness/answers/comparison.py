@@ -1,4 +1,4 @@
-"""Comparisons of cells that differ in one release or one architecture: what breaks, what a release or an architecture alone builds."""
+"""Comparisons of cells that differ in one release or one architecture: what breaks, and what only one of the two builds."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One feature: what is known of it, current breakage, and the latest changes by release."""
+"""Findings about one feature: current support, what is broken, and the latest changes by release."""
 
 from __future__ import annotations
 

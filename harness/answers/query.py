@@ -1,4 +1,4 @@
-"""A question as a query, and its result: findings for features and tools, and replies that no single feature gives."""
+"""A parsed question and its result: findings for features and tools, and replies about releases, architectures and limits."""
 
 from __future__ import annotations
 

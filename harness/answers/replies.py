@@ -1,4 +1,4 @@
-"""Replies to questions that no single feature answers: comparisons of releases, facts about architectures and CUDA releases, limits.
+"""Replies that concern no single feature: comparisons of releases, facts about architectures and CUDA releases, limits.
 
 A reply has a key (`harness.answers.vocabulary.Reading.keys`): the page has the replies of every key, the terminal makes the one that a question needs.
 """

@@ -1,4 +1,4 @@
-"""Results as questions need them: what may be named, which cases a question is about, and the cells of those."""
+"""Results prepared for questions: known names, the cases that match a question, and their cells."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""For one architecture: features down, tools across, in each field what is known of it; and the vocabulary of questions."""
+"""The answer table of one architecture (features by tools), and the vocabulary of questions."""
 
 from __future__ import annotations
 

@@ -42,7 +42,7 @@ def aliases() -> Mapping[str, str]:
     A label or an alias of one entry never replaces the name of another.
     """
     libraries = {info.library: LIBRARIES[info.library] for info in BACKENDS.values() if info.library}
-    backends = {name: info for name, info in BACKENDS.items() if info.asked}
+    backends = {name: info for name, info in BACKENDS.items() if info.in_questions}
     found = {_asked(name): name for table in (HEADERS, backends, libraries) for name in table}
     found.update(_OTHERS)
     for table in (HEADERS, libraries, backends):
@@ -60,7 +60,7 @@ def _asked(name: str) -> str:
 @cache
 def tools() -> Mapping[str, tuple[str, ...]]:
     """Backends by the name of a tool: a backend, or the library of several."""
-    found: dict[str, tuple[str, ...]] = {name: (name,) for name, info in BACKENDS.items() if info.asked}
+    found: dict[str, tuple[str, ...]] = {name: (name,) for name, info in BACKENDS.items() if info.in_questions}
     for library in {info.library: None for info in BACKENDS.values() if info.library}:
         found[library] = tuple(info.name for info in BACKENDS.values() if info.library == library)
     return found

@@ -1,4 +1,4 @@
-"""The backends, by name. What they load is imported in workers only (`harness.protocol.backend`)."""
+"""The table of backends. Workers alone import a backend's libraries (`harness.protocol.backend`)."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class BackendInfo:
         Its name on pages and in answers; empty where that is `name`.
     aliases : tuple of str
         Further names of it in questions (``cumatrix ask``), in lower case.
-    asked : bool
+    in_questions : bool
         Whether questions name it; not a tool whose name begins messages of other tools.
     tracker : str
         Address of the form for a new issue; empty where it has no public tracker.
@@ -125,7 +125,7 @@ class BackendInfo:
     specific_from: str = ""
     asks_device: bool = False
     text_only: bool = False
-    asked: bool = True
+    in_questions: bool = True
     every_target: bool = False
     repro: str = ""
     repro_seconds: float = 300.0
@@ -146,14 +146,14 @@ class BackendInfo:
         return tuple(LIBRARIES[self.library].distributions) if self.library else ()
 
     @property
-    def beside(self) -> tuple[str, ...]:
+    def companions(self) -> tuple[str, ...]:
         """Further distributions whose versions belong to its toolchain."""
-        return LIBRARIES[self.library].beside if self.library else ()
+        return LIBRARIES[self.library].companions if self.library else ()
 
     def without_word(self, options: Mapping[str, Any]) -> str:
         """The reason why it has no equivalent for these options of a case; empty if it has."""
-        asked = [name for name, usual in SOME_BACKENDS.items() if options.get(name, usual) != usual]
-        name = next((name for name in asked if name not in self.words), "")
+        options_set = [name for name, usual in SOME_BACKENDS.items() if options.get(name, usual) != usual]
+        name = next((name for name in options_set if name not in self.words), "")
         return f"{self.name} has no word for {name}" if name else ""
 
     def language(self, case: Case) -> str | None:
@@ -289,7 +289,7 @@ _OWN: Final[Mapping[str, BackendInfo]] = {
             label="ptxas",
             module="ptxas",
             languages=("ptx",),
-            asked=False,
+            in_questions=False,
             repro="harness.repro.script:ptxas",
         ),
         BackendInfo(

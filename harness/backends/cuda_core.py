@@ -1,4 +1,4 @@
-"""cuda.core's Program and Linker: NVRTC and nvJitLink through NVIDIA's bindings for Python (cuda-core 0.2 to 1.2).
+"""cuda.core's Program and Linker: NVRTC and nvJitLink through NVIDIA's Python bindings (cuda-core 0.2 to 1.2).
 
 The bindings take NVRTC and nvJitLink that are loaded already, so those of the toolkit are loaded first. They ask the driver for its
 version before they make PTX or link, and for the device where no architecture is named: the virtual device answers, as for numba-cuda.
@@ -49,13 +49,13 @@ def options_of(setup: Setup, job: Job) -> dict[str, Any]:
     Unsupported
         For a flag without a field.
     """
-    asked = job.options
-    options: dict[str, Any] = {} if asked.get("arch", "given") != "given" else {"arch": job.target}
-    options |= {"std": asked["std"]} if "std" in asked else {}
+    case_options = job.options
+    options: dict[str, Any] = {} if case_options.get("arch", "given") != "given" else {"arch": job.target}
+    options |= {"std": case_options["std"]} if "std" in case_options else {}
     named = {"rdc": "relocatable_device_code", "debug": "debug", "lineinfo": "lineinfo", "fastmath": "use_fast_math"}
-    options |= {field: True for name, field in named.items() if asked.get(name)}
-    options |= {"ptxas_options": list(asked["ptxas"])} if asked.get("ptxas") else {}
-    for flag in asked.get("flags", ()):
+    options |= {field: True for name, field in named.items() if case_options.get(name)}
+    options |= {"ptxas_options": list(case_options["ptxas"])} if case_options.get("ptxas") else {}
+    for flag in case_options.get("flags", ()):
         take(flag, options)
     if job.definitions:
         options["define_macro"] = [

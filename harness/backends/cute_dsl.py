@@ -1,4 +1,4 @@
-"""CuTe DSL, the Python of CUTLASS (nvidia-cutlass-dsl 4.2 to 4.8), for a named target instead of the device's.
+"""CuTe DSL, CUTLASS's Python DSL (nvidia-cutlass-dsl 4.2 to 4.8), for a chosen target instead of the device's.
 
 A program is run as ``python FILE does`` (`harness.backends.python_program`) and compiles its kernels itself, by ``cute.compile`` with tensors
 that need no device (``cutlass.cute.runtime.make_fake_compact_tensor``). CuTe DSL takes the target from ``CUTE_DSL_ARCH`` and writes cubin and

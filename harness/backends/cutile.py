@@ -1,4 +1,4 @@
-"""cuTile, NVIDIA's tile language for Python (cuda-tile 1.3 to 1.7, with the tileiras of its extra), for a named target.
+"""cuTile, NVIDIA's tile language for Python (cuda-tile 1.3 to 1.7 with its tileiras), for a chosen target.
 
 A program is run as ``python FILE`` does (`harness.backends.python_program`) and compiles its kernels itself, by
 ``cuda.tile.compilation.export_kernel``, which came with 1.3. Whatever GPU it names there, the cell's target takes its place.
@@ -98,11 +98,11 @@ def _exports(job: Job) -> Iterator[None]:
         if job.artifact:
             job.complete()
         name = getattr(getattr(kernel, "_pyfunc", None), "__name__", None) or str(getattr(kernel, "__name__", "kernel"))
-        asked = {**options, "gpu_code": f"sm_{job.arch.rstrip('af')}", "output_format": "cubin"}
-        shown = ", ".join(f"{key}={value!r}" for key, value in asked.items())
+        export_options = {**options, "gpu_code": f"sm_{job.arch.rstrip('af')}", "output_format": "cubin"}
+        shown = ", ".join(f"{key}={value!r}" for key, value in export_options.items())
         job.command.append(f"cuda.tile.compilation.export_kernel({name}, signatures, file, {shown})")
         buffer = io.BytesIO()
-        original(kernel, signatures, buffer, **asked)
+        original(kernel, signatures, buffer, **export_options)
         job.keep(buffer.getvalue(), "cubin")
         if hasattr(output_file, "write"):
             output_file.write(buffer.getvalue())

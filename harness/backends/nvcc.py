@@ -1,4 +1,4 @@
-"""nvcc called directly: the whole translation unit, or its device pass alone."""
+"""nvcc, called directly for a whole translation unit or for its device pass."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from harness.protocol.messages import Ready
 
 def include_of(setup: Setup, job: Job) -> list[str]:
     """Include directories for ``-I``; nvcc's own go without saying and are found last, unless the headers are another release's."""
-    beside = [] if job.toolkit_first else job.include_beside(setup)
-    return [*beside, *(setup.include if setup.headers != setup.release else [])]
+    next_to_source = [] if job.toolkit_first else job.include_next_to_source(setup)
+    return [*next_to_source, *(setup.include if setup.headers != setup.release else [])]
 
 
 def behind_toolkit(setup: Setup, job: Job) -> list[str]:
@@ -26,7 +26,7 @@ def behind_toolkit(setup: Setup, job: Job) -> list[str]:
     if not job.toolkit_first:
         return []
     toolkit = setup.include if setup.headers == setup.release else []
-    return [word for folder in (*toolkit, *job.include_beside(setup)) for word in ("-isystem", folder)]
+    return [word for folder in (*toolkit, *job.include_next_to_source(setup)) for word in ("-isystem", folder)]
 
 
 def options_of(job: Job) -> list[str]:

@@ -1,4 +1,4 @@
-"""NVRTC called directly by its C interface (https://docs.nvidia.com/cuda/nvrtc/): the control that tells a library's fault from the compiler's."""
+"""NVRTC through its C interface (https://docs.nvidia.com/cuda/nvrtc/): the control that separates a library's fault from the compiler's."""
 
 from __future__ import annotations
 
@@ -157,10 +157,10 @@ class NvrtcBackend:
         job.command.append("nvrtcCompileProgram " + " ".join(argv))
         job.enter("compile")
         # By its whole name headers in quotes are found from where the program lies, as nvcc finds them.
-        code, log, program = self._asked(setup, job, source, argv)
+        code, log, program = self._compiled(setup, job, source, argv)
         job.say(log)
         if code != SUCCESS:
-            stage = "assemble" if said_by_ptxas(log) else "compile"
+            stage = "assemble" if is_ptxas_error(log) else "compile"
             if stage == "assemble":
                 job.enter(stage)
             if code != COMPILATION or not log.strip():
@@ -183,7 +183,7 @@ class NvrtcBackend:
             if job.assembler or not job.linker:
                 tools.assemble(setup, job, ptx, relocatable=bool(job.options.get("rdc")))
 
-    def _asked(self, setup: Setup, job: Job, source: Path, argv: list[str]) -> tuple[int, str, ctypes.c_void_p]:
+    def _compiled(self, setup: Setup, job: Job, source: Path, argv: list[str]) -> tuple[int, str, ctypes.c_void_p]:
         """Compile with NVRTC, and with a precompiled header if there is one, which changes nothing but the time."""
         text = source.read_bytes()
         if self.precompiled:
@@ -205,7 +205,7 @@ class NvrtcBackend:
         run_on_driver(job)
 
 
-def said_by_ptxas(log: str) -> bool:
+def is_ptxas_error(log: str) -> bool:
     """Return whether the errors of an NVRTC log come from the assembler inside it."""
     return bool(re.search(r"^ptxas\b.*\b(error|fatal)\b", log, re.MULTILINE)) and not re.search(
         r"^(?!ptxas).*\): (catastrophic )?error", log, re.MULTILINE

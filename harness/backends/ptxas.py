@@ -1,4 +1,4 @@
-"""ptxas called directly, for programs in PTX."""
+"""ptxas, called directly for PTX programs."""
 
 from __future__ import annotations
 

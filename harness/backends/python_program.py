@@ -88,8 +88,8 @@ class WorkFolder:
                 self._let_go(path, None)
         elif event in _PLACES:
             for place, folder in _PLACES[event]:
-                seen_from = arguments[folder] if folder is not None and folder < len(arguments) else None
-                self._let_go(arguments[place], seen_from, name=event in _OF_NAMES)
+                folder_argument = arguments[folder] if folder is not None and folder < len(arguments) else None
+                self._let_go(arguments[place], folder_argument, name=event in _OF_NAMES)
 
     def _let_go(self, path: Any, folder: Any, *, name: bool = False) -> None:
         """See to it that changing `path` changes nothing of the user's, or raise.
@@ -232,9 +232,9 @@ def in_short(error: BaseException, job: Job) -> str:
     """The exception on one line, with its place."""
     whole = _described(error, job).removeprefix("error: ")
     name, _, words = whole.partition(":")
-    said = next((line.strip() for line in words.splitlines() if line.strip()), "")
+    first_line = next((line.strip() for line in words.splitlines() if line.strip()), "")
     place = place_of(error, job)
-    text = f"{name}: {said[:300]}" + (f" at {place[0]}" if place and place[0] != said else "")
+    text = f"{name}: {first_line[:300]}" + (f" at {place[0]}" if place and place[0] != first_line else "")
     return tidy(text, job)
 
 
@@ -274,8 +274,8 @@ def outcome_of(job: Job, library: str) -> Iterator[None]:
         text = described(error, job)
         job.say(text)
         with open(job.scratch / "log", "rb") as log:
-            said = log.read(_MOST_OF_LOG).decode(errors="replace")
-        stage = "assemble" if said_by_ptxas(said) else "compile"
+            log_text = log.read(_MOST_OF_LOG).decode(errors="replace")
+        stage = "assemble" if is_ptxas_error(log_text) else "compile"
         raise Rejected(f"{library} refused the program", stage=stage) from None
 
 
@@ -332,7 +332,7 @@ def check_plain(job: Job, library: str, instead: str) -> None:
             raise Unsupported(f"{library} takes no options for compilers ({name}) but from the program: {instead}")
 
 
-def said_by_ptxas(text: str) -> bool:
+def is_ptxas_error(text: str) -> bool:
     """Return whether a linker's refusal is that of the assembler inside it."""
     return bool(_PTXAS.search(text))
 
@@ -353,11 +353,11 @@ def _text(error: BaseException) -> str:
 
 def _code(end: SystemExit) -> str:
     code = end.code if isinstance(end.code, int) else 1
-    said = "" if isinstance(end.code, int) else f": {_text(end)}"
+    detail = "" if isinstance(end.code, int) else f": {_text(end)}"
     refused = next(
         (f.f_locals.get("message") for f in _innermost(end, "error") if "argparse" in f.f_code.co_filename), ""
     )
-    return f"exit code {code}{said}" + (f": {refused}" if refused else "")
+    return f"exit code {code}{detail}" + (f": {refused}" if refused else "")
 
 
 def _innermost(error: BaseException, name: str) -> list[FrameType]:

@@ -1,4 +1,4 @@
-"""nvcc as `torch.utils.cpp_extension` calls it: its flags, its include directories, its ninja file.
+"""nvcc as `torch.utils.cpp_extension` calls it, with its flags, include directories and ninja file.
 
 PyTorch itself writes the build; ninja says which commands that are; they are then run one by one.
 """

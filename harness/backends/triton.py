@@ -1,4 +1,4 @@
-"""Triton's own compiler (triton 3.0 to 3.9), for a named target instead of the device's.
+"""Triton's compiler (triton 3.0 to 3.9), for a chosen target instead of the device's.
 
 A program is run as ``python FILE`` does (`harness.backends.python_program`), with a case's definitions in its globals. Its kernels are then
 compiled by ``triton.compile`` for the signatures of the case, written as for Triton's ahead-of-time tool (``triton/tools/compile.py``):

@@ -1,4 +1,4 @@
-"""NVIDIA Warp (warp-lang 1.9 to 1.19), for a named target instead of the device's.
+"""NVIDIA Warp (warp-lang 1.9 to 1.19), for a chosen target instead of the device's.
 
 A program is run as ``python FILE`` does (`harness.backends.python_program`). Its kernels are then compiled module by module, as Warp groups
 them, by ``wp.compile_aot_module``, which came with 1.9: Warp writes CUDA C++, and the NVRTC inside it makes the cubin or PTX.

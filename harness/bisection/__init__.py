@@ -1,1 +1,1 @@
-"""Since when does it happen? Releases between two, each tried for real; where outcomes differ is a border."""
+"""Bisection: compile releases or commits between two ends, and report each border where the outcome changes."""

@@ -1,4 +1,4 @@
-"""Releases of a library under test as what is searched, each in an environment of its own."""
+"""The releases that a bisection searches, each installed in its own environment."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A git checkout as what is searched: ``git bisect run`` goes over its commits, and brings it back to where it was."""
+"""Bisection of a git checkout with ``git bisect run``, which restores the checkout afterwards."""
 
 from __future__ import annotations
 

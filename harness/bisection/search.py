@@ -1,4 +1,4 @@
-"""Select releases to try: a coarse sweep first, then every border between two that differ.
+"""The search for borders: a coarse sweep first, then each border between two releases that differ.
 
 Nothing is known here of compilers: releases are places in a list, and outcomes are values that are equal or not. A history
 need not be monotonic. What is tried may hold several cells (targets, variants): each is a lane, with a history of its own.

@@ -1,4 +1,4 @@
-"""Report a bisection: group lanes that changed together, one sentence for each border."""
+"""Sentences about a bisection: one for each border, with the lanes that change together."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Releases tried for real: what is missing is installed, cells are compiled, and the search goes on until every border is found.
+"""Trials of a bisection: install a release, compile the cells, and repeat until every border is found.
 
 Most outcomes answer from the cache, as everywhere. This file is for those that are kept nowhere else: a crash, a compilation
 without an end, a cell on a real device, one whose reads cannot be followed.

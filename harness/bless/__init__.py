@@ -1,1 +1,1 @@
-"""``cumatrix bless``: what was observed, as expectations of a case."""
+"""``cumatrix bless``: turn observed outcomes into the expectations of a case."""

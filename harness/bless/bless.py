@@ -1,4 +1,4 @@
-"""Blessing a case: from its file and the results to the text that the file should have."""
+"""The blessing of a case: from its file and results to the file's new text."""
 
 from __future__ import annotations
 
@@ -235,12 +235,12 @@ def bless(path: Path, root: Path, merged: Merged, *, relearn: bool = False) -> B
     if proposal.wrong or relearn:
         after = rewrite(text, proposal.drafts, len(case.expectations), name)
         _check(read_case(after, path, root), evidence)
-    return Blessing(path, name, text, after, proposal, len(evidence.seen), open_)
+    return Blessing(path, name, text, after, proposal, len(evidence.observations), open_)
 
 
 def _check(case: Case, evidence: Evidence) -> None:
     """Hold the new expectations against every cell."""
-    for each in evidence.seen:
+    for each in evidence.observations:
         expected = expectation_of(replace(each.cell, case=case))
         if not each.as_expected(expected):
             raise NotBlessed(

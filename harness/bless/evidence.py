@@ -1,4 +1,4 @@
-"""Evidence of results for a case, and its gaps."""
+"""The evidence for a case's expectations, and its gaps."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class WrongEvidence(UsageError):
 
 
 @dataclass(frozen=True, eq=False)
-class Seen:
+class Observation:
     """A cell, and what became of it.
 
     Parameters
@@ -57,7 +57,7 @@ class Evidence:
     ----------
     case : Case
         As it is now.
-    seen : tuple of Seen
+    observations : tuple of Observation
         Cells with an outcome.
     unsupported : tuple of Cell
         Cells that are not applicable and have no expectation.
@@ -68,7 +68,7 @@ class Evidence:
     """
 
     case: Case
-    seen: tuple[Seen, ...]
+    observations: tuple[Observation, ...]
     unsupported: tuple[Cell, ...]
     stale: int
     missing: tuple[str, ...]
@@ -88,20 +88,20 @@ def evidence_of(case: Case, merged: Merged) -> Evidence:
     records = [record for record in merged.records if is_of(record, case) and not record.get("program")]
     known = [record for record in records if record["variant"] in variants]
     _refuse_wrong(case, known, merged)
-    seen, unsupported = [], []
+    observations, unsupported = [], []
     for record in known:
         cell = cell_of(record, case, variants[record["variant"]])
         if record["status"] == Status.UNSUPPORTED:
             unsupported.append(cell)
         else:
-            seen.append(Seen(cell, outcome_of(record), record["run"]))
-            if lacking := shortfall(expectation_of(cell), seen[-1].outcome):
+            observations.append(Observation(cell, outcome_of(record), record["run"]))
+            if lacking := shortfall(expectation_of(cell), observations[-1].outcome):
                 raise WrongEvidence(
                     f"{case.name}: {one_line(record['cell'])} is built, but {one_line(lacking, 200)}: bless writes no requirements; "
                     "change the case's kernels, or write kernels = 0 in an [[expect]] for cells without them"
                 )
     missing = [each["cell"] for each in merged.missing if is_of(each, case) and each["variant"] in variants]
-    return Evidence(case, tuple(seen), tuple(unsupported), len(records) - len(known), tuple(missing))
+    return Evidence(case, tuple(observations), tuple(unsupported), len(records) - len(known), tuple(missing))
 
 
 def _refuse_wrong(case: Case, records: Sequence[Record], merged: Merged) -> None:
@@ -250,46 +250,46 @@ class OutcomeKind(NamedTuple):
         What happened.
     stage : Stage or None
         Where, unless it was built.
-    said : str
+    message : str
         What the message comes down to (`harness.bless.evidence.core`); empty where none tells it.
     """
 
     status: Status
     stage: Stage | None = None
-    said: str = ""
+    message: str = ""
 
 
-def kinds(seen: Sequence[Seen]) -> list[OutcomeKind]:
+def kinds(cells: Sequence[Observation]) -> list[OutcomeKind]:
     """The kind of each cell's outcome; as few as the messages allow, each by a message that is the most telling one of some cell."""
     groups: dict[tuple[Status, Stage | None], list[int]] = {}
-    for place, each in enumerate(seen):
+    for place, each in enumerate(cells):
         status = each.outcome.status
         groups.setdefault((status, None if status is Status.BUILT else each.outcome.stage), []).append(place)
-    found = [OutcomeKind(Status.BUILT)] * len(seen)
+    found = [OutcomeKind(Status.BUILT)] * len(cells)
     for (status, stage), places in groups.items():
         if status is not Status.REJECTED:
             # What a compiler said before it died or was ended depends on when that was.
             names = dict.fromkeys(places, "")
         else:
             names = _names(
-                {place: list(dict.fromkeys(core(item.message) for item in _errors(seen[place]))) for place in places}
+                {place: list(dict.fromkeys(core(item.message) for item in _errors(cells[place]))) for place in places}
             )
-        for place, said in names.items():
-            found[place] = OutcomeKind(status, stage, said)
+        for place, messages in names.items():
+            found[place] = OutcomeKind(status, stage, messages)
     return found
 
 
-def _names(said: dict[int, list[str]]) -> dict[int, str]:
+def _names(logs: dict[int, list[str]]) -> dict[int, str]:
     """For each cell one of its messages, so that few different ones are taken."""
-    leading = {messages[0] for messages in said.values() if messages}
+    leading = {messages[0] for messages in logs.values() if messages}
     # What differs in details only goes by the shortest.
     short = {
         each: min(
             (other for other in leading if same_kind(each, other)), key=lambda other: (len(other), other), default=""
         )
-        for each in {message for messages in said.values() for message in messages}
+        for each in {message for messages in logs.values() for message in messages}
     }
-    names = {place: list(dict.fromkeys(filter(None, map(short.get, messages)))) for place, messages in said.items()}
+    names = {place: list(dict.fromkeys(filter(None, map(short.get, messages)))) for place, messages in logs.items()}
     named = {place: "" for place, messages in names.items() if not messages}
     while left := {place: messages for place, messages in names.items() if place not in named}:
         counts = Counter(each for messages in left.values() for each in messages)
@@ -299,19 +299,19 @@ def _names(said: dict[int, list[str]]) -> dict[int, str]:
     return named
 
 
-def _errors(each: Seen) -> list[Diagnostic]:
+def _errors(each: Observation) -> list[Diagnostic]:
     return [item for item in each.outcome.diagnostics if item.severity in _ERRORS]
 
 
-def pattern_for(cells: Iterable[Seen], kind: OutcomeKind) -> str | None:
+def pattern_for(cells: Iterable[Observation], kind: OutcomeKind) -> str | None:
     """A regular expression that finds the message of a kind in all of some cells; None where no message tells it."""
-    if not kind.said:
+    if not kind.message:
         return None
-    found = (_message(each, kind.said) for each in cells)
+    found = (_message(each, kind.message) for each in cells)
     return pattern_of(list(dict.fromkeys(found)))
 
 
-def _message(each: Seen, said: str) -> str:
+def _message(each: Observation, shown: str) -> str:
     """The message of a cell that says it, in as few words as any does."""
-    fits = [item.message for item in _errors(each) if said in core(item.message)]
+    fits = [item.message for item in _errors(each) if shown in core(item.message)]
     return min(fits, key=lambda message: len(core(message)))

@@ -1,4 +1,4 @@
-"""From evidence to the expectations that a case should have."""
+"""Proposed expectations of a case, learned from its evidence."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from functools import partial
 from itertools import product
 
 from harness.backends import BACKENDS
-from harness.bless.evidence import Evidence, OutcomeKind, Seen, WrongEvidence, kinds, pattern_for, place_of
+from harness.bless.evidence import Evidence, Observation, OutcomeKind, WrongEvidence, kinds, pattern_for, place_of
 from harness.diagnostics import one_line
 from harness.matrix.axes import target_key, version_key
 from harness.matrix.ranges import spell
@@ -27,7 +27,7 @@ UNTOLD = "observed"
 """With this word the reason of a new expectation begins."""
 
 
-def observed(cells: Sequence[Seen], dates: Mapping[str, str]) -> str:
+def observed(cells: Sequence[Observation], dates: Mapping[str, str]) -> str:
     """``observed on 2026-11-22 with nvrtc, CUDA 12.4 to 13.0, sm_50 to sm_75; write here why it is so``."""
     tools: dict[str, set[str]] = {}
     for each in cells:
@@ -62,11 +62,11 @@ def left_open(evidence: Evidence, untried: Sequence[int]) -> Iterator[str]:
         yield f"{counted(len(evidence.unsupported), 'cell')} unsupported: nothing is expected of them"
     if evidence.stale:
         yield f"{counted(evidence.stale, 'cell')} of variants that the case does not have any more: left out"
-    asked = [*(each.cell for each in evidence.seen), *evidence.unsupported]
+    answered = [*(each.cell for each in evidence.observations), *evidence.unsupported]
     backends = [info.name for info in BACKENDS.values() if info.language(case)]
-    if other := [name for name in backends if name not in {cell.toolchain.backend for cell in asked}]:
+    if other := [name for name in backends if name not in {cell.toolchain.backend for cell in answered}]:
         yield f"not tried: {', '.join(other)}"
-    if variants := [each.name for each in case.variants if each.name not in {cell.variant.name for cell in asked}]:
+    if variants := [each.name for each in case.variants if each.name not in {cell.variant.name for cell in answered}]:
         yield f"not tried: {len(variants):,} of {len(case.variants):,} variants: {_some(variants)}"
     yield from _gaps(evidence)
     if untried:
@@ -77,7 +77,7 @@ def left_open(evidence: Evidence, untried: Sequence[int]) -> Iterator[str]:
 
 def _gaps(evidence: Evidence) -> Iterator[str]:
     """Untried combinations of tried values."""
-    known = {_spot(each.cell) for each in evidence.seen}
+    known = {_spot(each.cell) for each in evidence.observations}
     unsupported = {_spot(cell) for cell in evidence.unsupported}
     variants = dict.fromkeys(spot[0] for spot in known)
     toolchains = dict.fromkeys(spot[1] for spot in known)
@@ -157,21 +157,25 @@ def propose(evidence: Evidence, dates: Mapping[str, str], *, relearn: bool = Fal
     WrongEvidence
         When the outcomes follow nothing that a condition can ask.
     """
-    case, seen = evidence.case, evidence.seen
+    case, observations = evidence.case, evidence.observations
     own = len(case.expectations)
-    places = [place_of(case, each.cell) for each in seen]
-    fails = [each for each in seen if not each.as_expected(expectation_of(each.cell))]
+    places = [place_of(case, each.cell) for each in observations]
+    fails = [each for each in observations if not each.as_expected(expectation_of(each.cell))]
     tried = {place for place in places if place is not None}
     untried = tuple(place for place in range(len(case.expectations)) if place not in tried)
-    out = {place for place, each in zip(places, seen, strict=True) if place is not None and (relearn or each in fails)}
+    out = {
+        place
+        for place, each in zip(places, observations, strict=True)
+        if place is not None and (relearn or each in fails)
+    }
     if not fails and not (relearn and out):
         return Proposal(tuple(Draft(kept=place) for place in range(len(case.expectations))), 0, untried)
-    front, rest = _slots(case, seen, out)
+    front, rest = _slots(case, observations, out)
     before = [place for place in front if place not in out]
     after = [place for place in rest if place not in out]
-    learned = _learn(case, seen, before, after)
+    learned = _learn(case, observations, before, after)
     donors = sorted(out)
-    drafts = _drafts(case, seen, places, learned, donors, dates)
+    drafts = _drafts(case, observations, places, learned, donors, dates)
     taken = {draft.kept for draft in drafts}
     return Proposal(
         drafts=(
@@ -187,11 +191,11 @@ def propose(evidence: Evidence, dates: Mapping[str, str], *, relearn: bool = Fal
     )
 
 
-def _slots(case: Case, seen: Sequence[Seen], out: set[int]) -> tuple[list[int], list[int]]:
+def _slots(case: Case, observations: Sequence[Observation], out: set[int]) -> tuple[list[int], list[int]]:
     """Expectations before and after the change: new ones come last, if no older one precludes them."""
     numbers = list(range(len(case.all_expectations)))
     kept = [case.all_expectations[place] for place in numbers if place not in out]
-    for each in seen:
+    for each in observations:
         first = _first(kept, each)
         if first is not _BUILT and not each.as_expected(first):
             at = min(out, default=len(case.expectations))
@@ -200,7 +204,7 @@ def _slots(case: Case, seen: Sequence[Seen], out: set[int]) -> tuple[list[int], 
     return numbers[: len(case.expectations)], numbers[len(case.expectations) :]
 
 
-def _first(expectations: Sequence[Expectation], each: Seen) -> Expectation:
+def _first(expectations: Sequence[Expectation], each: Observation) -> Expectation:
     facts = each.cell.facts()
     return next((item for item in expectations if item.when(facts)), _BUILT)
 
@@ -208,14 +212,16 @@ def _first(expectations: Sequence[Expectation], each: Seen) -> Expectation:
 @dataclass(frozen=True)
 class _Learned:
     rule: Rule
-    cells: list[Seen]
+    cells: list[Observation]
 
 
-def _learn(case: Case, seen: Sequence[Seen], before: Sequence[int], after: Sequence[int]) -> list[_Learned]:
+def _learn(
+    case: Case, observations: Sequence[Observation], before: Sequence[int], after: Sequence[int]
+) -> list[_Learned]:
     """Rules for the cells that those before leave; those after settle some of them."""
     first = [case.all_expectations[place] for place in before]
     last = [case.all_expectations[place] for place in after]
-    open_ = [each for each in seen if _first(first, each) is _BUILT]
+    open_ = [each for each in observations if _first(first, each) is _BUILT]
     examples = [
         Example(each.cell.facts(), kind, each.as_expected(_first(last, each)))
         for each, kind in zip(open_, kinds(open_), strict=True)
@@ -233,7 +239,7 @@ def _learn(case: Case, seen: Sequence[Seen], before: Sequence[int], after: Seque
             "look at them with `cumatrix report` first"
         ) from None
     conditions = [Condition.parse(rule.condition, parameters_of(case)) for rule in rules]
-    cells: list[list[Seen]] = [[] for _ in rules]
+    cells: list[list[Observation]] = [[] for _ in rules]
     for each in open_:
         facts = each.cell.facts()
         place = next((place for place, condition in enumerate(conditions) if condition(facts)), None)
@@ -254,13 +260,13 @@ def parameters_of(case: Case) -> dict[str, list[object]]:
 
 def _drafts(
     case: Case,
-    seen: Sequence[Seen],
+    observations: Sequence[Observation],
     places: Sequence[int | None],
     learned: Sequence[_Learned],
     donors: Sequence[int],
     dates: Mapping[str, str],
 ) -> list[Draft]:
-    of = {id(each): place for each, place in zip(seen, places, strict=True)}
+    of = {id(each): place for each, place in zip(observations, places, strict=True)}
     givers = {number: _givers(case, item, of, donors) for number, item in enumerate(learned)}
     # Where two could take one table over, the one that has more of its cells does.
     pairs = sorted(
@@ -301,13 +307,13 @@ def _draft(case: Case, item: _Learned, kept: int | None, like: int | None, dates
         return Draft(kept=None, changes=values)
     if old.stage is None:
         values["stage"] = None
-    now = {"when": old.when.text or None, "status": str(old.status), "stage": str(old.stage) if old.stage else None,
+    replaced = {"when": old.when.text or None, "status": str(old.status), "stage": str(old.stage) if old.stage else None,
            "diagnostic": old.diagnostic}  # fmt: skip
-    changes = {name: value for name, value in values.items() if value != now[name]}
+    changes = {name: value for name, value in values.items() if value != replaced[name]}
     return Draft(kept=kept, changes=changes or None)
 
 
-def _finds(old: Expectation, cells: Sequence[Seen]) -> bool:
+def _finds(old: Expectation, cells: Sequence[Observation]) -> bool:
     """Return whether the diagnostic of an expectation matches all the cells."""
     if old.diagnostic is None:
         return True

@@ -1,1 +1,1 @@
-"""Cases on disk: reading and checking ``case.toml``, choosing cases, their options, their JSON Schema."""
+"""Cases on disk: read and check ``case.toml``, select cases, and describe their keys as JSON Schema."""

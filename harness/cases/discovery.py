@@ -1,4 +1,4 @@
-"""Finding cases below a folder, and choosing some of them; the topics of the library and the order of its cases."""
+"""Discovery and selection of cases in a folder, and the topics of the bundled library."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Kernels in the text of a program, without compiling it: where they stand, and what keeps them out of a build."""
+"""Kernels in the text of a program, found without a compiler, and why a build leaves one out."""
 
 from __future__ import annotations
 
@@ -183,10 +183,12 @@ def why_no_kernels(texts: Mapping[str, str], macros: Mapping[str, str]) -> str:
         if not found.kernels:
             reasons.append(f"{name} has no {_GLOBAL} function")
         there = {each.name for each in found.kernels if each.form is not Form.DECLARED}
-        told = [_why(each, name) for each in found.kernels if each.form is not Form.DECLARED or each.name not in there]
-        if not all(told):
+        explained = [
+            _why(each, name) for each in found.kernels if each.form is not Form.DECLARED or each.name not in there
+        ]
+        if not all(explained):
             return ""
-        reasons += told
+        reasons += explained
     more = f"; and {len(reasons) - _SHOWN} more" if len(reasons) > _SHOWN else ""
     return "; ".join(reasons[:_SHOWN]) + more
 

@@ -1,4 +1,4 @@
-"""``[[launch]]`` and ``[[verify]]``: reading them, and resolving them for one cell."""
+"""``[[launch]]`` and ``[[verify]]``: reading them, and evaluating them for one cell."""
 
 from __future__ import annotations
 
@@ -115,9 +115,9 @@ class LaunchReader:
     def _type(self, key: Key, kind: str) -> None:
         for variant in self.variants:
             if type_of(kind, variant.definitions) is None:
-                meant = f" ({variant.definitions[kind]!r} in variant {variant.name})" if kind in self.known else ""
+                resolved = f" ({variant.definitions[kind]!r} in variant {variant.name})" if kind in self.known else ""
                 names = [*TYPES, *SPELLINGS, *sorted(self.known)]
-                self.report.add((*key, "type"), f"{shown(kind)}{meant} is no type{did_you_mean(kind, names)}")
+                self.report.add((*key, "type"), f"{shown(kind)}{resolved} is no type{did_you_mean(kind, names)}")
                 return
 
     def _dimensions(self, key: Key, value: Any, *, most: int = 3) -> tuple[Expression, ...]:

@@ -1,4 +1,4 @@
-"""The library of cases: summaries, checks, copies, and its page, ``docs/library.md``, which ``python -m harness.cases.library`` writes."""
+"""The bundled library of cases: summaries, checks, copies, and ``docs/library.md`` (``python -m harness.cases.library``)."""
 
 from __future__ import annotations
 
@@ -177,8 +177,8 @@ def _case(case: Case) -> str:
 
 
 def _what(rule: Expectation) -> str:
-    said = f"{rule.status} at {rule.stage}" if rule.stage else str(rule.status)
-    return f"{said} (xfail)" if rule.xfail else said
+    outcome = f"{rule.status} at {rule.stage}" if rule.stage else str(rule.status)
+    return f"{outcome} (xfail)" if rule.xfail else outcome
 
 
 def _where(rule: Expectation) -> str:

@@ -1,4 +1,4 @@
-"""From one ``case.toml`` to a case: its variants (every combination of versions and of its own values) and the project's name.
+"""Load a case from ``case.toml``: its variants (all combinations of parameters) and its project.
 
 The name is the same in every checkout, and after a folder was renamed: it is what the project calls itself, then what its repository is called.
 """
@@ -270,16 +270,16 @@ def project_at(folder: Path, stated: str = "") -> str:
     stated : str
         What a configuration calls the project that has been read already.
     """
-    if said := _plain(os.environ.get(VARIABLE, "")):
-        return "" if said in (NONE, OURS) else said
+    if variable := _plain(os.environ.get(VARIABLE, "")):
+        return "" if variable in (NONE, OURS) else variable
     place = folder.resolve()
     above = list(_within(place))
     tables = [table for each in above for table in _settings(each)]
-    told = stated or next((name for table in tables if (name := _text(table, "project"))), "")
+    given_name = stated or next((name for table in tables if (name := _text(table, "project"))), "")
     names = (_text(_toml(each / "pyproject.toml").get("project"), "name") for each in above)
-    told = told or next(filter(None, names), "")
+    given_name = given_name or next(filter(None, names), "")
     top = above[-1] if (above[-1] / ".git").exists() else None
-    found = _plain(told) or (_repository(top) if top else "")
+    found = _plain(given_name) or (_repository(top) if top else "")
     return "" if found == OURS else found
 
 

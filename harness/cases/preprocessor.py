@@ -1,4 +1,4 @@
-"""A C++ text as a preprocessor sees its lines, without reading any header."""
+"""The lines of a C++ file as a preprocessor sees them, without reading any header."""
 
 from __future__ import annotations
 
@@ -105,9 +105,9 @@ def all_lines(text: str, macros: Mapping[str, str]) -> Iterator[SourceLine]:
             truth = _truth(_condition(name, rest), known, guards) if free and last.live else False
             live, certain = last.live and truth is not False, last.certain and truth is not None
             last.taken = truth if free else last.taken
-            said = f"#{name} {rest}".strip()[:_MOST_OF_GUARD]
-            last.first = last.first or said
-            guard = last.around or ("" if truth else f"#else of {last.first}" if name == "else" else said)
+            directive = f"#{name} {rest}".strip()[:_MOST_OF_GUARD]
+            last.first = last.first or directive
+            guard = last.around or ("" if truth else f"#else of {last.first}" if name == "else" else directive)
         elif name != "endif":
             if live and name in ("define", "undef") and (word := _NAME.match(rest)):
                 known.pop(word[0], None)

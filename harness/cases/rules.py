@@ -1,4 +1,4 @@
-"""Lists of tables that have a condition each: ``[[options]]``, ``[[unsupported]]``, ``[[launch]]``, ``[[verify]]``, ``[[expect]]``.
+"""Tables with a condition: ``[[options]]``, ``[[unsupported]]``, ``[[launch]]``, ``[[verify]]`` and ``[[expect]]``.
 
 ``faults.toml``, in the folder of cases or of a topic, lists faults of a library for every case below it. A case's own expectations come first, then
 those of its topic, then those of the folder of cases.
@@ -341,11 +341,11 @@ def _read(text: str, parameters: Mapping[str, Collection[Any]], line: int) -> Ex
         hint = did_you_mean(word, _WORDS) if word not in _WORDS else ""
         raise ValueError(f"cannot read this comment of cumatrix's{hint}; {_FORM}")
     when = Condition.parse(rule["when"] or "", parameters, values={"backend": BACKENDS})
-    said = re.sub(r'\\(")', r"\1", rule["text"] or "")
+    message = re.sub(r'\\(")', r"\1", rule["text"] or "")
     if rule["word"] == "unsupported":
-        if rule["status"] or rule["stage"] or not said:
+        if rule["status"] or rule["stage"] or not message:
             raise ValueError('write: cumatrix: unsupported "why" when cc < "7.0"')
-        return UnsupportedRule(when=when, reason=said, line=line)
+        return UnsupportedRule(when=when, reason=message, line=line)
     status, stage = rule["status"] or "", rule["stage"]
     if status not in EXPECTED:
         raise ValueError(f"{status or 'nothing'} is no status{did_you_mean(status, EXPECTED)}; {_FORM}")
@@ -353,9 +353,9 @@ def _read(text: str, parameters: Mapping[str, Collection[Any]], line: int) -> Ex
         raise ValueError(f"{stage} is no stage{did_you_mean(stage, tuple(Stage))}")
     if rule["word"] == "xfail" and status == Status.BUILT:
         raise ValueError("what is expected to be built cannot be expected to fail")
-    if said:
-        pattern(said)
+    if message:
+        pattern(message)
     return Expectation(
-        when=when, status=Status(status), stage=Stage(stage) if stage else None, diagnostic=said or None,
+        when=when, status=Status(status), stage=Stage(stage) if stage else None, diagnostic=message or None,
         xfail=rule["word"] == "xfail", line=line,
     )  # fmt: skip

@@ -1,4 +1,4 @@
-"""Keys of ``case.toml``, each once, and the JSON Schema made from them, for editors that complete and check keys."""
+"""The keys of ``case.toml``, each defined once, and the JSON Schema for editors."""
 
 from __future__ import annotations
 

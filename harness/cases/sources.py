@@ -1,4 +1,4 @@
-"""Files that a case or a project's configuration names, the programs of a case with their kernels, and the bundled cases with their digests."""
+"""The source files of a case or a configuration, their kernels, and the digests of bundled cases."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def wrong_file(folder: Path, text: str, project: Path | None = None) -> str | No
         if message := _outside(folder, text, project):
             return message
         if not path.is_file():
-            return f"there is no file {shown(text)}, seen from the case's folder{_beside(path)}"
+            return f"there is no file {shown(text)}, seen from the case's folder{_sibling(path)}"
         with open(path, "rb"):
             return None
     except (OSError, RuntimeError, ValueError):
@@ -126,7 +126,7 @@ def _outside(folder: Path, text: str, project: Path | None) -> str | None:
     return None
 
 
-def _beside(path: Path) -> str:
+def _sibling(path: Path) -> str:
     if not path.parent.is_dir():
         return ""
     files = sorted(item.name for item in path.parent.iterdir() if item.is_file() and item.suffix != ".toml")

@@ -1,4 +1,4 @@
-"""Kinds of values that keys of case files and configurations have: what is wrong with one, and its JSON Schema."""
+"""Value types of keys in case files and configurations: their checks and their JSON Schema."""
 
 from __future__ import annotations
 
@@ -287,11 +287,11 @@ def wrong_value(key: Key, value: Any) -> str | None:
     if key.choices and not isinstance(value, str):
         return f"must be one of {', '.join(key.choices)}, not {shown(value)}"
     if key.choices and value not in key.choices:
-        return f"{shown(value)} is not one of {', '.join(key.choices)}{_meant(value, key.choices)}"
+        return f"{shown(value)} is not one of {', '.join(key.choices)}{_suggestion(value, key.choices)}"
     return KINDS[key.kind].wrong(value)
 
 
-def _meant(value: str, choices: tuple[str, ...]) -> str:
+def _suggestion(value: str, choices: tuple[str, ...]) -> str:
     hint = did_you_mean(value, choices)
     return hint if hint.startswith(" (did") else ""
 

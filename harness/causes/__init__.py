@@ -1,4 +1,4 @@
-"""Known causes of what compilers say, with remedies; and what a kernel may use of a multiprocessor."""
+"""Known causes of compiler messages with remedies, and the occupancy of kernels."""
 
 from harness.causes.catalogue import Cause, Explained, Match, catalogue, causes_in_log, causes_of, explain_log
 from harness.causes.occupancy import Budget, Limits, budget, limits_of

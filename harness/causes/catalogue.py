@@ -1,4 +1,4 @@
-"""The catalogue: from what a compiler said to its cause and remedy."""
+"""The catalogue of causes: matches a compiler's messages to a cause and a remedy."""
 
 from __future__ import annotations
 

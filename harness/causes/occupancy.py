@@ -1,4 +1,4 @@
-"""The resource budget of a built kernel: what it uses, what there is, and how many blocks that leaves room for."""
+"""Occupancy of a built kernel: its resources, the multiprocessor's limits, and the blocks that fit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Messages of a log or a record in order of weight, and the tool that prints them."""
+"""The messages of a log or a record in order of weight, with the tool that printed each."""
 
 from __future__ import annotations
 

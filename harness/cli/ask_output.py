@@ -1,4 +1,4 @@
-"""Answers of ``cumatrix ask``, for readers and as JSON."""
+"""Output of ``cumatrix ask``: text and JSON."""
 
 from __future__ import annotations
 

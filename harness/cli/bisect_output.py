@@ -1,4 +1,4 @@
-"""Output of ``bisect``: progress, then a table, a sentence for each border, and the command that repeats it."""
+"""Output of ``cumatrix bisect``: progress, a table, one sentence per border, and the command that repeats it."""
 
 from __future__ import annotations
 
@@ -66,12 +66,12 @@ class Progressing:
         """A cell has come to its end."""
         self._bar.update(self._task, description=clean(record["cell"])[:90])
 
-    def tried(self, version: str, told: str, left: int) -> None:
+    def tried(self, version: str, outcome: str, left: int) -> None:
         """A release was tried, or could not be."""
         self._tried += 1
         self._bar.update(self._task, completed=self._tried, total=self._tried + left)
         if not self.console.is_terminal:
-            self.console.print(f"  {one_line(version)}: {one_line(told, 200)}", soft_wrap=True)
+            self.console.print(f"  {one_line(version)}: {one_line(outcome, 200)}", soft_wrap=True)
 
     def _estimate(self, left: int) -> str:
         """Time that is left, as the releases so far took."""

@@ -155,15 +155,15 @@ def copy(names: tuple[str, ...], folder: Path) -> int:
     root = packaged_cases()
     places = {path.parent.relative_to(root).as_posix() for path in find_cases(root)}
     known = places | {place.partition("/")[0] for place in places}
-    asked = [name.strip("/") for name in names]
-    if len(asked) == 1 and asked[0] not in known:
-        folder, asked = Path(names[0]), []
-    if unknown := [name for name in asked if name not in known]:
+    selection = [name.strip("/") for name in names]
+    if len(selection) == 1 and selection[0] not in known:
+        folder, selection = Path(names[0]), []
+    if unknown := [name for name in selection if name not in known]:
         raise UsageError(f"no case or topic of the library is called {unknown[0]!r}{did_you_mean(unknown[0], known)}")
-    count = len(copy_some(asked, folder)) if asked else copy_cases(folder)
+    count = len(copy_some(selection, folder)) if selection else copy_cases(folder)
     option = "" if folder == Path("cases") else f" --cases {shlex.quote(str(folder))}"
     say(
-        f"{counted(count, 'case')} copied to {folder}: `cumatrix run{''.join(f' {name}' for name in asked)}{option}` runs {'it' if count == 1 else 'them'}",
+        f"{counted(count, 'case')} copied to {folder}: `cumatrix run{''.join(f' {name}' for name in selection)}{option}` runs {'it' if count == 1 else 'them'}",
         err=True,
     )
     return 0

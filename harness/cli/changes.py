@@ -1,4 +1,4 @@
-"""``cumatrix diff`` and ``cumatrix history``: changes between two sets of records, and over time."""
+"""``cumatrix diff`` and ``cumatrix history``: changes between two sets of records and over time."""
 
 from __future__ import annotations
 
@@ -296,9 +296,9 @@ def broken(folder: Path, where: str | None, as_json: bool) -> int:
     for item in bad:
         good = f"good in {item.last_good}" if item.last_good else "never good"
         runs = f"{item.runs} run{'s' if item.runs > 1 else ''}"
-        said = one_line(f"{item.mark}: {good}, bad since {item.first_bad} ({item.since[:10]}), {runs}")
+        line = one_line(f"{item.mark}: {good}, bad since {item.first_bad} ({item.since[:10]}), {runs}")
         console.print(Text.assemble(("! ", "bold red"), one_line(item.cell)), soft_wrap=True)
-        console.print(Text(f"    {said}"), soft_wrap=True)
+        console.print(Text(f"    {line}"), soft_wrap=True)
     for each in flaky:
         word = "flaky" if each.flaky else "unsteady"
         console.print(

@@ -1,4 +1,4 @@
-"""Commands: options given twice are errors, the configuration sets defaults, and the help fits on a screen."""
+"""Base classes of commands: repeated options are errors, the configuration sets defaults, and help fits on a screen."""
 
 from __future__ import annotations
 

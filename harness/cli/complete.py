@@ -1,4 +1,4 @@
-"""Shell completion of backends, releases, architectures, libraries and cases, also within lists."""
+"""Shell completion of backends, releases, architectures, libraries and cases."""
 
 from __future__ import annotations
 

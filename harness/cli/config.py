@@ -1,4 +1,4 @@
-"""The commands of a project's configuration: ``cumatrix config``, ``init`` and ``trust``."""
+"""``cumatrix config``, ``init`` and ``trust``: the project's configuration."""
 
 from __future__ import annotations
 
@@ -321,23 +321,23 @@ def init(
         )
     if bool(command) != record:
         raise UsageError("--record takes the command of the build: `cumatrix init --record -- make`")
-    seen, code = _recorded(root, command, toolkit, libraries, yes=yes) if record else (look(root), 0)
-    for text in seen.left_out:
+    found_build, code = _recorded(root, command, toolkit, libraries, yes=yes) if record else (look(root), 0)
+    for text in found_build.left_out:
         say(f"left out: {one_line(text, 500)}", err=True)
-    if seen.record:
-        say(f"to compile with the options of the build, record it: {seen.record}", err=True)
-    if not seen.programs:
+    if found_build.record:
+        say(f"to compile with the options of the build, record it: {found_build.record}", err=True)
+    if not found_build.programs:
         raise NothingToRun(
             "found no setup.py with a CUDAExtension, no compile_commands.json, no CUDA C++ (.cu) and no Python with typed Numba kernels here: "
             "name files in cumatrix.toml, or try one with `cumatrix try FILE`"
         )
     if again:
         if kernels and not dry_run:
-            _count_kernels(root, toolkit, seen.architectures)
+            _count_kernels(root, toolkit, found_build.architectures)
         return 1 if code else 0
     shared = (root / PYPROJECT).is_file() and not own
     path = root / (PYPROJECT if shared else OWN)
-    block = proposal(seen, TABLE if shared else ())
+    block = proposal(found_build, TABLE if shared else ())
     for line in block.rstrip().splitlines():
         say(line)
     if dry_run:
@@ -357,7 +357,7 @@ def init(
         err=True,
     )
     if record and kernels:
-        _count_kernels(root, toolkit, seen.architectures)
+        _count_kernels(root, toolkit, found_build.architectures)
     return 1 if code else 0
 
 

@@ -1,4 +1,4 @@
-"""Defaults from the project's configuration, below the command line and the environment, and the question whether to trust it."""
+"""Option defaults from the project's configuration, and the prompt to trust it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rich's console, whose output is harmless to terminals and CI logs (`harness.cli.terminal` loads it on demand)."""
+"""A Rich console that escapes what would act on terminals and CI logs (loaded on demand by `harness.cli.terminal`)."""
 
 from __future__ import annotations
 
@@ -58,15 +58,15 @@ def _folded(text: str, width: int) -> list[str]:
         if cell_len(line) <= width:
             folded.append(line)
             continue
-        now = ""
+        line_so_far = ""
         for word in line.split():
-            if now and cell_len(f"{now} {word}") <= width:
-                now = f"{now} {word}"
+            if line_so_far and cell_len(f"{line_so_far} {word}") <= width:
+                line_so_far = f"{line_so_far} {word}"
                 continue
             *full, last = chop_cells(word, width) or [""]
-            folded += [now, *full] if now else full
-            now = last
-        folded.append(now)
+            folded += [line_so_far, *full] if line_so_far else full
+            line_so_far = last
+        folded.append(line_so_far)
     return folded
 
 

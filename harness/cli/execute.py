@@ -1,4 +1,4 @@
-"""Runs cells with progress, records and a summary: what ``run`` and ``try`` have in common."""
+"""Execution of cells with progress, records and a summary, for ``run`` and ``try``."""
 
 from __future__ import annotations
 
@@ -49,8 +49,8 @@ _LOG = 4000
 def without_log(record: Record) -> Record:
     """A record with as much of its log as a summary reads."""
     first = record["diagnostics"][0]["message"] if record["diagnostics"] else ""
-    told = telling_part(first, record["log"])
-    return {**record, "log": told if told or kind_of(record).as_expected else record["log"][:_LOG]}
+    excerpt = telling_part(first, record["log"])
+    return {**record, "log": excerpt if excerpt or kind_of(record).as_expected else record["log"][:_LOG]}
 
 
 def _for_summary(record: Record) -> Record:
@@ -185,7 +185,7 @@ def perform(
             writer.inputs = run.inputs(keys)
     show_summary(console, records, planned=len(cells), table=table, again=selection.again)
     silence = "" if interrupted else without_answer(records)
-    for sentence in [silence] if silence or interrupted else unanswered(selection.asked, records):
+    for sentence in [silence] if silence or interrupted else unanswered(selection.requested, records):
         if sentence:
             console.print(Text(one_line(sentence, 500), "bold yellow"), soft_wrap=True)
     for sentence in (*_notes(run, len(records), taken, missed), *beyond_builds(cells)):

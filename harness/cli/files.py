@@ -1,4 +1,4 @@
-"""A file without a case as a case: what it is called, and what tells it from others."""
+"""Source files without a case, as cases: their names, languages and kernels."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def _is_alone(text: str) -> bool:
     return not is_relative and packages <= sys.stdlib_module_names
 
 
-def beside_texts(file: Path, languages: tuple[str, ...]) -> tuple[str, ...]:
+def sibling_texts(file: Path, languages: tuple[str, ...]) -> tuple[str, ...]:
     """Languages of a Python file in addition to the CUDA C++ in its strings, whose programs are cases of their own.
 
     Numba's where it has kernels of its own, CuPy's where CuPy writes a kernel for it.
@@ -145,12 +145,12 @@ def entries_of(files: Mapping[Path, Collection[str]], signatures: Iterable[str])
         if name in seen:
             raise UsageError(f"--signature names {name} twice: one call takes one signature of a kernel")
         seen.add(name)
-        meant = [file for file in signed if _may_have(file, name)]
-        if not meant:
+        matches = [file for file in signed if _may_have(file, name)]
+        if not matches:
             functions = [function for file in signed for function in _names(file)[0]]
             there = ", ".join(map(str, signed))
             raise UsageError(f"--signature: {there} has no kernel {name}{did_you_mean(name, functions)}")
-        for file in meant:
+        for file in matches:
             found.setdefault(file, {}).setdefault(_language(text, signature, signed[file]), {})[name] = signature
     return found
 
@@ -263,7 +263,7 @@ def programs_of(
         words = of_cuda if "cuda" in spoken_in else spell(of_ptx) if "ptx" in spoken_in else of_python
         cases += [_of_text(each, of_cuda, definitions, options) for each in texts.get(place, ())]
         if texts.get(place):
-            spoken_in = beside_texts(file, spoken_in)
+            spoken_in = sibling_texts(file, spoken_in)
             if not spoken_in:
                 continue
         own = program_for(here(), file) if file.suffix != ".py" or not entries else None

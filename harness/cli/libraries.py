@@ -60,13 +60,13 @@ def list_(names: tuple[str, ...], installed: bool, offline: bool) -> int:
         there.setdefault((made.library, made.version), []).append(made)
     for name in _known(names):
         releases = [] if installed else _worth_listing(name, published(name, index))
-        told = [_line(each, there.pop((name, str(each.version)), [])) for each in releases]
+        rows = [_line(each, there.pop((name, str(each.version)), [])) for each in releases]
         # What is installed is listed even where the index does not have it, or is not asked.
-        told += [
+        rows += [
             f"{name:10}  {version:9}  {made[0].released or '-':10}  {_made(made)}"
             for (library, version), made in sorted(there.items()) if library == name
         ]  # fmt: skip
-        for line in told:
+        for line in rows:
             say(line)
     return 0
 

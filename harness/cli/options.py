@@ -1,4 +1,4 @@
-"""Arguments and options that commands share: cells and records, axes, and what the options of nvcc mean to other compilers (``try``)."""
+"""Options that commands share: cells, records and axes, and nvcc's options for other compilers (``try``)."""
 
 from __future__ import annotations
 
@@ -324,18 +324,18 @@ class TryCommand(Command):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Read the command line."""
-        said = [
+        hints = [
             f"{word}=true" if word in _RELOCATABLE and after not in ("true", "false") else word
             for word, after in zip(args, [*args[1:], ""], strict=True)
         ]
-        return super().parse_args(ctx, said)
+        return super().parse_args(ctx, hints)
 
 
 def targets_of(options: Mapping[str, Any]) -> str | None:
     """The axis of targets out of ``-a``, ``-arch`` and ``-gencode``; None where none is given."""
-    asked = [options["targets"], options["habit_arch"]] if options["habit_arch"] else [options["targets"]]
-    asked += [code for text in options["habit_gencode"] for code in _codes(text)]
-    return ",".join(filter(None, asked)) or None
+    lists = [options["targets"], options["habit_arch"]] if options["habit_arch"] else [options["targets"]]
+    lists += [code for text in options["habit_gencode"] for code in _codes(text)]
+    return ",".join(filter(None, lists)) or None
 
 
 def _codes(text: str) -> list[str]:

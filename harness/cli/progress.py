@@ -1,4 +1,4 @@
-"""Progress of a run as a bar on a terminal: bytes of installations, then compile time by estimate."""
+"""Progress bars: bytes of installations, then the estimated compile time."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ class Compiling:
         self.began = self.last = time.monotonic()
         self.bar = Progress(
             BarColumn(20), _Moving(lambda _: f"{self.count - len(self.left)}/{self.count}"), TimeElapsedColumn(),
-            _Moving(lambda _: self.told_left(time.monotonic())), _Moving(self._under_way),
+            _Moving(lambda _: self.time_left(time.monotonic())), _Moving(self._under_way),
             console=console, transient=True, disable=not console.is_terminal,
         )  # fmt: skip
         self.task = self.bar.add_task("starting", total=self.seconds)
@@ -117,7 +117,7 @@ class Compiling:
     ) -> None:
         self.bar.stop()
 
-    def done(self, cell: Cell, told: str, *, compiled: bool) -> None:
+    def done(self, cell: Cell, outcome: str, *, compiled: bool) -> None:
         """A cell has finished; one without a compiler does not count for the estimate."""
         if cell.id not in self.left:
             return
@@ -131,9 +131,9 @@ class Compiling:
             self.seconds -= seconds
             if not self.gone:
                 self.began = self.last = now
-        self.bar.update(self.task, total=self.seconds, completed=self.gone, description=clean(told)[:90])
+        self.bar.update(self.task, total=self.seconds, completed=self.gone, description=clean(outcome)[:90])
 
-    def told_left(self, now: float) -> str:
+    def time_left(self, now: float) -> str:
         """``left 0:01:10``: as the cells so far took, measured by what was expected of them; nothing where none has come to its end."""
         rest = self.seconds - self.gone
         if not self.gone:

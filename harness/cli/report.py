@@ -1,4 +1,4 @@
-"""Commands that make something of records: ``cumatrix report``, ``merge`` and ``annotate``."""
+"""``cumatrix report``, ``merge`` and ``annotate``."""
 
 from __future__ import annotations
 
@@ -92,24 +92,24 @@ def report(
     alone = len(results) == 1 and matrix is None and published is None and is_published(results[0])
     if alone:
         matrix, results = results[0], ()
-    beside = matrix or (published_folder() if published or (published is None and not results) else None)
+    published_matrix = matrix or (published_folder() if published or (published is None and not results) else None)
     if matrix and published is False:
         raise UsageError("--matrix and --no-published exclude each other")
     if matrix and not is_published(matrix):
         raise UsageError(f"{matrix} is no published matrix: cumatrix publish makes one")
-    if published and beside is None:
+    if published and published_matrix is None:
         raise UsageError(
             "no matrix is published with this cumatrix: it lies in reports/matrix of a checkout, and in the wheel"
         )
     if not results and not alone:
         results = (OWN,) if OWN.is_dir() else ()
-    if not results and beside is None:
+    if not results and published_matrix is None:
         raise UsageError(f"there is no folder {OWN} here: run cases first, or name results")
     named = click.get_current_context().get_parameter_source("artifacts") is ParameterSource.COMMANDLINE
     if named and artifacts and not artifacts.is_dir():
         raise UsageError(f"there is no folder {artifacts}: cumatrix run --keep-artifacts {artifacts} makes it")
     write_page(
-        results, out, cases, history=history, where=where, title=title, address=address, export=export, published=beside,
+        results, out, cases, history=history, where=where, title=title, address=address, export=export, published=published_matrix,
         artifacts=artifacts,
     )  # fmt: skip
     return 0

@@ -101,8 +101,8 @@ def repro(
     if reduced:
         say(reduce_folder(out, subject.program.sources, tell))
     if check or reduced:
-        same, told = check_folder(out, tell)
-        say(told)
+        same, difference = check_folder(out, tell)
+        say(difference)
         return 0 if same else 1
     return 0
 
@@ -168,21 +168,22 @@ def _builds(record: Record, folder: Path, tell: Callable[[str], None]) -> dict[s
     PartUnavailable
         When a checkout cannot be built.
     """
-    asked = builds_of(record)
-    if not asked:
+    recorded = builds_of(record)
+    if not recorded:
         return {}
     store = EnvironmentStore(tell=tell)
-    made = [made.python for made in store.installed() if not made.released and asked.keys() & made.packages.keys()]
+    made = [made.python for made in store.installed() if not made.released and recorded.keys() & made.packages.keys()]
     for environment in map(look, [None, *made]):
         if any(
-            name not in environment.origins or environment.origins[name].told() != told for name, told in asked.items()
+            name not in environment.origins or environment.origins[name].facts() != origin
+            for name, origin in recorded.items()
         ):
             continue
         wheels = {}
-        for name, told in asked.items():
+        for name, origin in recorded.items():
             python = environment.python
-            if told.get("editable"):  # an editable installation has no files of its own
-                address = f"{name} @ {unquote(urlsplit(told['url']).path)}"
+            if origin.get("editable"):  # an editable installation has no files of its own
+                address = f"{name} @ {unquote(urlsplit(origin['url']).path)}"
                 (development,) = split_with([address], Path.cwd())[1]
                 python = build(development, parse_pythons(environment.version)[0], store).python
             wheels[name] = pack(Path(python).parent.parent, name, folder)
@@ -253,9 +254,9 @@ def _program(record: Record, named: Path | None, folders: Sequence[Path]) -> tup
         )
         chosen = parse_chosen(given["header_libraries"], Path.cwd())
     except (ValueError, click.ClickException, UsageError) as error:
-        told = error.format_message() if isinstance(error, click.ClickException) else str(error)
+        message = error.format_message() if isinstance(error, click.ClickException) else str(error)
         raise UsageError(
-            f"the options of {record['cell']} cannot be told from its record ({told}): run this from the folder "
+            f"the options of {record['cell']} cannot be told from its record ({message}): run this from the folder "
             "that cumatrix try was run in, and name include directories outside of it with -I"
         ) from None
     if not named and case.program != record["program"]:

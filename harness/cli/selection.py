@@ -1,4 +1,4 @@
-"""The cells of ``run`` and ``try``, and the parts that they run with.
+"""The cells that ``run`` and ``try`` select.
 
 The commands and `cumatrix`, the public package, begin here.
 """
@@ -44,7 +44,7 @@ class Selection:
         The chosen cells.
     context : RunContext
         The request and its parts; missing ones are not installed yet.
-    asked : list of RequestedName
+    requested : list of RequestedName
         The names in the request that a compiler has to answer for.
     shard : Mapping or None
         The part of a run that the cells are, as plans have it.
@@ -56,7 +56,7 @@ class Selection:
 
     cells: list[Cell]
     context: RunContext
-    asked: list[RequestedName]
+    requested: list[RequestedName]
     shard: Mapping[str, Any] | None = None
     places: Mapping[str, str] = field(default_factory=dict)
     left_out: tuple[str, ...] = ()
@@ -84,10 +84,10 @@ def select_cases(options: Mapping[str, Any], cluster: Cluster | None = None) -> 
         cells = part.take(cells, before)
     elif request.costs:
         raise UsageError("--costs is for --shard: it says what cells took before")
-    asked = requested_names(context)
+    requested = requested_names(context)
     if request.where:
         whole = cells_of(context.asking(where=None))
-    return Selection(cells=cells, context=context, asked=without_left_out(asked, whole, cells), shard=in_plan)
+    return Selection(cells=cells, context=context, requested=without_left_out(requested, whole, cells), shard=in_plan)
 
 
 def select_files(options: Mapping[str, Any], files: Sequence[Path], cluster: Cluster | None = None) -> Selection:
@@ -110,11 +110,11 @@ def select_files(options: Mapping[str, Any], files: Sequence[Path], cluster: Clu
     named = [
         RequestedName(kind="case", called="file", word=case.name, values=frozenset((case.name,))) for case in cases
     ]
-    asked = [*named, *requested_names(context)]
+    requested = [*named, *requested_names(context)]
     return Selection(
         cells=cells,
         context=context,
-        asked=without_left_out(asked, whole, cells),
+        requested=without_left_out(requested, whole, cells),
         places=names_of(programs, options["include"]),
         left_out=tuple(map(str, left_out)),
     )
@@ -235,9 +235,9 @@ def with_nvcc(context: RunContext, case: Case, console: Console, newest: str = "
         return context, case
     what = f"a host program ({', '.join(signs)})"
     if named:
-        asked = ", ".join(info.name for info in named if info.name in DEVICE_ONLY)
-        if asked:
-            _say(console, f"{case.name} is {what}: {asked} will refuse it, nvcc compiles it (leave -b out)")
+        names = ", ".join(info.name for info in named if info.name in DEVICE_ONLY)
+        if names:
+            _say(console, f"{case.name} is {what}: {names} will refuse it, nvcc compiles it (leave -b out)")
         return context, case
     toolkits = request.toolkits or newest or toolkit_with_nvcc(default_toolkit(environment), context.store)
     taken = "" if request.toolkits else f", of CUDA {toolkits}"

@@ -1,4 +1,4 @@
-"""Terminal output for records: the matrix in letters and colours, failures, remarks and the summary."""
+"""Terminal output for records: the matrix, failures, remarks and the summary."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Output to the terminal: all of it passes through here, without anything that acts on a terminal or a CI.
+"""Output to the terminal, free of anything that acts on a terminal or a CI.
 
 Names, titles, messages and paths come out of records, cases and compilers. Escape sequences, control characters and those that
 reorder what is read are taken out here (`harness.protocol.text.clean`), and no line is a command to the CI that keeps it

@@ -1,4 +1,4 @@
-"""``cumatrix wheel``: GPUs that a binary runs on."""
+"""``cumatrix wheel``: the GPUs that a binary runs on."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Output of ``cumatrix wheel``: the table, differences, JSON, and what CI systems take."""
+"""Output of ``cumatrix wheel``: the table, differences, JSON, SARIF and annotations."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ def _reasons(relations: Mapping[str, Sequence[Coverage]]) -> dict[str, list[str]
     by_library: dict[tuple[str, str], list[str]] = defaultdict(list)  # GPUs by library and sentence
     for name, each in relations.items():
         for relation in each:
-            for words in _said(relation):
+            for words in _lines_of(relation):
                 by_library[name, words].append(str(relation.gpu))
     found: dict[str, list[str]] = defaultdict(list)
     for (name, words), gpus in by_library.items():
@@ -125,7 +125,7 @@ def _reasons(relations: Mapping[str, Sequence[Coverage]]) -> dict[str, list[str]
     return found
 
 
-def _said(relation: Coverage) -> list[str]:
+def _lines_of(relation: Coverage) -> list[str]:
     lines = []
     if relation.units.get(Way.JIT):
         driver = f"from {relation.release} on" if relation.release else "by a driver that this cumatrix does not know"

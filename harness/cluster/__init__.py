@@ -1,1 +1,1 @@
-"""``--dask``: the cells of a run on the machines of a Dask cluster. Loaded by that option alone."""
+"""``--dask``: cells on the workers of a Dask cluster. Only this option loads the package."""

@@ -1,4 +1,4 @@
-"""Many machines: the cells of a run on the workers of a Dask cluster (``--dask``), an existing one or one that is started here.
+"""The client of a Dask cluster (``--dask``), existing or started here, whose workers compile the cells of a run.
 
 Where a worker is lost, Dask holds that against every task that it was given, those that only waited there among them.
 """
@@ -211,7 +211,7 @@ class Cluster:
         self._done: queue.SimpleQueue[tuple[Task, Any]] = queue.SimpleQueue()
         self._left: set[Any] = set()
         self._alone = time.monotonic()
-        self.told: list[str] = []
+        self.messages: list[str] = []
 
     def devices(self, device: str) -> Devices:
         """Wait for a worker, and query all workers and their devices (``none`` without devices).
@@ -252,14 +252,14 @@ class Cluster:
         here, programs = Path.cwd(), {} if self.local else digests(cells, Path.cwd())
         shares = bool(self.local) or all(self.client.run(has, programs).values())
         memory = context.request.total_memory // (self.local or 1) or self.memory
-        asked = WorkerRequest(
+        request = WorkerRequest(
             engine=engine_digest(), request=replace(context.request, programs=(), total_memory=memory),
             environment=context.environment, others=context.others, sanitizer=context.sanitizer,
             own_python=context.environment.python == sys.executable, same_machine=bool(self.local),
             sent=Sent(str(here)) if shares else collect(cells, context.request.include, here),
         )  # fmt: skip
         self._begun = True
-        self.client.register_plugin(EnginePlugin(self._name, asked), name=self._name)
+        self.client.register_plugin(EnginePlugin(self._name, request), name=self._name)
         return ClusterRun(with_made(context), self)
 
     def run(self, cells: Sequence[tuple[Cell, Need]]) -> Iterator[Done]:
@@ -288,7 +288,7 @@ class Cluster:
             if self._begun:
                 self.client.unregister_worker_plugin(self._name)
         except Exception as error:  # noqa: BLE001 (a cluster that is gone has nothing left to end)
-            self.told.append(f"--dask: the cluster went away before it was left: {type(error).__name__}")
+            self.messages.append(f"--dask: the cluster went away before it was left: {type(error).__name__}")
         self.client.close(10)
         if self._cluster:
             self._cluster.close(15)
@@ -454,7 +454,7 @@ class ClusterRun(Run):
                 continue
             self._inputs |= done.answer.inputs
             self.resolver.finisher.unkept.update(done.answer.unkept)
-            self.cluster.told += [text for text in done.answer.told if text not in self.cluster.told]
+            self.cluster.messages += [text for text in done.answer.messages if text not in self.cluster.messages]
             for cell, (outcome, cached, key) in zip(done.task.cells, done.answer.results, strict=True):
                 if outcome.status not in (Status.CRASHED, Status.TIMED_OUT) and not cached:
                     self.resolver.needs.learn(cell, outcome)
@@ -463,7 +463,7 @@ class ClusterRun(Run):
     @property
     def notes(self) -> list[str]:
         """Sentences for the user."""
-        return self.cluster.told
+        return self.cluster.messages
 
     def inputs(self, keys: Iterable[str]) -> Inputs:
         """The inputs of this run's outcomes, by their content keys."""

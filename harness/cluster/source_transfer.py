@@ -1,4 +1,4 @@
-"""Transfer of programs to machines without shared files: the readable files of a case's program, sent as contents."""
+"""Transfer of a case's source files to workers without a shared file system."""
 
 from __future__ import annotations
 

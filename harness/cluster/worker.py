@@ -1,4 +1,4 @@
-"""The code in a worker of a Dask cluster: the engine of its machine for one run, and its tasks.
+"""The engine of one run inside a Dask worker, and its tasks.
 
 It has cores, memory, devices, toolkits, fork servers and a cache of its own, and installs what the cells need and is not there.
 """
@@ -85,7 +85,7 @@ class WorkerResults:
     results: list[tuple[Outcome, bool, str]] = field(default_factory=list)
     inputs: Inputs = field(default_factory=Inputs)
     unkept: Counter[str] = field(default_factory=Counter)
-    told: list[str] = field(default_factory=list)
+    messages: list[str] = field(default_factory=list)
 
 
 class Engine:
@@ -93,14 +93,14 @@ class Engine:
 
     Parameters
     ----------
-    asked : WorkerRequest
+    request : WorkerRequest
         What the run is.
     slots : int
         How many cells may be compiled at a time.
     """
 
-    def __init__(self, asked: WorkerRequest, slots: int) -> None:
-        self.asked = asked
+    def __init__(self, request: WorkerRequest, slots: int) -> None:
+        self.request = request
         self.slots = slots
         self._folder = HeldFolder(temporary_folder(), TEMPORARY)
         self._lock = threading.Lock()
@@ -120,7 +120,7 @@ class Engine:
     def run(self, cells: Sequence[Cell]) -> WorkerResults:
         """The outcomes of cells of one toolchain, one after another."""
         answer = WorkerResults()
-        if engine_digest() != self.asked.engine:
+        if engine_digest() != self.request.engine:
             text = "the worker has another version of cumatrix than the run: install the same one there"
             answer.results = [(Outcome(status=Status.UNAVAILABLE, reason=text), False, "") for _ in cells]
             return answer
@@ -158,7 +158,7 @@ class Engine:
 
     def _lay_out(self) -> Places:
         if self._places is None:
-            self._places = self.asked.sent.lay_out(self._folder.path)
+            self._places = self.request.sent.lay_out(self._folder.path)
         return self._places
 
     def _resolver(self, cells: Sequence[Cell], answer: WorkerResults) -> Resolver:
@@ -170,7 +170,7 @@ class Engine:
                 cells,
                 self._whole(),
                 lambda _steps: lambda _step: nullcontext(),
-                answer.told.append,
+                answer.messages.append,
             )
             self._ready[wanted] = found
             if environment not in self._resolvers:
@@ -180,17 +180,17 @@ class Engine:
     def _whole(self) -> RunContext:
         """The context of this machine, with all environments."""
         if self._context is None:
-            asked = self.asked
+            request = self.request
             places = self._lay_out()
-            environment = asked.environment if asked.same_machine else _own(asked)
-            device = asked.request.device
-            devices = Devices() if device == "none" else find_devices(device if asked.same_machine else "auto")
+            environment = request.environment if request.same_machine else _own(request)
+            device = request.request.device
+            devices = Devices() if device == "none" else find_devices(device if request.same_machine else "auto")
             context = RunContext(
-                environment, ToolkitStore(), None if asked.request.no_cache else ResultCache.if_there_is_room(),
-                replace(asked.request, include=tuple(map(places.of, asked.request.include))), devices, asked.others,
-                asked.sanitizer, named=places.roots(environment.python),
+                environment, ToolkitStore(), None if request.request.no_cache else ResultCache.if_there_is_room(),
+                replace(request.request, include=tuple(map(places.of, request.request.include))), devices, request.others,
+                request.sanitizer, named=places.roots(environment.python),
             )  # fmt: skip
-            memory = asked.request.total_memory or available()
+            memory = request.request.total_memory or available()
             self._memory, self._devices = Memory(memory), DevicePool(devices)
             self._context = context
         return self._context
@@ -239,10 +239,10 @@ class Engine:
             executor.close()
 
 
-def _own(asked: WorkerRequest) -> Environment:
+def _own(request: WorkerRequest) -> Environment:
     """The counterpart on this machine of the client's environment; a library of another version is no match."""
-    wanted = asked.environment
-    there = look(None if asked.own_python else wanted.python, name=wanted.name)
+    wanted = request.environment
+    there = look(None if request.own_python else wanted.python, name=wanted.name)
     broken = dict(wanted.broken)
     for name in {name for library in LIBRARIES.values() for name in library.distributions} & set(wanted.distributions):
         version = wanted.distributions[name].version
@@ -257,17 +257,17 @@ def _own(asked: WorkerRequest) -> Environment:
 class EnginePlugin(WorkerPlugin):  # type: ignore[misc]  # Dask has no types here
     """The engine of a worker, there for one run: Dask hands it to all workers, and to those that join later."""
 
-    def __init__(self, name: str, asked: WorkerRequest) -> None:
+    def __init__(self, name: str, request: WorkerRequest) -> None:
         self.name = name
-        self.asked = asked
+        self.request = request
         self.engine: Engine | None = None
 
     def setup(self, worker: Worker) -> None:
         """Called by Dask as the plugin, or the worker, comes."""
-        if self.asked.same_machine and threading.current_thread() is threading.main_thread():
+        if self.request.same_machine and threading.current_thread() is threading.main_thread():
             # A terminal interrupts all of its processes; the one that was asked ends the others.
             signal.signal(signal.SIGINT, _pass)
-        self.engine = Engine(self.asked, worker.state.nthreads)
+        self.engine = Engine(self.request, worker.state.nthreads)
 
     async def teardown(self, worker: Worker) -> None:
         """Called by Dask as either goes; ends every process of the engine."""

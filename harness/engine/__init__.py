@@ -1,1 +1,1 @@
-"""Runs cells: one fork server a toolchain, one child a cell, every outcome kept."""
+"""The engine: one fork server per toolchain, one child process per cell, every outcome kept."""

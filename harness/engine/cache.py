@@ -1,4 +1,4 @@
-"""Outcomes by content key, failures included, in a folder that any number of processes may share.
+"""The result cache: outcomes by content key, failures included, shared by any number of processes.
 
 The folder holds one SQLite database with one table. A row is a key and the bytes of a JSON object: nothing in it is ever executed. The
 file may come from a stranger (a CI cache, a shared folder), so everything in it is checked before it is used.

@@ -1,4 +1,4 @@
-"""Turn the remains of a child into an outcome, and check the child's claims against them.
+"""Collect a child's files into an outcome, and check the child's claims against them.
 
 A stranger chose what is read here. `harness.engine.reader` has it read in a process of its own, with a limit of time and of memory.
 """
@@ -100,17 +100,17 @@ class Places:
             (self.home, "$CUDA_HOME"), (self._home, "$CUDA_HOME"), (self.kept, "$CUMATRIX_HOME"),
         ):  # fmt: skip
             text = re.sub(rf"{re.escape(str(folder))}(?![\w.-])", name, text)
-        return self._beside(text)
+        return self._relative(text)
 
     def _near(self, text: str) -> str:
-        return self._beside(self._apart(text))
+        return self._relative(self._apart(text))
 
     def _apart(self, text: str) -> str:
         """Without temporary folders."""
         text = text.replace(self._scratch, ".").replace(str(self.scratch), ".")
         return re.sub(r"(?:\./|/tmp/)tmp[a-z0-9_]{8}/", "", text)
 
-    def _beside(self, text: str) -> str:
+    def _relative(self, text: str) -> str:
         """Write the program's name, and those of files below its folder, relative to that folder."""
         for folder in self._folders:
             text = re.sub(rf"(?<![\w./-]){re.escape(folder)}/", "", text)
@@ -126,11 +126,11 @@ def _from_packages(word: str) -> str:
     return word if place < 0 else f"{word[: word.find('/')]}…{word[place:]}"
 
 
-def whole_log(said: str, printed: str, places: Places) -> str:
+def whole_log(log: str, printed: str, places: Places) -> str:
     """The tools' messages, then the output, without the middle if it is longer than `LOG_LIMIT`."""
     if places.source.suffix == ".py" and printed.strip():
         printed = f"--- printed while {places.name} ran, by the program or by what it called ---\n{printed}"
-    return cut(places.in_log("\n".join(part.rstrip("\n") for part in (said, printed) if part.strip())), LOG_LIMIT)
+    return cut(places.in_log("\n".join(part.rstrip("\n") for part in (log, printed) if part.strip())), LOG_LIMIT)
 
 
 def read_file(path: Path, folder: Path, most: int, *, ends: bool = False) -> bytes:
@@ -366,7 +366,7 @@ class _Left:
     reply: Reply | None
     unreadable: str
     stages: tuple[Stage, ...]
-    said: str
+    messages: str
     log: str
 
     @classmethod
@@ -375,11 +375,11 @@ class _Left:
         places = Places(scratch, remains.source, remains.home, remains.tools.parent, remains.root)
         reply, unreadable = _reply(scratch)
         names = dict.fromkeys(read_text(scratch / "stages", scratch).split())
-        said = read_text(scratch / "log", scratch)
+        log = read_text(scratch / "log", scratch)
         return cls(
             remains, places, reply, unreadable,
             stages=tuple(Stage(name) for name in names if name in list(Stage)),
-            said=cut(places.in_log(said.rstrip("\n")), LOG_LIMIT), log=whole_log(said, remains.ended.output, places),
+            messages=cut(places.in_log(log.rstrip("\n")), LOG_LIMIT), log=whole_log(log, remains.ended.output, places),
         )  # fmt: skip
 
     @property
@@ -406,7 +406,7 @@ class _Left:
 
         A Python program prints what it likes: only what the library said counts, while the program lives to tell.
         """
-        return self.said if self.places.source.suffix == ".py" and self.reply else self.log
+        return self.messages if self.places.source.suffix == ".py" and self.reply else self.log
 
     def outcome(self) -> Outcome:
         """The part of the outcome that does not depend on how the child ended; the status is not known yet."""

@@ -1,4 +1,4 @@
-"""The request of a run, built once by the command line, the API or pytest, and the parts of this machine that it runs with.
+"""The request of a run, built once by the command line, the API or pytest, and this machine's resources for it.
 
 A run's trace has the "Trace Event Format" of Chrome (https://docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU): spans in
 microseconds, a lane for each thread.

@@ -1,4 +1,4 @@
-"""Outcomes out of results that others have published (``--from``): taken where they follow from the very same files and question.
+"""Reuse of published outcomes (``--from``) whose inputs and request are identical.
 
 Keys are made here, from what lies on this machine now (`harness.engine.fingerprints`); results only say which files to look at, and what
 came out under a key. An outcome with a changed input is never taken. The publisher of results has to be trusted as a
@@ -69,8 +69,8 @@ def fetch(address: str, folder: Path, largest: int = _LARGEST, seconds: float = 
     if not _download(urlunsplit(parts), path, largest, deadline):
         raise PartUnavailable(f"--from {public(urlunsplit(parts))}: there is no such page")
     if path.suffix == ".jsonl":
-        beside = inputs_path(Path(parts.path))
-        _download(urlunsplit(parts._replace(path=str(beside))), inputs_path(path), largest, deadline)
+        inputs_file = inputs_path(Path(parts.path))
+        _download(urlunsplit(parts._replace(path=str(inputs_file))), inputs_path(path), largest, deadline)
     return path
 
 

@@ -1,4 +1,4 @@
-"""The Python environment under test, and the scripts of `harness.worker` that any interpreter runs."""
+"""The Python environment under test, and the probe scripts of `harness.worker`."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ SECONDS = 60
 """Time limit of a probe."""
 _SCRIPTS = Path(harness.__file__).parent / "worker"
 
-_Asked = tuple[str, str, tuple[str, ...], str]
-_begun: dict[_Asked, Future[process_output.Finished]] = {}
+_Probe = tuple[str, str, tuple[str, ...], str]
+_begun: dict[_Probe, Future[process_output.Finished]] = {}
 
 
 def libraries() -> list[str]:
@@ -50,9 +50,9 @@ def libraries() -> list[str]:
 def begin_own(python: str | None) -> None:
     """Begin to ask cumatrix's own interpreter what it has, where no other one is named."""
     if python is None:
-        asked = (sys.executable, "probe.py", tuple(libraries()), "PYTHONPATH")
+        probe = (sys.executable, "probe.py", tuple(libraries()), "PYTHONPATH")
         pool = ThreadPoolExecutor(1)
-        _begun[asked] = pool.submit(_run, *asked)
+        _begun[probe] = pool.submit(_run, *probe)
         pool.shutdown(wait=False)  # it ends with what it was given
 
 
@@ -66,9 +66,9 @@ def finished(python: str, script: str, arguments: Sequence[str], *, without: str
     subprocess.TimeoutExpired
         When it does not end.
     """
-    asked = (python, script, tuple(arguments), without)
-    begun = _begun.pop(asked, None)
-    return begun.result() if begun else _run(*asked)
+    probe = (python, script, tuple(arguments), without)
+    begun = _begun.pop(probe, None)
+    return begun.result() if begun else _run(*probe)
 
 
 def _run(python: str, script: str, arguments: Sequence[str], without: str) -> process_output.Finished:
@@ -118,7 +118,7 @@ def ask(python: str, script: str, arguments: Sequence[str], kind: type[M], *, wi
             raise WireError
         if not done.whole:
             raise WireError(f"it printed {done.total} bytes")
-        answer: M = kind.from_line(done.said)
+        answer: M = kind.from_line(done.output)
         return answer
     except WireError as error:
         code = done.code
@@ -170,12 +170,12 @@ class Origin:
             self.version, commit=self.commit, number=self.number, dirty=self.dirty, place=self.path, digest=self.digest
         )
 
-    def told(self) -> dict[str, str | bool]:
+    def facts(self) -> dict[str, str | bool]:
         """Its entry in records (``toolchain.observed.builds``)."""
         commit = f"{self.commit}+dirty" if self.dirty else self.commit
-        told = {"version": self.version, "commit": commit, "path": self.path, "url": self.url, "digest": self.digest}
-        told["problem"] = self.problem
-        kept: dict[str, str | bool] = {name: value for name, value in told.items() if value}
+        known = {"version": self.version, "commit": commit, "path": self.path, "url": self.url, "digest": self.digest}
+        known["problem"] = self.problem
+        kept: dict[str, str | bool] = {name: value for name, value in known.items() if value}
         return {**kept, "editable": True} if self.editable else kept
 
 

@@ -1,4 +1,4 @@
-"""Environments under test of one run, side by side: one for each release, Python and major CUDA release that ``--with`` names."""
+"""The environments under test of one run: one per release, Python and major CUDA release that ``--with`` names."""
 
 from __future__ import annotations
 
@@ -186,8 +186,8 @@ def default_toolkit(environment: Environment) -> str:
     for library in LIBRARIES.values():
         found = environment.version_of(*library.distributions)
         if found and library.by_major and not environment.resolved and not environment.version_of(library.brought_by):
-            beside = environment.version_of(library.by_major)
-            wanted = _major(beside[1]) if beside else 0
+            of_release = environment.version_of(library.by_major)
+            wanted = _major(of_release[1]) if of_release else 0
             if wanted in library.majors and wanted != _major(DEFAULT_TOOLKIT):
                 return next(name for name in RELEASES if _major(name) == wanted)
         if not found or not library.follows_runtime:
@@ -256,9 +256,9 @@ def others_of(
     for library in dict.fromkeys(each.library for each in found) if there else ():
         assert there is not None
         if there.version_of(*LIBRARIES[library].distributions):
-            asked = Development(text="", library=library)
-            found.append(replace(there, only=library, toolkits=_toolkits_of(there, asked, refs)))
-    return tuple(_told_apart(found))
+            build = Development(text="", library=library)
+            found.append(replace(there, only=library, toolkits=_toolkits_of(there, build, refs)))
+    return tuple(_distinguished(found))
 
 
 def _existing(wanted: Development) -> Environment:
@@ -308,7 +308,7 @@ def _toolkits_of(environment: Environment, wanted: Development, refs: Sequence[T
     return tuple(ref for ref in refs if major in (0, int(ref.release.split(".")[0])))
 
 
-def _told_apart(environments: Iterable[Environment]) -> list[Environment]:
+def _distinguished(environments: Iterable[Environment]) -> list[Environment]:
     """Environments with names of their own, and marks where two have builds of one number; one that is named twice counts once."""
     found: list[Environment] = []
     taken: set[tuple[str, str, str, ToolkitRef]] = set()

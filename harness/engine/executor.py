@@ -1,4 +1,4 @@
-"""Runs many prepared cells: an executor takes them and gives results as they finish. Threads of this process are the first kind."""
+"""Executors take prepared cells and yield results as they finish; the default one uses threads."""
 
 from __future__ import annotations
 
@@ -101,15 +101,15 @@ class Runner:
 
     def _run(self, prepared: PreparedCell, alike: int) -> None:
         self.reader.start()
-        asked = self.resolver.ask(prepared, self.fork_servers)
-        if isinstance(asked, Result):
-            self.done(asked)
+        reply = self.resolver.ask(prepared, self.fork_servers)
+        if isinstance(reply, Result):
+            self.done(reply)
             return
         with ExitStack() as stack:
             with self.trace.span("wait for memory"):
                 stack.enter_context(self.memory.taken(self.resolver.needs.of(prepared.cell).memory))
-            self._unfinished.append(self._compile(prepared, asked, alike))
-        if asked.gone:
+            self._unfinished.append(self._compile(prepared, reply, alike))
+        if reply.gone:
             self.fork_servers.end(prepared.toolchain)
 
     def _compile(self, prepared: PreparedCell, fork_server: ForkServer, alike: int) -> Callable[[], Result]:

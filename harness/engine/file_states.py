@@ -1,4 +1,4 @@
-"""States of files: what is at a path, told by content."""
+"""The state of a file, identified by its content."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ class Files:
             directory (with a hash of its names if `listed`), ``-`` for nothing, ``e:`` and the error where this user may not read it, ``l`` with a
             hash of where a link leads for a path after `LINK`, mode, owner, size and time for one after `TIMES`, ``o`` for anything else.
         """
-        return self._seen(path, listed, time.monotonic())[1]
+        return self._state(path, listed, time.monotonic())[1]
 
     def hash_of_set(
         self,
@@ -124,20 +124,20 @@ class Files:
         known = self._sets.get(name)
         if known and now - known[0] < _MEMORY:
             return known[1]
-        seen = [self._seen(path, listed, now) for path, listed in paths]
-        states = [state for _, state in seen]
+        each_state = [self._state(path, listed, now) for path, listed in paths]
+        states = [state for _, state in each_state]
         found = self.hash_of([*states, *more(paths, states)])
-        self._sets[name] = (min((when for when, _ in seen), default=now), found)
+        self._sets[name] = (min((when for when, _ in each_state), default=now), found)
         return found
 
-    def _seen(self, path: str, listed: bool, now: float) -> tuple[float, str]:
+    def _state(self, path: str, listed: bool, now: float) -> tuple[float, str]:
         """A state, and when it was looked at."""
         known = self._states.get((path, listed))
         if not known or now - known[0] >= _MEMORY:
-            known = self._states[path, listed] = (now, self.state_now(path, listed)[0])
+            known = self._states[path, listed] = (now, self.current_state(path, listed)[0])
         return known
 
-    def state_now(self, path: str, listed: bool = False) -> tuple[str, Signature | None]:
+    def current_state(self, path: str, listed: bool = False) -> tuple[str, Signature | None]:
         """State and signature at this moment; None as the signature of nothing."""
         if path.startswith(LINK):
             return _leading(path.removeprefix(LINK))
@@ -184,7 +184,7 @@ class Files:
                     return _rights(path, found) or f"f:{digest}{_runs(path, found)}"
             except (OSError, ValueError):
                 pass  # it is gone
-        state, signature = self.state_now(path, listed)
+        state, signature = self.current_state(path, listed)
         return state if read in (signature, ()) or self._same_content(read, state) else None
 
     def _known(self, signature: Signature) -> str:
@@ -294,8 +294,8 @@ def _metadata(path: str) -> tuple[str, Signature | None]:
         found = os.stat(path)
     except OSError:
         return "-", None
-    told = (found.st_mode, found.st_uid, found.st_gid, found.st_size, found.st_mtime_ns)
-    return "t:" + ":".join(map(str, told)), signature_of(found)
+    fields = (found.st_mode, found.st_uid, found.st_gid, found.st_size, found.st_mtime_ns)
+    return "t:" + ":".join(map(str, fields)), signature_of(found)
 
 
 def signature_of(found: os.stat_result) -> Signature:

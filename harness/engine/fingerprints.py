@@ -1,4 +1,4 @@
-"""Keys of cells: hashes of what was asked and of every file that answering it read."""
+"""Cache keys of cells: hashes of the request and of every file that the compiler reads."""
 
 from __future__ import annotations
 
@@ -167,11 +167,11 @@ class Answers:
         """
         if reads.unknown:
             return AnswerKey("", reads.unknown)
-        name, paths = self._set_of(tuple((path, path in reads.listed) for path in reads.seen))
+        name, paths = self._set_of(tuple((path, path in reads.listed) for path in reads.states))
         states = []
-        self.files.share(reads.seen)
+        self.files.share(reads.states)
         for path, listed in paths:
-            state = self.files.state_of_read(path, listed, reads.seen[path])
+            state = self.files.state_of_read(path, listed, reads.states[path])
             if state is None:
                 return AnswerKey("", f"{path} changed while it was read")
             if program and (marks := marks_in(state)):
@@ -199,7 +199,7 @@ class Answers:
 
     def key_of_worker(self, first: str, reads: Reads) -> AnswerKey:
         """`key_of` what a worker has read while it was loaded; where another one has read just the same, that one's."""
-        self.files.share(reads.seen)
+        self.files.share(reads.states)
         with self._loading.setdefault(first, Lock()):
             before = self._loaded.get(first)
             if before and before[0] == reads:
@@ -297,7 +297,7 @@ class Answers:
         """Keep a set with hashes by signature, so that the next run need not read what has not changed."""
         found = []
         for path, listed in paths:
-            _, signature = self.files.state_now(path, listed)
+            _, signature = self.files.current_state(path, listed)
             if signature in self.files.hashes:
                 found.append([*signature, self.files.hashes[signature]])
         cache.keep_fact(f"set:{name}", {"paths": list(map(self._named, paths)), "hashes": found})

@@ -1,4 +1,4 @@
-"""Installing what the chosen cells need and is not there: environments, CUDA releases, header libraries."""
+"""Installation of what the chosen cells need: environments, CUDA releases and header libraries."""
 
 from __future__ import annotations
 
@@ -270,8 +270,8 @@ def _made(environment: Environment, store: EnvironmentStore, why: str, absent: s
     made = store.find(resolved) if resolved.lock else None
     if made is None:
         name = f"{recipe.library} {recipe.version}"
-        told = absent or (why if why.startswith(name) else f"{name}: {why or 'it is not installed'}")
-        return replace(environment, broken={recipe.distribution: told})
+        problem = absent or (why if why.startswith(name) else f"{name}: {why or 'it is not installed'}")
+        return replace(environment, broken={recipe.distribution: problem})
     # What was resolved is what must be there.
     there = look(
         made.python,

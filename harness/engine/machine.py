@@ -1,4 +1,4 @@
-"""Devices and memory of this machine, and their assignment to cells.
+"""Devices and memory of this machine, and how cells share them.
 
 Cells whose compilers need much memory run one after another where the machine has little.
 """

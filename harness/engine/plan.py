@@ -1,4 +1,4 @@
-"""From a request to cells: cases, backends, toolkits and targets, and the part of them that ``--shard 2/5`` takes."""
+"""From a request to planned cells: cases, backends, toolkits and targets, and the shard of them (``--shard 2/5``)."""
 
 from __future__ import annotations
 
@@ -279,16 +279,16 @@ def nothing(
             "",
         )
         if named:
-            asked = ", ".join(info.name for info in backends)
-            return NothingToRun(f"nothing to run: {what} not for {asked}, only for {', '.join(sorted(fitting))}")
+            names = ", ".join(info.name for info in backends)
+            return NothingToRun(f"nothing to run: {what} not for {names}, only for {', '.join(sorted(fitting))}")
         if python and releases:
             return NothingToRun(
                 f"nothing to run: {what} for Numba: name its releases with --with, numba=V or numba-cuda=V"
             )
         if releases:
-            asked = ", ".join(dict.fromkeys(info.library for info in backends))
+            names = ", ".join(dict.fromkeys(info.library for info in backends))
             return NothingToRun(
-                f"nothing to run: {what} not for {asked}, which --with names, only for {', '.join(sorted(fitting))}"
+                f"nothing to run: {what} not for {names}, which --with names, only for {', '.join(sorted(fitting))}"
             )
         if python:
             return LibraryMissing(

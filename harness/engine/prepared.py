@@ -1,4 +1,4 @@
-"""Input and output of an executor: prepared cells, and results."""
+"""Input and output of executors: prepared cells and results."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ class PreparedCell:
         Hash over all that is asked: with the key of what the worker has read, it makes the first key of the answer.
     need : Need
         What its compiler may need.
-    asked : frozenset of str
+    requested : frozenset of str
         Keys of workers under which no answer of an earlier run was found.
     """
 
@@ -102,7 +102,7 @@ class PreparedCell:
     limits: Limits
     question: str
     need: Need = _UNKNOWN
-    asked: frozenset[str] = frozenset()
+    requested: frozenset[str] = frozenset()
 
     @cached_property
     def alike(self) -> str:
@@ -315,7 +315,7 @@ class Jobs:
             # Nothing else depends on it, and cells that differ by it share their headers.
             options.pop("depth", None)
         others = {name: Tools(found.release, found.home) for name, found in tools.items()}
-        beside = [folder for library in libraries.values() for folder in library.include]
+        library_folders = [folder for library in libraries.values() for folder in library.include]
         job = CellJob(
             cell="",
             source=source_of(cell).absolute(),
@@ -323,7 +323,7 @@ class Jobs:
             definitions={},
             target="",
             options=cast("Options", options),
-            include=[str(folder) for folder in (*beside, *toolchain.include, *self.include, *folders)],
+            include=[str(folder) for folder in (*library_folders, *toolchain.include, *self.include, *folders)],
             together=[path.absolute() for path in case.together] if language != "python" else [],
             assembler=others.get("assembler"),
             linker=others.get("linker"),

@@ -1,4 +1,4 @@
-"""Axes that cases name as well as options: header libraries as variants (``--library``), and host compilers of nvcc (``--host-compiler``)."""
+"""Axes of programs: header libraries (``--library``) and nvcc's host compilers (``--host-compiler``)."""
 
 from __future__ import annotations
 
@@ -351,17 +351,17 @@ def install(names: Sequence[str]) -> str:
 @lru_cache
 def version_of(program: str) -> str:
     """A compiler's version and that of the C library whose headers it finds: ``gcc 12.2.0, glibc 2.36``; empty for anything but gcc and clang."""
-    own = told_version(_said([program, "--version"]).partition("\n")[0])
+    own = told_version(_output_of([program, "--version"]).partition("\n")[0])
     if not own:
         return ""
-    macros = _said([program, "-E", "-dM", "-x", "c++", "-include", "features.h", "/dev/null"])
+    macros = _output_of([program, "-E", "-dM", "-x", "c++", "-include", "features.h", "/dev/null"])
     library = [re.search(rf"^#define {name} (\d+)$", macros, re.MULTILINE) for name in ("__GLIBC__", "__GLIBC_MINOR__")]
     return f"{own}, glibc {library[0][1]}.{library[1][1]}" if library[0] and library[1] else own
 
 
-def _said(argv: Sequence[str]) -> str:
+def _output_of(argv: Sequence[str]) -> str:
     try:
         done = process_output.run(argv, seconds=_SECONDS, errors=process_output.Errors.DROPPED)
     except (OSError, subprocess.SubprocessError):
         return ""
-    return done.said if done.code == 0 else ""
+    return done.output if done.code == 0 else ""

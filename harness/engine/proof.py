@@ -1,4 +1,4 @@
-"""Names in a request that no compiler answered for: a run without an answer proves nothing."""
+"""Requested names that no compiler answered for; a run without an answer proves nothing."""
 
 from __future__ import annotations
 
@@ -65,19 +65,19 @@ def requested_names(context: RunContext) -> list[RequestedName]:
 
 
 def without_left_out(
-    asked: Iterable[RequestedName], whole: Iterable[Cell], chosen: Iterable[Cell]
+    requested: Iterable[RequestedName], whole: Iterable[Cell], chosen: Iterable[Cell]
 ) -> list[RequestedName]:
     """The names that still need an answer after a condition chose cells; those that the condition excludes do not.
 
     Parameters
     ----------
-    asked : iterable of RequestedName
+    requested : iterable of RequestedName
         What a request names.
     whole, chosen : iterable of Cell
         The cells without the condition, and those for which it holds.
     """
     before, after = _values(whole), _values(chosen)
-    return [item for item in asked if item.values & after[item.kind] or not item.values & before[item.kind]]
+    return [item for item in requested if item.values & after[item.kind] or not item.values & before[item.kind]]
 
 
 def _values(cells: Iterable[Cell]) -> dict[str, set[str]]:
@@ -117,9 +117,9 @@ def without_answer(records: Sequence[Mapping[str, Any]]) -> str:
     return f"no compiler answered {many}: {_why(Counter(record['reason'] for record in records))}"
 
 
-def unanswered(asked: Iterable[RequestedName], records: Sequence[Mapping[str, Any]]) -> list[str]:
+def unanswered(requested: Iterable[RequestedName], records: Sequence[Mapping[str, Any]]) -> list[str]:
     """A sentence for each requested name without a single answered cell."""
-    waiting: dict[RequestedName, Counter[str]] = {item: Counter() for item in asked}
+    waiting: dict[RequestedName, Counter[str]] = {item: Counter() for item in requested}
     # Once over all of them: a run keeps its records packed.
     for record in records:
         if not waiting:

@@ -1,4 +1,4 @@
-"""Reading what cells left, in processes of their own, with a limit of time and of memory: a line of JSON in, a line of JSON out.
+"""Reader processes for cell output, limited in time and memory: one line of JSON in, one out.
 
 Whatever reads hostile output may take long, and Python's expressions let no other thread run meanwhile: in this process they would hold up
 every cell. Here the cell alone is lost whose output cannot be read. One process imports everything once, and forks a reader whenever a runner asks

@@ -1,4 +1,4 @@
-"""Files that a process read (``native/reads.c``), and words in them that make an outcome depend on the time, a path or metadata."""
+"""Files that a process read (recorded by ``native/reads.c``), and words in them that make an outcome unrepeatable."""
 
 from __future__ import annotations
 
@@ -120,15 +120,15 @@ class Reads:
 
     Parameters
     ----------
-    seen : Mapping[str, Signature or None]
+    states : Mapping[str, Signature or None]
         Absolute paths, some of them after one of `ASPECTS`, with the signature of what was there: None where nothing was, empty where it could not be looked at.
     listed : frozenset of str
-        Those of `seen` that are directories whose names were listed.
+        Those of `states` that are directories whose names were listed.
     unknown : str
         Why this may not be all; empty where it is.
     """
 
-    seen: Mapping[str, Signature | None] = field(default_factory=dict)
+    states: Mapping[str, Signature | None] = field(default_factory=dict)
     listed: frozenset[str] = frozenset()
     unknown: str = ""
 
@@ -153,14 +153,14 @@ def reads_of(records: Sequence[str] | None, own: Iterable[str]) -> Reads:
     if records is None:
         return Reads(unknown="the files that are read could not be followed")
     apart = tuple(folder.rstrip("/") + "/" for folder in own)
-    seen: dict[str, Signature | None] = {}
+    states: dict[str, Signature | None] = {}
     listed, written = set(), set()
     begun, problem = 0, ""
     for record in records:
-        told = _told(record)
-        if told is None:
+        parsed = _parsed(record)
+        if parsed is None:
             return Reads(unknown="what was said of the files that are read is no record of it")
-        kind, path, now = told
+        kind, path, signature = parsed
         if kind in "XYB":
             begun += {"X": -1, "Y": 1, "B": 1}[kind]
             continue
@@ -191,17 +191,17 @@ def reads_of(records: Sequence[str] | None, own: Iterable[str]) -> Reads:
             continue
         if kind == "r" and not _BYTECODE.fullmatch(path):
             problem = f"{path} was changed at the moment when it was read"
-        before = seen.get(path, now)
+        before = states.get(path, signature)
         if kind == "L":
             listed.add(path)
         if before == DIRECTORY and kind == "L":
-            before = now
-        elif before not in (now, ()) and now not in ((), DIRECTORY) and not _BYTECODE.fullmatch(path):
+            before = signature
+        elif before not in (signature, ()) and signature not in ((), DIRECTORY) and not _BYTECODE.fullmatch(path):
             problem = f"{path} changed while it was read"
-        seen[path] = before
+        states[path] = before
     if begun < 0:
         problem = "a program was started that cannot be followed: it is linked statically, or drops its environment"
-    return Reads(_without_bytecode(seen), frozenset(listed), problem)
+    return Reads(_without_bytecode(states), frozenset(listed), problem)
 
 
 def _out_of_proc(path: str) -> tuple[str, bool]:
@@ -218,12 +218,12 @@ def _out_of_proc(path: str) -> tuple[str, bool]:
     return plain, not opened
 
 
-def _without_bytecode(seen: dict[str, Signature | None]) -> dict[str, Signature | None]:
+def _without_bytecode(states: dict[str, Signature | None]) -> dict[str, Signature | None]:
     """Bytecode caches whose source was read, by `BYTECODE`: Python writes them again whenever they are out of date."""
     found: dict[str, Signature | None] = {}
-    for path, signature in seen.items():
+    for path, signature in states.items():
         cached = _BYTECODE.fullmatch(path) if "/__pycache__/" in path else None
-        if cached and seen.get(f"{cached[1]}{cached[2]}.py"):
+        if cached and states.get(f"{cached[1]}{cached[2]}.py"):
             found[sys.intern(BYTECODE + path)] = ()
         else:
             found[path] = signature
@@ -239,7 +239,7 @@ def plain(path: str) -> str:
 
 
 @lru_cache(1 << 13)
-def _told(record: str) -> tuple[str, str, Signature | None] | None:
+def _parsed(record: str) -> tuple[str, str, Signature | None] | None:
     """Kind, path and signature; None of what is no record. Cells read much the same files."""
     if not _RECORD.match(record):
         return None

@@ -1,4 +1,4 @@
-"""From a cell to its result, or to what a compiler has to be asked, and whom."""
+"""From a cell to its result: from the cache, or from a prepared cell for a compiler."""
 
 from __future__ import annotations
 
@@ -74,9 +74,9 @@ class Finisher:
         cell, toolchain = prepared.cell, prepared.toolchain
         assert toolchain.headers is not None
         outcome, reads = compiled.outcome, compiled.reads
-        seen = (path for path, found in reads.seen.items() if found not in (None, DIRECTORY))
-        if said := note(toolchain.headers.home, seen):
-            outcome = replace(outcome, notes=(*outcome.notes, said))
+        seen = (path for path, found in reads.states.items() if found not in (None, DIRECTORY))
+        if remark := note(toolchain.headers.home, seen):
+            outcome = replace(outcome, notes=(*outcome.notes, remark))
         if outcome.status not in (Status.CRASHED, Status.TIMED_OUT):  # which may have been on their way to more
             self.needs.learn(cell, outcome)
         outcome = without_part(outcome, cell.toolchain.toolkit, toolchain.include, source_of(cell))
@@ -202,14 +202,14 @@ class LookUp:
         self.artifacts = artifacts
         self.answers = answers
 
-    def all(self, asked: Sequence[tuple[Cell, Firsts]]) -> list[Result | None]:
+    def all(self, requests: Sequence[tuple[Cell, Firsts]]) -> list[Result | None]:
         """The result of each cell, or None; what the cache has of them is read in two queries."""
         if self.cache:
-            self.cache.read_ahead(self.answers.unread(chain.from_iterable(firsts for _, firsts in asked)))
-        keys = [list(self._keys(firsts)) for _, firsts in asked]
+            self.cache.read_ahead(self.answers.unread(chain.from_iterable(firsts for _, firsts in requests)))
+        keys = [list(self._keys(firsts)) for _, firsts in requests]
         if self.cache:
             self.cache.read_ahead(chain.from_iterable(keys))
-        return [self._first(cell, own, firsts) for (cell, firsts), own in zip(asked, keys, strict=True)]
+        return [self._first(cell, own, firsts) for (cell, firsts), own in zip(requests, keys, strict=True)]
 
     def one(self, cell: Cell, firsts: Firsts) -> Result | None:
         """The result of one cell, or None."""
@@ -280,7 +280,7 @@ class Resolver:
         self._jobs = Jobs(context.request.include, context.request.limits, context.roots)
         self._toolchains: dict[Toolchain, PreparedToolchain] = {}
         self._workers: dict[str, Worker] = {}
-        self._said: dict[Path, Worker] = {}
+        self._by_folder: dict[Path, Worker] = {}
         self.finisher = Finisher(context, self.answers, self.needs, self._libraries)
         # At last, so that nothing is left where any of these is interrupted.
         self._steps = HeldFolder(temporary_folder(), TEMPORARY)
@@ -333,23 +333,23 @@ class Resolver:
         common = self._jobs.common(cell, toolchain, options, installed, tools)
         return CellRequest(cell, toolchain, common, common.question_of(cell), worker)
 
-    def _look_up(self, asked: Sequence[Result | CellRequest]) -> Iterator[Result | PreparedCell]:
+    def _look_up(self, requests: Sequence[Result | CellRequest]) -> Iterator[Result | PreparedCell]:
         """Results as they are; of the others the answers of earlier runs, or what a compiler has to be asked."""
         found = iter(
-            self._earlier.all([(each.cell, self._firsts(each)) for each in asked if isinstance(each, CellRequest)])
+            self._earlier.all([(each.cell, self._firsts(each)) for each in requests if isinstance(each, CellRequest)])
         )
-        for each in asked:
+        for each in requests:
             yield each if isinstance(each, Result) else next(found) or self._prepared(each)
 
-    def _firsts(self, asked: CellRequest) -> dict[str, str]:
+    def _firsts(self, request: CellRequest) -> dict[str, str]:
         # What a device does is never taken from an earlier run: it is asked each time.
-        keys = asked.worker.keys if asked.worker and not asked.cell.toolchain.device else ()
-        return {first_key(key, asked.question): key for key in keys}
+        keys = request.worker.keys if request.worker and not request.cell.toolchain.device else ()
+        return {first_key(key, request.question): key for key in keys}
 
-    def _prepared(self, asked: CellRequest) -> PreparedCell:
-        cell, worker = asked.cell, asked.worker
+    def _prepared(self, request: CellRequest) -> PreparedCell:
+        cell, worker = request.cell, request.worker
         return PreparedCell(
-            cell, asked.toolchain, asked.common.job_of(cell), self.context.request.limits, asked.question, self.needs.of(cell),
+            cell, request.toolchain, request.common.job_of(cell), self.context.request.limits, request.question, self.needs.of(cell),
             frozenset(worker.keys if worker else ()),
         )  # fmt: skip
 
@@ -418,8 +418,8 @@ class Resolver:
         Worker
             Of this very fork server; its only key is that of what it has read.
         """
-        if fork_server.folder in self._said:
-            return self._said[fork_server.folder]
+        if fork_server.folder in self._by_folder:
+            return self._by_folder[fork_server.folder]
         ready = fork_server.ready
         if ready.status:
             own = self._workers[toolchain.key] = Worker(ready)
@@ -433,7 +433,7 @@ class Resolver:
             self._workers[toolchain.key] = Worker(own.ready, tuple(dict.fromkeys((*own.keys, *before.keys))))
             if self.context.cache and read.key:
                 self.context.cache.keep_fact(read.key, own.ready.to_json())
-        self._said[fork_server.folder] = own
+        self._by_folder[fork_server.folder] = own
         return own
 
     def refused(self, cell: Cell, toolchain: PreparedToolchain, worker: Worker) -> Result | None:
@@ -451,7 +451,7 @@ class Resolver:
         # What a device does is never taken from an earlier run: it is asked each time.
         if not self.context.cache or prepared.cell.toolchain.device:
             return None
-        firsts = {prepared.first_key(key): key for key in worker.keys if key not in prepared.asked}
+        firsts = {prepared.first_key(key): key for key in worker.keys if key not in prepared.requested}
         return self._earlier.one(prepared.cell, firsts)
 
     def inputs(self, keys: Iterable[str]) -> Inputs:

@@ -1,4 +1,4 @@
-"""The place where the cells of one toolchain run: the toolkit, the interpreter, and their known facts."""
+"""A prepared toolchain: the toolkit, the interpreter, and their known facts."""
 
 from __future__ import annotations
 
@@ -133,7 +133,7 @@ class PreparedToolchain:
         if info.distributions:
             broken = [
                 self.environment.broken[name]
-                for name in (*info.distributions, *info.beside)
+                for name in (*info.distributions, *info.companions)
                 if name in self.environment.broken
             ]
             if broken:
@@ -263,8 +263,8 @@ class PreparedToolchain:
             found["borrowed"] = taken
         info = BACKENDS[self.toolchain.backend]
         builds = {
-            name: self.environment.origins[name].told()
-            for name in (*info.distributions, *info.beside)
+            name: self.environment.origins[name].facts()
+            for name in (*info.distributions, *info.companions)
             if name in self.environment.origins
         }
         return {**found, **({"builds": builds} if builds else {})}

@@ -1,1 +1,1 @@
-"""Releases of the libraries under test as the index has them, and an environment for each, made by uv and kept."""
+"""Releases of the libraries under test on the index, and one uv environment for each."""

@@ -1,4 +1,4 @@
-"""Development builds, and how users name them: ``--with "cupy @ git+https://…@main"``, ``-e ../numba-cuda``, ``cupy=../venv``."""
+"""Development builds: ``--with "cupy @ git+https://…@main"``, ``-e ../numba-cuda``, ``cupy=../venv``."""
 
 from __future__ import annotations
 
@@ -337,20 +337,20 @@ def _install(wanted: Development, home: Path, folder: Path) -> dict[str, str]:
     if found is None:
         names = ", ".join(sorted(each.name for each in _there(home))) or "nothing"
         raise PartUnavailable(f"{wanted.text} was to build {wanted.distribution}, and built {names}")
-    beside = _beside(wanted.library, found.version)
+    companions = _companions(wanted.library, found.version)
     requirements = folder / "requirements.txt"
     # Keep existing packages, which are the requested ones.
     kept = folder / "constraints.txt"
     kept.write_text(f"{wanted.distribution}=={found.version}\n", "utf-8")
     own = [*(found.requires or []), *_of_extras(map(Requirement, found.requires or []), wanted)]
-    for asked in (beside, [Requirement(text).name for text in beside]):
-        requirements.write_text("".join(f"{text}\n" for text in [*own, *asked]), "utf-8")
+    for attempt in (companions, [Requirement(text).name for text in companions]):
+        requirements.write_text("".join(f"{text}\n" for text in [*own, *attempt]), "utf-8")
         try:
             pip("-c", str(kept), "-r", str(requirements))
             break
         except PartUnavailable:
             # A build newer than the table of libraries may need newer dependencies.
-            if asked != beside:
+            if attempt != companions:
                 raise
     return {canonicalize_name(each.name): each.version for each in _there(home)}
 
@@ -363,7 +363,7 @@ def _of_extras(requirements: Iterable[Requirement], wanted: Development) -> Iter
             yield str(each)
 
 
-def _beside(library: str, version: str) -> list[str]:
+def _companions(library: str, version: str) -> list[str]:
     try:
         return list(companions(library, Version(version), dated=False))
     except InvalidVersion:

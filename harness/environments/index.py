@@ -92,7 +92,7 @@ class Index:
     def __init__(self, folder: Path, *, offline: bool = False) -> None:
         self.folder = folder
         self.offline = offline
-        self._said: dict[str, list[File]] = {}
+        self._pages: dict[str, list[File]] = {}
 
     def files(self, distribution: str) -> list[File]:
         """Every file of a distribution, by normalized name; none where no index has it.
@@ -102,7 +102,7 @@ class Index:
         PartUnavailable
             When an index cannot be asked, or answers something else, and nothing is kept of it.
         """
-        if distribution not in self._said:
+        if distribution not in self._pages:
             indexes, folders = index_addresses()
             found: dict[str, File] = {}
             pages = [f"{address.rstrip('/')}/{distribution}/" for address in indexes]
@@ -111,12 +111,12 @@ class Index:
                 if file.name not in found or (file.uploaded and not found[file.name].uploaded):
                     found[file.name] = file
             stem = distribution.replace("-", "_") + "-"
-            self._said[distribution] = [
+            self._pages[distribution] = [
                 file
                 for file in found.values()
                 if re.sub(r"[-_.]+", "_", file.name.partition("-")[0]).lower() + "-" == stem
             ]
-        return self._said[distribution]
+        return self._pages[distribution]
 
     def has(self, distribution: str, version: str) -> bool:
         """Return whether it has a wheel of a version, for any machine; an unreachable index may have it."""
@@ -279,7 +279,7 @@ def _from_html(text: str, address: str) -> Iterator[File]:
     Links().feed(text)
     for link in found:
         whole = urljoin(address, link.get("href") or "")
-        path, told = urlsplit(whole).path, urlsplit(whole).fragment
+        path, fragment = urlsplit(whole).path, urlsplit(whole).fragment
         if name := unquote(path.rsplit("/", 1)[-1]):
             yield File(
                 name,
@@ -287,7 +287,7 @@ def _from_html(text: str, address: str) -> Iterator[File]:
                 requires_python=link.get("data-requires-python") or "",
                 yanked="data-yanked" in link,
                 address=_bare(whole),
-                sha256=_sha256(told.removeprefix("sha256=")),
+                sha256=_sha256(fragment.removeprefix("sha256=")),
             )
 
 

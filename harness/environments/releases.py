@@ -1,4 +1,4 @@
-"""Releases of the libraries under test, as the index has them and users choose them, and the Pythons of this machine that they are for."""
+"""Releases of the libraries under test as users choose them, and the installed Pythons that they support."""
 
 from __future__ import annotations
 
@@ -125,8 +125,8 @@ def _fetch(word: str) -> Python:
 
 def _known_to_uv() -> Iterator[Python]:
     try:
-        told = json.loads(_uv("python", "list", "--only-installed", "--output-format", "json") or "[]")
-        for item in told:
+        listed = json.loads(_uv("python", "list", "--only-installed", "--output-format", "json") or "[]")
+        for item in listed:
             if item["implementation"] == "cpython" and item.get("variant", "default") == "default":
                 yield Python(str(item["path"]), str(item["version"]))
     except (ValueError, KeyError, TypeError):
@@ -249,10 +249,10 @@ def _fits(file: File, python: Python) -> bool:
 
     try:
         tags = parse_wheel_filename(file.name)[3]
-        asked = SpecifierSet(file.requires_python)
+        required = SpecifierSet(file.requires_python)
     except (InvalidWheelFilename, InvalidSpecifier):
         return False
-    return bool(tags & tags_of(python.number)) and asked.contains(python.version, prereleases=True)
+    return bool(tags & tags_of(python.number)) and required.contains(python.version, prereleases=True)
 
 
 def published(library: str, index: Index) -> list[Published]:

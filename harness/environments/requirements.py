@@ -1,4 +1,4 @@
-"""Requirements of an environment: one release of one library, for one Python and, if its wheels differ, one major CUDA release."""
+"""Requirements of an environment: one release of one library, for one Python and one major CUDA release."""
 
 from __future__ import annotations
 
@@ -79,15 +79,15 @@ def recipes(release: Published, majors: Iterable[int], chosen: Sequence[Python] 
         Interpreters, one environment each; by default, cumatrix's own if the release has a wheel for it, or else another one of this machine.
     """
     found = {}
-    asked: Sequence[Python | None] = chosen or [None]
+    pythons: Sequence[Python | None] = chosen or [None]
     for major in majors if release.majors else (0,):
-        for python in asked:
+        for python in pythons:
             recipe = _recipe(release, major, python)
             found[recipe.name] = recipe
     return list(found.values())
 
 
-def _recipe(release: Published, major: int, asked: Python | None) -> Recipe:
+def _recipe(release: Published, major: int, chosen: Python | None) -> Recipe:
     library, version = LIBRARIES[release.library], str(release.version)
     distribution = release.distribution(major)
     name = f"{release.library}-{version}{f'-cuda{major}' if major else ''}"
@@ -99,11 +99,11 @@ def _recipe(release: Published, major: int, asked: Python | None) -> Recipe:
         )
         return Recipe(
             name=name, library=release.library, version=version, distribution=wanted or release.library, requirements=(),
-            python=asked or OWN, cuda=major, released=release.day, refused=refused,
+            python=chosen or OWN, cuda=major, released=release.day, refused=refused,
         )  # fmt: skip
-    python = asked or _python_for(release, distribution)
-    if asked:
-        name += f"-python{asked.minor}"
+    python = chosen or _python_for(release, distribution)
+    if chosen:
+        name += f"-python{chosen.minor}"
     before = _before(release, distribution, python)
     return Recipe(
         name=name,
@@ -178,8 +178,8 @@ def companions(library: str, version: Version, *, dated: bool) -> tuple[str, ...
     if entry is None:
         return ()
     if dated:
-        return tuple(map(_without_version, entry.beside))
-    return (*([f"numpy{entry.numpy}"] if entry.numpy else []), *entry.beside)
+        return tuple(map(_without_version, entry.companions))
+    return (*([f"numpy{entry.numpy}"] if entry.numpy else []), *entry.companions)
 
 
 def _is(requirement: str, distribution: str) -> bool:
@@ -195,8 +195,8 @@ def _name(requirement: str) -> str:
 def _without_version(requirement: str) -> str:
     from packaging.requirements import Requirement  # a tenth of all that a run imports
 
-    asked = Requirement(requirement)
-    return f"{asked.name}[{','.join(sorted(asked.extras))}]" if asked.extras else asked.name
+    parsed = Requirement(requirement)
+    return f"{parsed.name}[{','.join(sorted(parsed.extras))}]" if parsed.extras else parsed.name
 
 
 def _nearest(library: str, version: Version) -> Release | None:

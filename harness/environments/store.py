@@ -109,8 +109,8 @@ class EnvironmentStore:
             raise PartUnavailable(f"{what} is not installed, and --offline asks no index")
         self.ready()
         with HeldFolder(temporary_folder(), TEMPORARY) as folder:
-            asked = folder / "requirements.in"
-            asked.write_text("".join(f"{text}\n" for text in recipe.requirements), "utf-8")
+            requirements_in = folder / "requirements.in"
+            requirements_in.write_text("".join(f"{text}\n" for text in recipe.requirements), "utf-8")
             words = [
                 "pip",
                 "compile",
@@ -125,7 +125,7 @@ class EnvironmentStore:
                 "--python",
                 recipe.python.path,
                 *(["--exclude-newer", recipe.before] if recipe.before else []),
-                str(asked),
+                str(requirements_in),
             ]
             lock = run_uv(what, words, folder)
         kept.parent.mkdir(exist_ok=True)
@@ -208,10 +208,10 @@ class EnvironmentStore:
         """The environment of this name, or None."""
         home = self.root / key
         try:
-            told = json.loads((home / MANIFEST).read_text("utf-8"))
+            manifest = json.loads((home / MANIFEST).read_text("utf-8"))
             made = Made(
-                key=key, home=home, library=told["library"], version=told["version"], interpreter=Python(**told["python"]),
-                packages=told["packages"], released=told.get("released", ""),
+                key=key, home=home, library=manifest["library"], version=manifest["version"], interpreter=Python(**manifest["python"]),
+                packages=manifest["packages"], released=manifest.get("released", ""),
             )  # fmt: skip
         except (OSError, ValueError, KeyError, TypeError):
             return None

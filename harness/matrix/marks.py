@@ -264,8 +264,8 @@ def letter_of(mark: str, status: str) -> str:
     if status == Status.BUILT:
         return GROUPS["empty" if mark == "no_kernels" else "works"].letter
     # A fault of cumatrix's own says nothing of the program, nor does a mark of a later version.
-    told = mark in KINDS and mark != "harness_error"
-    return GROUPS[KINDS[mark].group if told else "missing"].letter
+    known = mark in KINDS and mark != "harness_error"
+    return GROUPS[KINDS[mark].group if known else "missing"].letter
 
 
 def unexpected_among(counts: Mapping[str, int]) -> int:

@@ -115,21 +115,21 @@ class Headers:
     ----------
     include : tuple of Path
         Their include directories.
-    told : Mapping[str, str]
+    origin : Mapping[str, str]
         What records say of them: ``headers``, the version in the headers themselves; ``commit``; ``path`` or ``url``.
     problem : str
         Why they are not there; empty where they are.
     """
 
     include: tuple[Path, ...] = ()
-    told: Mapping[str, str] = field(default_factory=dict)
+    origin: Mapping[str, str] = field(default_factory=dict)
     problem: str = ""
 
     @property
     def fingerprint(self) -> str:
         """Hash over where they lie and which they are. What the files say comes in when a compiler reads them."""
-        asked = json.dumps([list(map(str, self.include)), dict(self.told)], sort_keys=True)
-        return hashlib.sha256(asked.encode("utf-8", "surrogateescape")).hexdigest()
+        text = json.dumps([list(map(str, self.include)), dict(self.origin)], sort_keys=True)
+        return hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -49,9 +49,9 @@ class HostCompiler:
 
 
 @lru_cache(maxsize=256)
-def _versions(told: str) -> dict[str, str]:
+def _versions(line: str) -> dict[str, str]:
     """Read once: every cell of nvcc asks for it, and a machine has few host compilers."""
-    pairs = (part.partition(" ") for part in told.split(", "))
+    pairs = (part.partition(" ") for part in line.split(", "))
     return {**dict.fromkeys(HOST_VERSIONS, ""), **{name: number for name, _, number in pairs if name in HOST_VERSIONS}}
 
 

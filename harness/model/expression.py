@@ -1,4 +1,4 @@
-"""Numbers of launches, written with a case's definitions: ``BYTES // 4``, ``2 * (M + N)``, ``min(N, 1024)``.
+"""Integer expressions in launches, with a case's definitions: ``BYTES // 4``, ``2 * (M + N)``, ``min(N, 1024)``.
 
 A part of Python's expressions, read with `ast` and evaluated by walking the tree; nothing is ever executed.
 
@@ -77,7 +77,7 @@ class ExpressionText:
                 warnings.simplefilter("ignore")  # Python's advice on literals is not for these
                 tree = ast.parse(text, mode="eval").body
         except (SyntaxError, MemoryError, RecursionError, ValueError) as error:
-            why, position = self._said(error)
+            why, position = self._parser_message(error)
             raise self.error(f"cannot read the {self.name} {text!r}: {instead or why}", position) from None
         if _is_deep(tree):
             raise self.error(f"{self._a} may be nested {_MAX_DEPTH} levels deep, and this one is deeper")
@@ -102,7 +102,7 @@ class ExpressionText:
         before = len(self.text) - len(self.text.lstrip())
         return before + sum(len(each) + 1 for each in self.text.strip().split("\n")[: line - 1])
 
-    def _said(self, error: Exception) -> tuple[str, int]:
+    def _parser_message(self, error: Exception) -> tuple[str, int]:
         """The message of Python's parser, and its position in characters."""
         if not isinstance(error, SyntaxError) or not error.lineno:
             return str(error), 0

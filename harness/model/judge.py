@@ -1,4 +1,4 @@
-"""From facts and an expectation to a verdict."""
+"""The verdict on an outcome: from a cell's facts and its expectation."""
 
 from __future__ import annotations
 

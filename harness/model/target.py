@@ -1,4 +1,4 @@
-"""Targets: real architectures (``sm_90a``) and virtual ones (``compute_90``), and lists of them as users write them.
+"""Targets: real architectures (``sm_90a``), virtual ones (``compute_90``), and lists of them.
 
 What a target is called, read from and sorted by is in its vendor's entry in `VENDORS`.
 """

@@ -1,4 +1,4 @@
-"""Small libraries in C, built once with the machine's compiler and kept under the hash of their source."""
+"""Small C libraries, built once with the machine's compiler and cached by the hash of their source."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def build(tools: Path, name: str, source: str, flags: Sequence[str] = ()) -> Pat
         argv = [compiler, "-x", "c", "-w", "-O1", "-shared", "-fPIC", "-fno-builtin", f"-Wl,-soname,{name}", *flags]
         done = process_output.run([*argv, "-o", str(out), str(unit), "-ldl"], seconds=120)
         if done.code:
-            raise Unavailable(f"{compiler} cannot build {name}: {done.said.strip()[-400:]}")
+            raise Unavailable(f"{compiler} cannot build {name}: {done.output.strip()[-400:]}")
         os.replace(out, library)
     return library
 

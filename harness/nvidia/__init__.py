@@ -1,1 +1,1 @@
-"""NVIDIA's compilers, assembler, linkers and driver, as backends call them in workers. The standard library only."""
+"""NVIDIA's compilers, assembler, linkers and driver, as backends call them in workers. Standard library only."""

@@ -1,4 +1,4 @@
-"""The headers that a program includes before anything else, and macros of its command line placed behind them."""
+"""The headers that a program includes first, and the placement of command-line macros behind them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From an artifact to results, through the driver itself: for backends whose library knows of no device.
+"""Launch of an artifact through the driver API, for backends whose library has no device support.
 
 Called through ctypes and not through cuda-bindings: it serves environments that have nothing but the compiler, and the control
 must not change with what else is installed. The calls used here have had the same form since CUDA 9.

@@ -1,4 +1,4 @@
-"""nvcc as the tools that it would run (``nvcc --dryrun``), run one by one.
+"""nvcc as its separate steps (``nvcc --dryrun``), run one by one.
 
 So each tool's end is seen by itself, and what several cells have in common is done once (`harness.nvidia.nvcc`).
 
@@ -111,7 +111,7 @@ class StepCache:
                 if done.code >= 0:
                     kept: dict[str, Any] = {
                         "code": done.code,
-                        "said": done.said,
+                        "output": done.output,
                         "total": done.total,
                         "whole": done.whole,
                         "reads": read.decode("latin-1"),
@@ -119,13 +119,13 @@ class StepCache:
                     }
                     _put(place, outputs, kept)
                 tell(self.job, step, done)
-                check(step, done.code, done.said)
+                check(step, done.code, done.output)
                 return
         self.job.shared_steps.append(step.program)
         kept = _take(place, outputs, mine)
         reads.replay(kept["reads"].encode("latin-1"))
-        tell(self.job, step, Finished(kept["code"], kept["said"], kept["total"], kept["whole"]))
-        check(step, kept["code"], kept["said"])
+        tell(self.job, step, Finished(kept["code"], kept["output"], kept["total"], kept["whole"]))
+        check(step, kept["code"], kept["output"])
 
 
 def _names(data: bytes) -> set[bytes]:
@@ -148,18 +148,18 @@ def _take(place: Path, outputs: Sequence[str], mine: dict[str, str]) -> dict[str
         if source.is_file():
             data = source.read_bytes()
             Path(name).write_bytes(data if name.endswith(".o") else own(data))
-    kept["said"] = own(kept["said"].encode()).decode()
+    kept["output"] = own(kept["output"].encode()).decode()
     return kept
 
 
 def _put(place: Path, outputs: Sequence[str], kept: dict[str, Any]) -> None:
-    beside = place.with_name(f"{place.name}.{os.getpid()}")
-    beside.mkdir()
+    temporary = place.with_name(f"{place.name}.{os.getpid()}")
+    temporary.mkdir()
     for index, name in enumerate(outputs):
         if Path(name).is_file():
-            shutil.copyfile(name, beside / str(index))
-    (beside / "step.json").write_text(json.dumps(kept), "utf-8")
-    os.replace(beside, place)
+            shutil.copyfile(name, temporary / str(index))
+    (temporary / "step.json").write_text(json.dumps(kept), "utf-8")
+    os.replace(temporary, place)
 
 
 def _embed_by_name(path: Path) -> bool:
@@ -245,7 +245,7 @@ def plan(setup: Setup, job: Job, argv: Sequence[str]) -> Iterator[Step]:
         raise Unavailable(f"nvcc --dryrun printed {done.total} bytes, which are too many to be its steps")
     env: dict[str, str] = {}
     lines = []
-    for line in done.said.splitlines():
+    for line in done.output.splitlines():
         if variable := _VARIABLE.fullmatch(line.rstrip()):
             env[variable[1]] = variable[2]
         elif line.startswith("#$ --"):
@@ -256,7 +256,7 @@ def plan(setup: Setup, job: Job, argv: Sequence[str]) -> Iterator[Step]:
             job.say(hidden.back(line))
     if done.code:
         job.enter("compile")
-    check(dry, done.code, done.said)
+    check(dry, done.code, done.output)
     for line in lines:
         step = Step.of_line(line, env, hidden)
         if step.program == "rm":

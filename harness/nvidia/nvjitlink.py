@@ -1,4 +1,4 @@
-"""nvJitLink (https://docs.nvidia.com/cuda/nvjitlink/): relocatable code and libcudadevrt to a cubin, without a driver."""
+"""nvJitLink (https://docs.nvidia.com/cuda/nvjitlink/): links relocatable code and libcudadevrt to a cubin without a driver."""
 
 from __future__ import annotations
 

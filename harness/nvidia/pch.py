@@ -1,4 +1,4 @@
-"""Headers that programs begin with, read by NVRTC once for many cells, as precompiled headers.
+"""Precompiled headers: NVRTC reads the common first headers of programs once for many cells.
 
 NVRTC 12.9 needs most of a second for ``#include <cooperative_groups.h>``, and a tenth of that for a kernel. Where several cells that differ by nothing else
 than what follows begin with the same ``#include <…>`` lines, a child of the fork server compiles these lines alone, with the same options, into a precompiled
@@ -90,11 +90,11 @@ class Store:
             folder = Path(tempfile.mkdtemp(dir=self.folder))
         except OSError:
             return False  # no room, as above
-        said = process_output.answer_of_helper(folder, maker, pulse)
-        if said is None:
+        reply = process_output.answer_of_helper(folder, maker, pulse)
+        if reply is None:
             shutil.rmtree(folder, ignore_errors=True)
             return False
-        self._kept[key] = str(folder / "header.pch"), said
+        self._kept[key] = str(folder / "header.pch"), reply
         return True
 
 
@@ -120,10 +120,10 @@ def _has_room(folder: str | Path) -> bool:
     return room.f_bavail * room.f_frsize >= _ROOM
 
 
-def behind(said: str, log: str) -> str:
+def behind(first_log: str, log: str) -> str:
     """NVRTC's log of a program as it is without a precompiled header: `log`, behind what was `said` of the header, but for what NVRTC says of its options in both."""
-    own = _OF_OPTIONS.match(said)
-    return said + log.removeprefix(own[0] if own else "")
+    own = _OF_OPTIONS.match(first_log)
+    return first_log + log.removeprefix(own[0] if own else "")
 
 
 @cache
@@ -167,7 +167,7 @@ Compile = Callable[[bytes, str, Sequence[str]], tuple[bool, str]]
 """Compiles a text of a name with options; whether it was built, and the log."""
 
 
-class _Asked(BaseException):
+class _Request(BaseException):
     """Leaves a library with the options that it gives to NVRTC; no ``except Exception`` holds it up."""
 
     def __init__(self, options: Sequence[str]) -> None:
@@ -262,24 +262,24 @@ class Precompiled:
         """
         if self._asking is not None:
             if text == self._asking:
-                raise _Asked(options)
+                raise _Request(options)
             return None
         found = _includes_of(setup, job, text) if self._store else None
         kept = self._store.find(_key(job, found)) if self._store and found else None
         if found is None or kept is None:
             return None
-        path, said = kept
+        path, log = kept
         rest = [option for option in options if option not in macros]
         given = [option for option in options if option in macros]
         # Words are not looked for where there is no macro: `ahead` has had no reason to either, and each cell would read headers and NVRTC's library.
         lines = defined(given, self._words_of(_key(job, found))) if given else ""
-        if for_header(rest) != for_header(said["options"]) or lines is None or not _unchanged(said["files"]):
+        if for_header(rest) != for_header(log["options"]) or lines is None or not _unchanged(log["files"]):
             return None
         if lines:
             lines += f"#line {found.lines + 1}\n"
         program = text.decode("utf-8")
         early = program[: found.end] + lines + program[found.end :]
-        return Early(early.encode("utf-8"), (*rest, f"--use-pch={path}", SILENT), said["log"], bool(lines))
+        return Early(early.encode("utf-8"), (*rest, f"--use-pch={path}", SILENT), log["log"], bool(lines))
 
     def _worth(self, found: FirstIncludes, alike: int) -> bool:
         seconds = self._took.get(found.names, _UNKNOWN)
@@ -335,7 +335,7 @@ class Precompiled:
         self._asking = blank.source.read_bytes()
         try:
             compile_job(blank)
-        except _Asked as asked:
+        except _Request as asked:
             return asked.options
         raise RuntimeError("NVRTC was not asked")
 
@@ -352,7 +352,12 @@ class Precompiled:
 
 def _includes_of(setup: Setup, job: Job, text: bytes | None = None) -> FirstIncludes | None:
     """Headers allowed in a precompiled one: the toolkit's, because a program's own could be anything."""
-    if job.together or job.include_beside(setup) or not job.toolkit_include(setup) or job.source.suffix != ".cu":
+    if (
+        job.together
+        or job.include_next_to_source(setup)
+        or not job.toolkit_include(setup)
+        or job.source.suffix != ".cu"
+    ):
         return None
     if any(flag.startswith("-I") for flag in job.options.get("flags", ())):
         return None
@@ -386,7 +391,7 @@ def _unchanged(files: dict[str, list[int] | None]) -> bool:
             if before is None:
                 continue
             return False
-        now = [found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns]
-        if before is None or (before and before != now):
+        current = [found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns]
+        if before is None or (before and before != current):
             return False
     return True

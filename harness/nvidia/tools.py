@@ -1,4 +1,4 @@
-"""Compilers as processes of their own: which one ended how, and what it had said before.
+"""Compilers as child processes: exit code, output, and which tool failed.
 
 A driver (nvcc, gcc) hides its children's deaths behind an exit code. Here each tool is waited for by itself.
 """
@@ -151,7 +151,7 @@ def ask(*argv: str) -> str:
         raise Unavailable(f"cannot run {shlex.join(argv)}: it ended with {done.code}")
     if not done.whole:
         raise Unavailable(f"cannot run {shlex.join(argv)}: it printed {done.total} bytes")
-    return done.said
+    return done.output
 
 
 def run(job: Job, step: Step) -> str:
@@ -168,8 +168,8 @@ def run(job: Job, step: Step) -> str:
     """
     done = start(step)
     tell(job, step, done)
-    check(step, done.code, done.said)
-    return done.said
+    check(step, done.code, done.output)
+    return done.output
 
 
 def start(step: Step) -> Finished:
@@ -190,12 +190,12 @@ def start(step: Step) -> Finished:
 
 def tell(job: Job, step: Step, done: Finished) -> None:
     """Keep what a tool printed in the job's log, with a note where that is not all of it."""
-    job.say(done.said)
+    job.say(done.output)
     if not done.whole:
         job.notes.append(f"{step.program} printed {done.total} bytes, of which the first and the last part are kept")
 
 
-def check(step: Step, code: int, said: str) -> None:
+def check(step: Step, code: int, output: str) -> None:
     """Raise what an exit code and the tool's words mean; nothing where it ended well."""
     if code == 0:
         return
@@ -204,18 +204,18 @@ def check(step: Step, code: int, said: str) -> None:
         raise Crashed(
             f"{program} was ended by signal {-code} ({signal.strsignal(-code)})", signal=-code, stage=step.stage
         )
-    if match := _GCC_CHILD.search(said):
+    if match := _GCC_CHILD.search(output):
         number = _number(match["signal"])
         name = match["program"].strip("'`\"").rpartition("/")[2]
         raise Crashed(
             f"{name}, run by {program}, was ended by {_named(number, match['signal'])}", signal=number, stage=step.stage
         )
-    if match := _INTERNAL.search(said):
+    if match := _INTERNAL.search(output):
         number = _number(match["what"].split(" signal")[0].strip())
         raise Crashed(
             f"{program} stopped with an internal error: {match['what'].strip()}", signal=number, stage=step.stage
         )
-    if _NO_MEMORY.search(said):
+    if _NO_MEMORY.search(output):
         raise Crashed(
             f"{program} ran out of memory, under the limit of each process (see --memory)",
             signal=None,

@@ -1,4 +1,4 @@
-"""libcuda and libcudart for libraries that call them through `ctypes`: Python functions that take what ctypes would.
+"""A virtual libcuda and libcudart for libraries that call them through `ctypes`.
 
 `VirtualDevice` is the device and its linker, the toolkit's own ptxas and nvJitLink. `harness.nvidia.virtual_driver`
 offers it to libraries that call libcuda through ctypes from Python, ``native/libcuda.c`` to all others.
@@ -45,10 +45,10 @@ def isa_of(release: str) -> str:
     return _ISA.get(release, f"{int(major) - 4}.{minor}")
 
 
-def release_of(isa: str, asked: str) -> str:
+def release_of(isa: str, requested: str) -> str:
     """The CUDA release that has this PTX ISA; `asked` where it is one of several."""
-    if isa_of(asked) == isa:
-        return asked
+    if isa_of(requested) == isa:
+        return requested
     major, minor = isa.split(".")
     known = {value: release for release, value in reversed(_ISA.items())}
     return known.get(isa, f"{int(major) + 4}.{minor}")
@@ -145,8 +145,8 @@ class VirtualDevice:
             relocatable = len(inputs) > 1
             ptx = self.job.keep(programs[0].rstrip(b"\0"), "ptx")
             # The lists are shared with the real job: only the options differ.
-            asked: Options = {**self.job.options, "ptxas": [*flags, *self.job.options.get("ptxas", [])]}
-            job = replace(self.job, options=asked)
+            link_options: Options = {**self.job.options, "ptxas": [*flags, *self.job.options.get("ptxas", [])]}
+            job = replace(self.job, options=link_options)
             tools.assemble(self.setup, job, ptx, relocatable=relocatable)
             if relocatable:
                 nvjitlink.link_with_runtime(self.setup, job)
@@ -340,11 +340,11 @@ class _Calls:
 
     def cuLinkComplete(self, state: Any, cubin: Any, size: Any) -> int | None:
         inputs, options = self.links[_number(state)]
-        said = len(self.device.job.logs)
+        log_length = len(self.device.job.logs)
         image = self.device.link(inputs, options)
         failed = image is None
         buffer, room = (ERROR_LOG, ERROR_SIZE) if failed else (INFO_LOG, INFO_SIZE)
-        log = "\n".join(self.device.job.logs[said:]).encode()[: max(options.get(room, 0) - 1, 0)] + b"\0"
+        log = "\n".join(self.device.job.logs[log_length:]).encode()[: max(options.get(room, 0) - 1, 0)] + b"\0"
         if options.get(buffer) and options.get(room):
             ctypes.memmove(options[buffer], log, len(log))
         if image is None:
@@ -474,7 +474,7 @@ def stand_in_library(tools: Path) -> Path:
         argv = [compiler, "-shared", "-fPIC", "-O1", f"-Wl,-soname,{name}", "-o", str(built / name), str(_SOURCE)]
         done = process_output.run(argv, seconds=120)
         if done.code:
-            raise Unavailable(f"{compiler} cannot build the stand-in for the driver: {done.said.strip()[-400:]}")
+            raise Unavailable(f"{compiler} cannot build the stand-in for the driver: {done.output.strip()[-400:]}")
         try:
             built.rename(folder)
         except OSError:

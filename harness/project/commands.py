@@ -1,4 +1,4 @@
-"""``compile_commands.json`` (https://clang.llvm.org/docs/JSONCompilationDatabase.html): what a build compiles a file with."""
+"""``compile_commands.json`` (https://clang.llvm.org/docs/JSONCompilationDatabase.html): the command line of each file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reading a configuration, and what it says for each option of commands."""
+"""Read a configuration, and look up its value for each command-line option."""
 
 from __future__ import annotations
 

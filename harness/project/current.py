@@ -1,4 +1,4 @@
-"""The configuration that holds in the current folder; without one, nothing of what reads it is imported."""
+"""The configuration of the current folder; without one, no reader is imported."""
 
 from __future__ import annotations
 

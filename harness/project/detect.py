@@ -1,4 +1,4 @@
-"""Compilable programs of a project: read from its files without running them."""
+"""Detection of a project's compilable programs from its files, without running them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From what a project has to the text of its configuration."""
+"""The text of a new configuration, from a project's detected programs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every key of a project's configuration, once: the reader, the JSON Schema, the command line and the documentation read this table."""
+"""The keys of a project's configuration, each defined once for the reader, JSON Schema, command line and documentation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The programs that a configuration names, as cases."""
+"""The programs of a configuration as cases."""
 
 from __future__ import annotations
 

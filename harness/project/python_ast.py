@@ -1,4 +1,4 @@
-"""Values in a Python file that its syntax tree reveals: texts, lists, paths and expressions of them."""
+"""Values of a Python file's syntax tree: strings, lists, paths and expressions of them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The recorder of a project's own build (`harness.project.recording`), which runs in the place of its compilers.
+"""The recorder, which runs in place of the compilers of a project's build (`harness.project.recording`).
 
 It runs as a program of its own, in the build's environment, and imports nothing but the standard library. A compilation of CUDA C++ is noted
 and gives an empty object; so does the project's host code for shared libraries, which is not noted. The real compilers do everything

@@ -1,4 +1,4 @@
-"""Run a project's own build with recorded compilers, and keep what it compiles as ``compile_commands.json``."""
+"""Record a project's own build and keep its compile commands as ``compile_commands.json``."""
 
 from __future__ import annotations
 

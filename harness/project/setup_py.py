@@ -1,4 +1,4 @@
-"""Read the CUDAExtension of a ``setup.py`` from its syntax tree: sources, include directories and flags. Nothing of it runs."""
+"""The CUDAExtension of a ``setup.py``, read from its syntax tree: sources, include directories and flags."""
 
 from __future__ import annotations
 

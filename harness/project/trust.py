@@ -1,4 +1,4 @@
-"""Trust in configurations: what a folder's file names is run once its user has allowed it, as direnv does it.
+"""Trust in configurations: cumatrix runs what a folder's file names only after its user allows it, as direnv does.
 
 Trust belongs to a file at a path with what it names. It is kept in the user's configuration folder, where no repository has files; a change of what is
 named, or another path, needs new trust.

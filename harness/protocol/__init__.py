@@ -1,1 +1,1 @@
-"""Messages between the scheduler, workers and backends. The standard library only: workers run in the environment under test."""
+"""Messages between scheduler, workers and backends. Standard library only: workers run in the environment under test."""

@@ -67,8 +67,8 @@ class Job(CellJob):
     @classmethod
     def of(cls, order: Order) -> Job:
         """The job of an order."""
-        asked = {each.name: getattr(order.job, each.name) for each in fields(CellJob)}
-        return cls(**asked, scratch=order.scratch, steps=order.steps, device=dict(order.device))
+        values = {each.name: getattr(order.job, each.name) for each in fields(CellJob)}
+        return cls(**values, scratch=order.scratch, steps=order.steps, device=dict(order.device))
 
     @property
     def virtual(self) -> bool:
@@ -111,7 +111,7 @@ class Job(CellJob):
         """Every file of the program, in order."""
         return [self.source, *self.together]
 
-    def include_beside(self, setup: Setup) -> list[str]:
+    def include_next_to_source(self, setup: Setup) -> list[str]:
         """The requested include directories, without the toolkit's; a requested one of the toolkit's is kept."""
         folders = list(self.include)
         for folder in setup.include:
@@ -130,8 +130,8 @@ class Job(CellJob):
 
     def every_include(self, setup: Setup) -> list[str]:
         """Include directories in search order, for a compiler without defaults."""
-        beside, toolkit = self.include_beside(setup), self.toolkit_include(setup)
-        return [*toolkit, *beside] if self.toolkit_first else [*beside, *toolkit]
+        next_to_source, toolkit = self.include_next_to_source(setup), self.toolkit_include(setup)
+        return [*toolkit, *next_to_source] if self.toolkit_first else [*next_to_source, *toolkit]
 
     def enter(self, stage: str) -> None:
         """Say that `stage` begins; this is known even when the process dies in it."""

@@ -1,4 +1,4 @@
-"""Dataclasses as JSON, and back: what one process sends and another one reads, each value held against the type of its field.
+"""Dataclasses to JSON and back, with each value checked against its field's type.
 
 The standard library only. Nothing is unpickled, and nothing that arrives is trusted to have the right shape: a worker runs
 programs that may write what they like.

@@ -47,12 +47,12 @@ def limits_of_cell(memory: int, wanted: Mapping[str, int]) -> dict[str, tuple[in
     dict
         Never above the hard limit that this process itself has.
     """
-    asked = {"fsize": _MAX_FILE, **({"as": memory} if memory else {}), **wanted}
+    merged = {"fsize": _MAX_FILE, **({"as": memory} if memory else {}), **wanted}
     limits = {}
     for name, which in EVERY_LIMIT.items():
         hard = resource.getrlimit(which)[1]
-        if name in asked:
-            hard = lower(asked[name], hard)
+        if name in merged:
+            hard = lower(merged[name], hard)
             limits[name] = (hard, hard)
         else:
             limits[name] = (lower(_USUAL[name], hard) if name in _USUAL else hard, hard)

@@ -1,4 +1,4 @@
-"""Output of other programs, which is hostile: files read without waiting or end, and tools and helpers run to their limits.
+"""Hostile output of other programs: files and processes read within limits.
 
 A helper runs in a throw-away child, so that it leaves no state in the fork server.
 """
@@ -138,7 +138,7 @@ class Finished:
     ----------
     code : int
         Exit code; negative for the signal that ended it.
-    said : str
+    output : str
         What it printed, standard output with errors where these count, without the middle where it was much.
     total : int
         How much that was, in bytes.
@@ -149,7 +149,7 @@ class Finished:
     """
 
     code: int
-    said: str
+    output: str
     total: int = 0
     whole: bool = True
     errors: str = ""
@@ -216,8 +216,8 @@ def run(
             process.kill()
             process.wait()  # `Popen` does not, after Ctrl-C: what the process holds would still be held
             raise
-    said, *apart = kept.values()
-    return Finished(process.returncode, _lines(said), said.total, not said.left_out, "".join(map(_lines, apart)))
+    stdout, *apart = kept.values()
+    return Finished(process.returncode, _lines(stdout), stdout.total, not stdout.left_out, "".join(map(_lines, apart)))
 
 
 def _wait(process: subprocess.Popen[bytes], end: float) -> None:

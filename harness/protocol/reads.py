@@ -1,4 +1,4 @@
-"""The worker's half of following reads: which files a process and all that it starts open or look for.
+"""The worker's half of read tracking: the files that a process and its children open or look for.
 
 A small library (``native/reads.c``), preloaded into the worker, writes a record for each file. The
 worker's own records, from loading a backend, go to a file; those of a cell go through a FIFO, which needs no room on a disk

@@ -1,4 +1,4 @@
-"""Output of compilers and cases is hostile text."""
+"""Escaping of hostile text in the output of compilers and cases."""
 
 from __future__ import annotations
 

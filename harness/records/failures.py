@@ -1,4 +1,4 @@
-"""Findings among records: failures that are the same, once, the least expected first, and code that is compiled out for some targets.
+"""Failures in records, each once, the least expected first, and kernels that are compiled out for some targets.
 
 A program may guard its body (``#if __CUDA_ARCH__ >= 900``), and is then built where nothing of it is left. The compiler does not report it; the
 code of neighboring targets does.
@@ -141,8 +141,8 @@ def not_repeatable(record: Record) -> str:
     """The reason why a record cannot be reproduced, as the rest of a sentence about its cell; empty if it can."""
     status = record["status"]
     if not Status(status).answered:
-        told = "no compiler was asked" if status == "unsupported" else "no compiler answered"
-        return f"is {status.replace('_', ' ')}: {told}, so there is nothing to show ({record['reason']})"
+        reason = "no compiler was asked" if status == "unsupported" else "no compiler answered"
+        return f"is {status.replace('_', ' ')}: {reason}, so there is nothing to show ({record['reason']})"
     # A stand-in for a device looks for a kernel in what was compiled, as the driver does; more it does not do.
     if status != "built" and record["stage"] in _ON_DEVICE and not record["device"].get("virtual"):
         return f"failed at {record['stage']}, on a real device: repro shows what compilers say, up to link"
@@ -162,7 +162,7 @@ def builds_of(record: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     builds = record["toolchain"]["observed"].get("builds")
     if not isinstance(builds, dict):
         return {}
-    return {str(name): told for name, told in builds.items() if isinstance(told, dict)}
+    return {str(name): build for name, build in builds.items() if isinstance(build, dict)}
 
 
 def repro_command(record: Record, results: Iterable[str] = ()) -> str:
@@ -316,9 +316,9 @@ def findings(records: Iterable[Mapping[str, Any]], cases: Sequence[Path] = (Path
 
 def _finding(group: Records, targets: Sequence[str], cases: Sequence[Path]) -> ProgramFailure:
     first: Any = group[0]
-    said = first["diagnostics"][0] if first["diagnostics"] else {}
+    diagnostic = first["diagnostics"][0] if first["diagnostics"] else {}
     return ProgramFailure(
-        file=_place(first, said.get("file") or "", cases), line=said.get("line") or 1,
+        file=_place(first, diagnostic.get("file") or "", cases), line=diagnostic.get("line") or 1,
         title=one_line(f"{first['case']}: {failed_at(first).replace('_', ' ')}", 200),
         message=one_line(words_of(group), 500) or kind_of(first).meaning, always=said_of(first)[0],
         where=one_line("; ".join(places_of(group, targets)), 500), again=again_command(first), kind=kind_of(first),

@@ -1,4 +1,4 @@
-"""Files that are either whole or as they were."""
+"""Atomic file writes: a file is either whole or unchanged."""
 
 from __future__ import annotations
 
@@ -225,7 +225,7 @@ def left_alone(path: Path) -> Iterator[None]:
         os.close(file)
 
 
-class Beside:
+class Sidecars:
     """The sidecar files of one ``.jsonl``.
 
     Parameters
@@ -279,11 +279,11 @@ class Beside:
 
     def keep_inputs(self, inputs: Inputs) -> None:
         """Write what records follow from, or remove it where that is nothing."""
-        beside = inputs_path(self.path)
+        inputs_file = inputs_path(self.path)
         if inputs:
-            replace_files({beside: inputs.to_json()})
+            replace_files({inputs_file: inputs.to_json()})
         else:
-            beside.unlink(missing_ok=True)
+            inputs_file.unlink(missing_ok=True)
 
     def _state(self) -> tuple[int, ...]:
         """The state that identifies a version of a plan file; empty if there is none."""

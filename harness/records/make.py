@@ -1,4 +1,4 @@
-"""From a cell and its outcome to the JSON object that is kept of it."""
+"""From a cell and its outcome to a record."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ def _plain(value: Any) -> Any:
 
 def expected_json(expected: Expectation) -> Expected:
     """The applied expectation in a record."""
-    said: Expected = {
+    fields: Expected = {
         "status": expected.status.value,
         "stage": expected.stage and expected.stage.value,
         "diagnostic": expected.diagnostic,
@@ -127,12 +127,12 @@ def expected_json(expected: Expectation) -> Expected:
         "link": expected.link,
     }
     if expected.kernels and expected.kernels.names:
-        said["kernels"] = list(expected.kernels.names)
+        fields["kernels"] = list(expected.kernels.names)
     if expected.kernels and expected.kernels.count:
-        said["kernel_count"] = expected.kernels.count
+        fields["kernel_count"] = expected.kernels.count
     if expected.tensor_cores is not None:
-        said["tensor_cores"] = expected.tensor_cores
-    return said
+        fields["tensor_cores"] = expected.tensor_cores
+    return fields
 
 
 _BEGIN, _END = "<!-- made by python -m harness.report.exports -->", "<!-- to here -->"

@@ -1,4 +1,4 @@
-"""Several runs as one: one record a cell, what contradicts itself, what never arrived, and virtual devices compared with real ones."""
+"""Merging of runs: one record per cell, conflicts, missing cells, and virtual against real devices."""
 
 from __future__ import annotations
 
@@ -278,8 +278,8 @@ def write_merged(merged: Merged, path: Path) -> None:
     ]
     with left_alone(path):
         known = merged.inputs.of({record["fingerprint"] for record in merged.records})
-        beside = {inputs_path(path): known.to_json()} if known else {}
-        replace_files({path: b"".join(lines), plan_path(path): plans_json(merged.plans), **beside})
+        inputs = {inputs_path(path): known.to_json()} if known else {}
+        replace_files({path: b"".join(lines), plan_path(path): plans_json(merged.plans), **inputs})
         if not known:
             inputs_path(path).unlink(missing_ok=True)
 

@@ -1,4 +1,4 @@
-"""Records as Parquet and back: one row a record, flat, with what is nested as JSON, and the plans in the file's metadata."""
+"""Records as Parquet and back: one flat row per record, nested values as JSON, plans in the file's metadata."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Plans, the cells of a run, written before the first of them, and input manifests: both are kept next to the records.
+"""Plans (the cells of a run, written before the first result) and input manifests, both kept next to the records.
 
 A record's fingerprint is a hash over the request and every file that was read. To check it against other files, a reader needs their names: this is
 the list, ``x.inputs.json`` next to ``x.jsonl``. With it another machine can tell whether the outcomes would be the same there.
@@ -106,7 +106,7 @@ def this_commit() -> str:
         done = process_output.run(["git", "rev-parse", "HEAD"], seconds=5, errors=process_output.Errors.DROPPED)
     except (OSError, subprocess.SubprocessError):
         return ""
-    return done.said.strip() if done.code == 0 else ""
+    return done.output.strip() if done.code == 0 else ""
 
 
 def read_plans(path: Path) -> list[Plan]:

@@ -1,4 +1,4 @@
-"""A record: its keys, each once, with type and meaning, and its line of JSON, which anyone may have written.
+"""A record: its keys with types and meanings, and its line of JSON.
 
 Checks, JSON Schema (`harness.records.schema`), columns of ``results.parquet`` (`harness.records.parquet`), the tables of
 docs/records.md (`harness.records.make`) and what mypy knows of records follow from these classes. Texts in ``Annotated`` are descriptions, in

@@ -1,4 +1,4 @@
-"""Facts for conditions from stored cells: records, planned cells, rows of a history."""
+"""Facts for conditions, from records, planned cells and rows of a history."""
 
 from __future__ import annotations
 

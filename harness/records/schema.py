@@ -120,14 +120,14 @@ def _field(name: str, hint: Any) -> Field:
     required = get_origin(hint) is not NotRequired
     if not required:
         (hint,) = get_args(hint)
-    said = [item for item in getattr(hint, "__metadata__", ()) if isinstance(item, str)]
+    texts = [item for item in getattr(hint, "__metadata__", ()) if isinstance(item, str)]
     inner = hint
     while get_args(inner):
         inner = get_args(inner)[0]
     return Field(
         name=name,
         check=_check(hint),
-        description=" ".join(said),
+        description=" ".join(texts),
         required=required,
         table=inner if is_typeddict(inner) else None,
     )
@@ -137,8 +137,8 @@ def _check(hint: Any, rule: Check | None = None) -> Check:
     """The check of a type: what `Annotated` says in addition holds for what is not null."""
     plain = {str: TEXT, bool: FLAG, int: WHOLE}
     if get_origin(hint) is Annotated:
-        inner, *said = get_args(hint)
-        return _check(inner, next((item for item in said if isinstance(item, Check)), None))
+        inner, *checks = get_args(hint)
+        return _check(inner, next((item for item in checks if isinstance(item, Check)), None))
     if get_origin(hint) in (UnionType, Union):
         (inner,) = (each for each in get_args(hint) if each is not NoneType)
         return _or_null(_check(inner, rule))

@@ -1,4 +1,4 @@
-"""Files of records, read strictly."""
+"""Files of records: strict reading, and writing record by record."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from typing import Any, Self
 from harness.diagnostics import one_line
 from harness.process_locks import stands_at, take_alone
 from harness.records.failures import Remarks, amended
-from harness.records.files import Beside, busy, named_errors, plain_file
+from harness.records.files import Sidecars, busy, named_errors, plain_file
 from harness.records.merge import choose, identity
 from harness.records.plan import Inputs, Plan, plan_path, read_inputs, read_plans
 from harness.records.record import Record, RecordError, line_of, read_json
@@ -75,11 +75,11 @@ def read_records(paths: Iterable[Path], *, inputs: bool = False) -> Results:
         records += read_file(path, found)
         incomplete += found
         warnings += found
-        beside = plan_path(path)
-        if beside.is_file():
-            plans += read_plans(beside)
+        plan_file = plan_path(path)
+        if plan_file.is_file():
+            plans += read_plans(plan_file)
         else:
-            warnings.append(f"{path}: no {beside.name} beside it, so cells that never arrived cannot be told")
+            warnings.append(f"{path}: no {plan_file.name} beside it, so cells that never arrived cannot be told")
     return Results(
         records=tuple(records), plans=tuple(plans), warnings=tuple(warnings), incomplete=tuple(incomplete),
         inputs=read_inputs(files) if inputs else Inputs(),
@@ -192,7 +192,7 @@ class RecordWriter:
         self.kept = 0
         """Records of other runs in the file, known once it is closed."""
         self._file = -1
-        self._beside = Beside(self.path)
+        self._sidecars = Sidecars(self.path)
         self._own: set[tuple[str, str]] | None = None
         """Cells whose only record this process has written; None if the file has others."""
         self._size = 0
@@ -223,7 +223,7 @@ class RecordWriter:
             there = stands_at(self._file, self.path)
             if there and self.inputs:
                 with self._line():
-                    self._beside.keep_inputs(self._beside.inputs() | self.inputs)
+                    self._sidecars.keep_inputs(self._sidecars.inputs() | self.inputs)
             if there and take_alone(self._file):
                 self._end()
         finally:
@@ -259,7 +259,7 @@ class RecordWriter:
     def _is_ours(self) -> bool:
         """Return whether the run that wrote the file last is this one."""
         try:
-            return self._beside.is_of(self.plan["run"])
+            return self._sidecars.is_of(self.plan["run"])
         except (OSError, RecordError):
             return False
 
@@ -270,17 +270,19 @@ class RecordWriter:
         if os.fstat(file).st_size:
             try:
                 read_file(self.path, [])
-                earlier = self._beside.plans() if plan_path(self.path).is_file() else []
+                earlier = self._sidecars.plans() if plan_path(self.path).is_file() else []
             except RecordError as error:
                 raise RecordError(f"{error}; remove {self.path} to start again, or name another file") from None
             self._end_line(file)
         else:
-            self._beside.keep_inputs(Inputs())  # those that are there are of records that are no more
+            self._sidecars.keep_inputs(Inputs())  # those that are there are of records that are no more
             self._own = set()
-        now = set(map(identity, self.plan["cells"]))
+        cells = set(map(identity, self.plan["cells"]))
         # Cells planned again are no longer owed by an earlier run.
-        earlier = [{**plan, "cells": [cell for cell in plan["cells"] if identity(cell) not in now]} for plan in earlier]
-        self._beside.keep_plans([*earlier, dict(self.plan)])
+        earlier = [
+            {**plan, "cells": [cell for cell in plan["cells"] if identity(cell) not in cells]} for plan in earlier
+        ]
+        self._sidecars.keep_plans([*earlier, dict(self.plan)])
 
     def _end_line(self, file: int) -> None:
         """Give a whole last line its end, which editors leave out; half a line is removed before the next one is written."""
@@ -295,7 +297,7 @@ class RecordWriter:
             self._mend_end() == self._size
             and self._own is not None
             and not self.remarks
-            and len(self._beside.plans()) == 1
+            and len(self._sidecars.plans()) == 1
         ):
             return
         lines = self.path.read_bytes().split(b"\n")[:-1]
@@ -313,15 +315,15 @@ class RecordWriter:
         }
         runs = {self.plan["run"], *(run for run, _ in left.values())}
         self.kept = sum(run != self.plan["run"] for run, _ in left.values())
-        if known := self._beside.inputs():
+        if known := self._sidecars.inputs():
             wanted_here = known.of({fingerprint for _, fingerprint in left.values()})
             if len(wanted_here.answers) < len(known.answers):
-                self._beside.keep_inputs(wanted_here)
-        plans = self._beside.plans()
+                self._sidecars.keep_inputs(wanted_here)
+        plans = self._sidecars.plans()
         wanted = [plan for plan in plans if plan["run"] in runs or plan["cells"]]
         if len(left) < len(lines) or len(wanted) < len(plans) or self.remarks:
             content = b"".join(amended(lines[number], self.remarks) + b"\n" for number in sorted(left))
-            self._beside.keep_plans(wanted, content)
+            self._sidecars.keep_plans(wanted, content)
 
     @contextlib.contextmanager
     def _line(self) -> Iterator[None]:

@@ -1,4 +1,4 @@
-"""From records to what people look at: `harness.report.build.build_report` makes all of it.
+"""The report: `harness.report.build.build_report` turns records into a page and data files.
 
 pandas, pyarrow and jinja2 are imported here and in `harness.analysis` and nowhere else.
 """

@@ -1,4 +1,4 @@
-"""The answer page's data: the features, the vocabulary of questions, and for each architecture what is known of every feature."""
+"""Data of the answer page: features, vocabulary, and the findings of each architecture."""
 
 from __future__ import annotations
 

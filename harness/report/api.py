@@ -1,4 +1,4 @@
-"""For other programs and pages: the JSON API, a table for an ``<iframe>``, and badges of each feature."""
+"""The JSON API, a table for an ``<iframe>``, and badges of each feature."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Build a report in a temporary folder, which then replaces the old one, with the exports of other distributions."""
+"""Build a report in a temporary folder, which then replaces the old one."""
 
 from __future__ import annotations
 

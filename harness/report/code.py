@@ -75,7 +75,7 @@ class Disassembler:
         warned = one_line(done.errors.replace(str(file), "the cubin"))
         if done.code:
             raise NotDisassembled(f"nvdisasm {self.version} cannot read it: {warned or f'it ended with {done.code}'}")
-        return _OFFSET.sub(r"\1", done.said).strip("\n") + "\n", warned
+        return _OFFSET.sub(r"\1", done.output).strip("\n") + "\n", warned
 
 
 def find_disassemblers() -> list[Disassembler]:
@@ -118,7 +118,7 @@ def sass(cubins: bytes, tools: Sequence[Disassembler], most: int) -> tuple[str, 
 
 def _asked(tool: Path) -> Disassembler | None:
     try:
-        said = process_output.run([str(tool), "--version"], seconds=_SECONDS).said
+        said = process_output.run([str(tool), "--version"], seconds=_SECONDS).output
     except (OSError, subprocess.SubprocessError):
         return None  # not for this machine, or not whole: as if it were not there
     version = re.search(r"\bV(\d+(?:\.\d+)+)", said)

@@ -1,4 +1,4 @@
-"""The matrix as data, JSON and CSV, and the published formats: JSON Schemas and the tables of the documentation."""
+"""Exports: the matrix as JSON and CSV, JSON Schemas, and tables of the documentation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""New releases with what they break, and regressions out of a history, as an Atom feed (RFC 4287).
+"""The Atom feed (RFC 4287): what new releases break, and regressions of the history.
 
 The same cells give the same bytes.
 """

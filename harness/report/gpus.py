@@ -1,4 +1,4 @@
-"""The page "Which GPU runs what": published wheels by GPU, the same as JSON, and the replies to questions about them."""
+"""The page "Which GPU runs what": published wheels by GPU, as HTML and JSON."""
 
 from __future__ import annotations
 

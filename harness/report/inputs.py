@@ -1,4 +1,4 @@
-"""Inputs of a report: files of records, Parquet files, and folders of either."""
+"""Inputs of a report: files of records, Parquet files, and folders of both."""
 
 from __future__ import annotations
 

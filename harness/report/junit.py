@@ -1,4 +1,4 @@
-"""Findings as CI systems take them: JUnit XML, GitHub's commands, SARIF 2.1.0, GitLab's code quality."""
+"""Findings in CI formats: JUnit XML, GitHub annotations, SARIF 2.1.0 and GitLab code quality."""
 
 from __future__ import annotations
 

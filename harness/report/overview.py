@@ -1,4 +1,4 @@
-"""The matrix at a glance: topics against toolchains, cases one by one, and the bar of all cells."""
+"""The overview of the matrix: topics by toolchains, single cases, and the bar of all cells."""
 
 from __future__ import annotations
 

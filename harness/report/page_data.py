@@ -1,4 +1,4 @@
-"""The matrix as the page's own script reads it: every name once, every cell a number or two.
+"""The matrix as the page's script reads it: names once, cells as numbers.
 
 Files are scripts that hand over one text, compressed JSON: a page that was opened from disk may load scripts and nothing else, and a text that
 goes through JSON.parse cannot be mistaken for code. docs/page.md tells of the format.

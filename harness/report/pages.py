@@ -1,4 +1,4 @@
-"""The pages: answers, the matrix, and one page a case that needs no script."""
+"""HTML pages: answers, the matrix, and one page per case that works without scripts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pictures where a plot tells more than a table: SVG texts, the same for the same cells, readable in light and dark."""
+"""SVG charts, deterministic and readable in light and dark themes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Published cells: a matrix written as few small files, and read next to a user's own cells."""
+"""The published matrix: written as a few small files, and read next to a user's own cells."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The pages other than the matrix: the findings of `harness.analysis`, and what a parameter's values change where all else is the same."""
+"""Pages other than the matrix: findings of `harness.analysis`, and the effect of each parameter."""
 
 from __future__ import annotations
 

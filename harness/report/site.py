@@ -1,4 +1,4 @@
-"""The site: every file of the page, and what is in it."""
+"""The site: every file of the page and its content."""
 
 from __future__ import annotations
 

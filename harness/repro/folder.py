@@ -1,4 +1,4 @@
-"""The folder of a reproduction, written whole or not at all, and its README, which can be pasted into a bug report as it is."""
+"""The folder of a reproduction, written atomically, with a README for bug reports."""
 
 from __future__ import annotations
 
@@ -334,7 +334,7 @@ def _versions(subject: ReproTarget) -> str:
     observed: dict[str, Any] = subject.observed
     rows = [("CUDA", subject.record["toolkit"])]
     library = BACKENDS[subject.backend].library
-    packages = [library, *LIBRARIES[library].beside] if library else []
+    packages = [library, *LIBRARIES[library].companions] if library else []
     named = {name.replace("-", "_"): label_of(name) for name in packages}
     titles = {**_PARTS, **named, **_SURROUNDINGS}
     rows += [(title, str(observed[key])) for key, title in titles.items() if isinstance(observed.get(key), str)]

@@ -1,4 +1,4 @@
-"""Makes the program of a folder smaller while its outcome stays, with C-Vise or C-Reduce.
+"""Reduction of a reproduction's program with C-Vise or C-Reduce, while its outcome stays.
 
 Ends with 0 where the program still shows the same first message, and no other errors than the whole one.
 """

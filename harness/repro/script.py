@@ -1,4 +1,4 @@
-"""The script of each backend (`BackendInfo.repro`), and the lines that they have in common."""
+"""The reproduction script of each backend (`BackendInfo.repro`) and their common lines."""
 
 from __future__ import annotations
 

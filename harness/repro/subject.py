@@ -1,4 +1,4 @@
-"""The cell to reproduce: its record, the program exactly as the compiler receives it, and the wheels to install for it, each with its hashes."""
+"""The cell to reproduce: its record, its exact program, and the hashed wheels to install."""
 
 from __future__ import annotations
 
@@ -122,10 +122,10 @@ def _headers(sources: Sequence[Path], include: Sequence[Path]) -> tuple[list[Pat
         path = waiting.pop()
         for header, folder in _included(path, include):
             # Headers next to one in an include directory are found there, too.
-            beside = folder is None and (path in near or not any(header.is_relative_to(each) for each in include))
-            if header not in found or (beside and header not in near):
+            companions = folder is None and (path in near or not any(header.is_relative_to(each) for each in include))
+            if header not in found or (companions and header not in near):
                 found[header] = None
-                near |= {header: None} if beside else {}
+                near |= {header: None} if companions else {}
                 waiting.append(header)
     return list(found), list(near)
 
@@ -321,7 +321,9 @@ def subject_of(
     # From 13 on, CCCL has a folder of its own.
     cccl = [f"{headers}/include/cccl"] if int(toolkit.headers.split(".")[0]) >= 13 else []
     folders = [f"{headers}/include", *cccl]
-    beside = [f"{name}-wheels/{folder}" for name in cell.variant.libraries for folder in case.libraries[name].include]
+    companions = [
+        f"{name}-wheels/{folder}" for name in cell.variant.libraries for folder in case.libraries[name].include
+    ]
     setup = Setup(
         home=Path(CUDA), release=toolkit.release, headers=toolkit.headers, include=folders, tools=Path(),
         wheels=cell.toolchain.library.endswith(WHEELS),
@@ -329,7 +331,7 @@ def subject_of(
     job = Job(
         cell=cell.id, source=Path(program.sources[0]), together=list(map(Path, program.sources[1:])), entries=dict(case.entries.get(language, {})),
         definitions=dict(cell.variant.definitions), target=str(cell.target), options=cast("Options", options),
-        include=[*beside, *folders, *program.include], scratch=Path(),
+        include=[*companions, *folders, *program.include], scratch=Path(),
     )  # fmt: skip
     return ReproTarget(record, cell, program, job, setup, builds or {})
 
@@ -414,7 +416,7 @@ def _resolved(subject: ReproTarget) -> str:
     table = LIBRARIES[library]
     requested = subject.record["toolchain"]["requested"]["packages"]
     told = {**{name.replace("_", "-"): version for name, version in subject.observed.items()}, **requested}
-    names = [*table.distributions, *table.beside, *LIBRARIES["numpy"].distributions]
+    names = [*table.distributions, *table.companions, *LIBRARIES["numpy"].distributions]
     names += LIBRARIES["nvidia-cuda-runtime"].distributions if subject.setup.wheels else ()
     # The first distribution that the environment had counts: conditions call all of them by one name.
     own = next((name for name in table.distributions if name in requested), None)
@@ -426,8 +428,8 @@ def _resolved(subject: ReproTarget) -> str:
     lines = [f"{name} @ {address}" for name, address in builds.items()]
     lines += [f"{name}=={version}" for name, version in _checked(wanted).items() if name not in builds]
     # What a release needs and does not ask for itself: ninja and setuptools for PyTorch's extensions.
-    more = {re.split(r"[=<>!~]", item)[0] for release in table.releases for item in release.beside}
-    lines += sorted(more - set(wanted) - set(table.beside))
+    more = {re.split(r"[=<>!~]", item)[0] for release in table.releases for item in release.companions}
+    lines += sorted(more - set(wanted) - set(table.companions))
     text = _lock(f"{own} {wanted[own]}", lines, deps=True, python=python_of(subject))
     for name, address in builds.items():  # the folder has them
         text = text.replace(f"{name} @ {address}", f"./{subject.builds[name].name}")

@@ -1,4 +1,4 @@
-"""Rules out of examples: the smallest conditions that tell outcomes apart (`learn`). Pure: no files, no cases, no records."""
+"""Rule learning: the smallest conditions that separate outcomes (`learn`). Pure: no files, cases or records."""
 
 from harness.rules.axes import Inseparable, TooManyRules
 from harness.rules.search import Example, Rule, learn

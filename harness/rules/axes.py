@@ -1,4 +1,4 @@
-"""The axes of a set of cells: which facts differ between them, and where along each of them outcomes change."""
+"""The axes of a set of cells: the facts that differ, and the values where outcomes change."""
 
 from __future__ import annotations
 

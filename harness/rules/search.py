@@ -1,4 +1,4 @@
-"""Finding boxes: conjunctions of comparisons that hold for many cells of one outcome and for none of another.
+"""The search for boxes: conjunctions of comparisons that cover many cells of one outcome and none of another.
 
 The smallest list of all cannot be found in any useful time; this one is found by taking boxes one after another, in several ways, each
 time from what is left, and by making the list smaller afterwards for as long as every example still comes out right.

@@ -1,4 +1,4 @@
-"""CUDA releases and header libraries out of PyPI's wheels, by exact version, and CUDA toolkits of the machine's own."""
+"""CUDA releases and header libraries from PyPI's wheels by exact version, and local CUDA toolkits."""
 
 from harness.toolkits.header_libraries import LIBRARIES, LibraryStore
 from harness.toolkits.releases import RELEASES, Installed, Release, parse_toolkits

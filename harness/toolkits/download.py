@@ -1,4 +1,4 @@
-"""Wheels from the index that the user has configured, by uv, each held against its SHA-256."""
+"""Wheels downloaded by uv from the user's index, each verified by its SHA-256."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def index_settings(environ: Mapping[str, str] = os.environ) -> tuple[dict[str, s
 def index_addresses(environ: Mapping[str, str] = os.environ) -> tuple[list[str], list[str]]:
     """Indexes that uv asks, the first one first, and its folders or pages of wheels (``find-links``)."""
     variables, options = index_settings(environ)
-    said = {**environ, **variables}
+    settings = {**environ, **variables}
     default = ""
     more: list[str] = []
     links: list[str] = []
@@ -125,9 +125,9 @@ def index_addresses(environ: Mapping[str, str] = os.environ) -> tuple[list[str],
             more += map(str, part.get("extra-index-url", ()))
             links += map(str, part.get("find-links", ()))
             options += ["--no-index"] if part.get("no-index") else []
-    more = [*said.get("UV_INDEX", "").split(), *said.get("UV_EXTRA_INDEX_URL", "").split(), *more]
-    links = [*filter(None, said.get("UV_FIND_LINKS", "").split(",")), *links]
-    default = said.get("UV_DEFAULT_INDEX") or said.get("UV_INDEX_URL") or default or PYPI
+    more = [*settings.get("UV_INDEX", "").split(), *settings.get("UV_EXTRA_INDEX_URL", "").split(), *more]
+    links = [*filter(None, settings.get("UV_FIND_LINKS", "").split(",")), *links]
+    default = settings.get("UV_DEFAULT_INDEX") or settings.get("UV_INDEX_URL") or default or PYPI
     # An index may be written with a name: NAME=ADDRESS.
     indexes = [re.sub(r"^[\w.-]+=", "", address) for address in [*more, default]]
     return ([] if "--no-index" in options else list(dict.fromkeys(indexes))), links
@@ -295,7 +295,7 @@ def run_uv(what: str, words: Sequence[str], folder: Path, *, built: bool = False
         return process_output.run(argv, env=environ, seconds=TIMEOUT, errors=process_output.Errors.APART)
 
     try:
-        with at_work(folder, run("cache", "dir").said.strip()):
+        with at_work(folder, run("cache", "dir").output.strip()):
             done = run(*words, "--quiet", *(options if words[0] == "pip" else ()))
             if done.code < 0:
                 raise PartUnavailable(f"{what}: uv was killed by signal {-done.code}; run it again")
@@ -319,7 +319,7 @@ def run_uv(what: str, words: Sequence[str], folder: Path, *, built: bool = False
         raise PartUnavailable(f"{what} cannot be {how}: {error}")
     if not done.whole:
         raise PartUnavailable(f"{what} cannot be installed: uv printed {done.total} bytes about it")
-    return done.said
+    return done.output
 
 
 def _first_the_cause(error: str) -> str:

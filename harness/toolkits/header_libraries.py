@@ -1,4 +1,4 @@
-"""Header libraries out of PyPI's wheels, by exact version, kept and keyed as toolkits are."""
+"""Header libraries from PyPI's wheels by exact version, stored and keyed as toolkits are."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class LibraryStore:
         """
         package, number = library.wheel(version)
 
-        def right(got: Mapping[str, str], _asked: Mapping[str, str]) -> bool:
+        def right(got: Mapping[str, str], _requested: Mapping[str, str]) -> bool:
             return all(Version(found) == Version(number) for found in got.values())
 
         def lay_out(site: Path, home: Path) -> tuple[dict[str, str], dict[str, str]]:
@@ -115,13 +115,13 @@ class LibraryStore:
 def observed_version(library: HeaderLibrary, installed: Installed | Headers) -> dict[str, str]:
     """The versions in the installed headers, and of their wheel or checkout."""
     if isinstance(installed, Headers):
-        return dict(installed.told)
-    told = {"wheel": next(iter(installed.packages.values()), "")}
-    headers = version_told(library, [installed.home / "include"])
-    return {**told, "headers": headers} if headers else told
+        return dict(installed.origin)
+    origin = {"wheel": next(iter(installed.packages.values()), "")}
+    headers = version_in_headers(library, [installed.home / "include"])
+    return {**origin, "headers": headers} if headers else origin
 
 
-def version_told(library: HeaderLibrary, include: Iterable[Path]) -> str:
+def version_in_headers(library: HeaderLibrary, include: Iterable[Path]) -> str:
     """The version that headers define in the first of these directories that has the library's; empty where none does."""
     for folder in include if library.header else ():
         try:

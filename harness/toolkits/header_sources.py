@@ -1,4 +1,4 @@
-"""Headers that are no release: a folder, a checkout, a revision of a repository, a range of commits."""
+"""Headers that are not a release: a folder, a checkout, a git revision or a range of commits."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from harness.errors import PartUnavailable, UsageError
 from harness.git import GitError, build_of, checkout_of, git, number_of
 from harness.model import HeaderLibrary, Headers
 from harness.process_locks import alone, sweep_installs, work_folder
-from harness.toolkits.header_libraries import version_told
+from harness.toolkits.header_libraries import version_in_headers
 from harness.toolkits.store import data_folder, say
 from harness.web.address import AddressError, redact, refuse_credentials
 
@@ -173,8 +173,8 @@ class Repository:
 
     def subjects(self, commits: Sequence[str]) -> dict[str, str]:
         """Short name and subject of commits that `commits` has returned: ``3f2a9c14 (Fix the cast)``."""
-        told = self._git("log", "--no-walk=unsorted", "--format=%H%x09%s", *commits)
-        rows = [line.partition("\t") for line in told.splitlines()]
+        output = self._git("log", "--no-walk=unsorted", "--format=%H%x09%s", *commits)
+        rows = [line.partition("\t") for line in output.splitlines()]
         return {commit: f"{commit[:8]} ({one_line(subject, 72)})" for commit, _, subject in rows}
 
     def number(self, commit: str) -> int:
@@ -300,17 +300,17 @@ def _in_folder(library: HeaderLibrary, folder: Path) -> tuple[str, Headers]:
     include = [
         folder / name for name in _include(library, lambda name: (folder / name).is_dir(), f"the folder {folder}")
     ]
-    version = version_told(library, include)
-    told = {"headers": version, "path": str(folder)}
+    version = version_in_headers(library, include)
+    origin = {"headers": version, "path": str(folder)}
     commit, number, dirty = "", 0, False
     try:
         if checkout := checkout_of(include[0]):
             commit, number, dirty = checkout.commit, checkout.number, checkout.dirty
-            told["commit"] = f"{commit}+dirty" if dirty else commit
+            origin["commit"] = f"{commit}+dirty" if dirty else commit
     except GitError as error:
-        told["problem"] = str(error)
+        origin["problem"] = str(error)
     build = build_of(version or "0", commit=commit, number=number, dirty=dirty, place=str(folder))
-    return build, Headers(include=tuple(include), told={key: text for key, text in told.items() if text})
+    return build, Headers(include=tuple(include), origin={key: text for key, text in origin.items() if text})
 
 
 def _at_commit(
@@ -333,10 +333,10 @@ def _at_commit(
     except PartUnavailable as error:
         return named("0"), Headers(problem=str(error))
     include = [tree / (below + name) for name in names]
-    version = version_told(library, include)
-    told = {"headers": version, "commit": commit, "url": repository.url}
+    version = version_in_headers(library, include)
+    origin = {"headers": version, "commit": commit, "url": repository.url}
     build = named(version or repository.tagged(commit) or "0")
-    return build, Headers(include=tuple(include), told={key: text for key, text in told.items() if text})
+    return build, Headers(include=tuple(include), origin={key: text for key, text in origin.items() if text})
 
 
 def _include(library: HeaderLibrary, has: Callable[[str], bool], what: str) -> list[str]:

@@ -141,10 +141,10 @@ def local_toolkit(home: Path) -> LocalToolkit:
     if not tool.is_file() or not (home / "include" / "cuda_runtime.h").is_file():
         raise UsageError(f"{home} is no CUDA toolkit: it has no bin/ptxas or no include/cuda_runtime.h")
     try:
-        said = process_output.run([str(tool), "--version"], seconds=60, errors=process_output.Errors.DROPPED).said
+        output = process_output.run([str(tool), "--version"], seconds=60, errors=process_output.Errors.DROPPED).output
     except (OSError, subprocess.SubprocessError) as error:
         raise PartUnavailable(f"cannot run {tool}: {error}") from None
-    found = re.search(r"release (\d+\.\d+)", said)
+    found = re.search(r"release (\d+\.\d+)", output)
     if not found:
         raise PartUnavailable(f"{tool} does not say its release")
     return LocalToolkit(release=found[1], home=home, packages={})

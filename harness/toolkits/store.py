@@ -1,4 +1,4 @@
-"""Folders of what was installed from wheels, laid out as NVIDIA's installer would leave a CUDA_HOME."""
+"""Toolkits installed from wheels, laid out as a CUDA_HOME."""
 
 from __future__ import annotations
 
@@ -273,15 +273,15 @@ class WheelStore:
         sweep_installs(self.root)
         with self._alone(name):
             found = self.find(name)
-            asked = wanted(found)
-            if found and not force and right(found.packages, asked):
+            requested = wanted(found)
+            if found and not force and right(found.packages, requested):
                 return found
             with work_folder(self.root, name) as folder:
                 home = folder / "home"
-                wheels = self._unpack(what, asked, folder)
+                wheels = self._unpack(what, requested, folder)
                 packages, hashes = lay_out(folder / "site", home)
-                if not right(packages, asked):
-                    spelled = " ".join(f"{item}=={version}" for item, version in asked.items())
+                if not right(packages, requested):
+                    spelled = " ".join(f"{item}=={version}" for item, version in requested.items())
                     raise PartUnavailable(f"{what}: asked for {spelled}, got {packages}")
                 (home / MANIFEST).write_text(json.dumps(_manifest(name, home, packages, wheels, hashes)), "utf-8")
                 before = set_aside(self.root, name)
@@ -292,8 +292,8 @@ class WheelStore:
         assert installed is not None
         return installed
 
-    def _unpack(self, what: str, asked: Mapping[str, str], folder: Path) -> list[download.Wheel]:
-        wheels = download.choose(what, asked, folder)
+    def _unpack(self, what: str, requested: Mapping[str, str], folder: Path) -> list[download.Wheel]:
+        wheels = download.choose(what, requested, folder)
         for wheel in wheels:
             if not wheel.known:
                 self.tell(
@@ -402,10 +402,10 @@ def _wheels(installed: Installed) -> Iterator[str]:
     if not isinstance(installed.wheels, dict) or installed.wheels.keys() != dict(installed.packages).keys():
         yield "the hashes of its wheels are not known: it was installed before they were kept"
         return
-    meant = _versions(installed)
+    versions = _versions(installed)
     for name, version in installed.packages.items():
-        if meant.get(name, version) != version:
-            yield f"{MANIFEST} says {name} {version}, where {installed.what} has {meant[name]}"
+        if versions.get(name, version) != version:
+            yield f"{MANIFEST} says {name} {version}, where {installed.what} has {versions[name]}"
             continue
         known = pinned(name, version)
         if known is not None and installed.wheels[name] not in known:

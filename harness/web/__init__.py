@@ -1,1 +1,1 @@
-"""Downloads of cumatrix itself: addresses without their secrets (`address`), and one request with its limits (`download`)."""
+"""Web requests of cumatrix itself: addresses without secrets, and downloads with limits."""

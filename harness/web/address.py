@@ -1,4 +1,4 @@
-"""Addresses of the web: their credentials, and the text of them that messages and records show."""
+"""Web addresses: their credentials, and the redacted form for messages and records."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One download over HTTP: limits of time and size for all of it, and credentials for the origin that they were given for alone.
+"""One HTTP download, limited in time and size; credentials go only to their own origin.
 
 This module loads `ssl` and `urllib.request`; import it inside the function that downloads.
 """

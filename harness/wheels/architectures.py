@@ -1,4 +1,4 @@
-"""The smallest list of architectures for some GPUs, as build systems take it."""
+"""The smallest architecture list for a set of GPUs, in each build system's syntax."""
 
 from __future__ import annotations
 

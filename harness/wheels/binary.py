@@ -1,4 +1,4 @@
-"""Files with device code: ELF files, archives of them, fatbins, cubins and PTX, told apart by their first bytes."""
+"""Files with device code (ELF, archives, fatbins, cubins and PTX), recognized by their first bytes."""
 
 from __future__ import annotations
 

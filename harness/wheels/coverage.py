@@ -1,4 +1,4 @@
-"""GPUs that run a library: each of its fatbins, by the rules of `harness.model.compatibility`."""
+"""The GPUs that run a library, by the rules of `harness.model.compatibility`."""
 
 from __future__ import annotations
 

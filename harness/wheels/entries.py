@@ -1,4 +1,4 @@
-"""Device code of a binary as plain values, and its containers, fatbins, which hold code for several targets.
+"""Device code entries as plain values, and the fatbins that contain them.
 
 The layout of a fatbin is what ``fatbinary`` and ``nvcc`` of CUDA 11.8 to 13.5 write (tests/wheels/test_fatbin.py makes such files), and what
 cuobjdump lists of it (docs/wheels.md). All numbers are little-endian.

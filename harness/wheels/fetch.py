@@ -1,4 +1,4 @@
-"""The wheel of a requirement, from the user's index, with its hash; it is neither installed nor run."""
+"""Download of a requirement's wheel from the user's index, with its hash. The wheel is neither installed nor run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A package's gate: the GPUs that it lacks, the first release without a lack, and the differences between two releases."""
+"""The gate of a package: missing GPUs, the first release without a gap, and differences between two releases."""
 
 from __future__ import annotations
 

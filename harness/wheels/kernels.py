@@ -1,4 +1,4 @@
-"""Names of kernels, out of compressed device code, and the templates that they are instances of."""
+"""Kernel names from compressed device code, and the templates that they instantiate."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Device code of published wheels: the newest releases of packages, as a compact file, and the GPUs that each release runs on."""
+"""Device code of published wheels: packages' newest releases in a compact file, and the GPUs that each runs on."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sources of device code: a file, a wheel, a folder of installed packages."""
+"""Sources of device code: a file, a wheel, or a folder of installed packages."""
 
 from __future__ import annotations
 

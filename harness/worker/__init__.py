@@ -1,1 +1,1 @@
-"""Code that runs in the interpreter under test: standard library only."""
+"""Code that runs in the interpreter under test. Standard library only."""

@@ -1,4 +1,4 @@
-"""Starts a fork server in any interpreter: makes `harness` importable there, and nothing else of our own environment.
+"""Starts a fork server in any interpreter, where it makes only `harness` importable.
 
 Run as ``python boot.py PACKAGE_FOLDER BACKEND CONTROL_FD``, or with a file of one job, to run that in this process.
 """

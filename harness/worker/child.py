@@ -1,4 +1,4 @@
-"""One cell, in a process of its own that was forked from the fork server.
+"""One cell in its own process, forked from the fork server.
 
 Otherwise each cell would compile again what the ones before it have imported, where the library's installer compiles nothing.
 """
@@ -62,8 +62,8 @@ def modules_named_in(scratch: Path) -> list[str]:
         except OSError:
             return []  # no plain file
     folders = tuple(os.path.realpath(folder) + os.sep for folder in sys.path if os.path.isdir(folder))
-    told = dict.fromkeys(name for name in os.fsdecode(text).replace("\0", "\n").split("\n") if name.endswith(".py"))
-    names = map(os.path.realpath, islice(told, _MOST_MODULES))
+    modules = dict.fromkeys(name for name in os.fsdecode(text).replace("\0", "\n").split("\n") if name.endswith(".py"))
+    names = map(os.path.realpath, islice(modules, _MOST_MODULES))
     return [name for name in names if name.endswith(".py") and name.startswith(folders)]
 
 
@@ -267,8 +267,8 @@ def _memory_errors(text: str) -> list[str]:
 
 
 def _sanitizer_version(tool: str) -> str:
-    said = process_output.run([tool, "--version"], errors=process_output.Errors.DROPPED).said
-    match = re.search(r"Version ([\d.]+)", said)
+    output = process_output.run([tool, "--version"], errors=process_output.Errors.DROPPED).output
+    match = re.search(r"Version ([\d.]+)", output)
     return match[1] if match else ""
 
 

@@ -1,4 +1,4 @@
-"""Says which CUDA devices this machine has (`harness.protocol.messages.Driver`), as one line of JSON; run by path with any Python.
+"""Prints this machine's CUDA devices (`harness.protocol.messages.Driver`) as one line of JSON; any Python runs it by path.
 
 This process queries the driver, so that no other one keeps it. Takes folders where the driver's library may
 lie where the dynamic loader does not know it.

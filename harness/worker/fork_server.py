@@ -1,4 +1,4 @@
-"""The fork server: a single-threaded process that has a backend loaded, and forks a child for each cell.
+"""The fork server: a single-threaded process with a loaded backend that forks one child per cell.
 
 It speaks JSON lines over one socket: first a setup, then one job at a time, each answered by how the child ended; empty lines
 in between say that it is still there. It never touches a CUDA driver, so that every child starts from the same state. It is
@@ -180,9 +180,9 @@ def _hold_builds(setup: Setup, ready: Ready) -> None:
         module = sys.modules.get(build.module)
         if module is None:
             continue
-        folder, meant = os.path.dirname(os.path.realpath(module.__file__ or "")), os.path.realpath(build.folder)
+        folder, build_folder = os.path.dirname(os.path.realpath(module.__file__ or "")), os.path.realpath(build.folder)
         # cuda.core gives its place to a package below it, made for one CUDA release (cuda/core/cu13).
-        if folder != meant and not folder.startswith(meant + os.sep):
+        if folder != build_folder and not folder.startswith(build_folder + os.sep):
             raise Unavailable(f"{name} was to be imported from {build.folder}, and came from {folder}")
         key = name.replace("-", "_")
         if key in ready.observed:
@@ -267,7 +267,7 @@ def _watch(
     poll.register(channel, gone)
     if gate:
         poll.register(gate, select.POLLIN)
-    begun, asked = decides.begin() if decides else -1, -1
+    begun, decided = decides.begin() if decides else -1, -1
     if decides:
         poll.register(begun, select.POLLIN)
     ends = done = False
@@ -299,14 +299,14 @@ def _watch(
                 done = done or fd == ended
                 if fd == begun and decides:
                     poll.unregister(begun)
-                    asked = decides.listen()
-                    if asked >= 0:
-                        poll.register(asked, select.POLLIN)
-                if fd == asked and decides:
+                    decided = decides.listen()
+                    if decided >= 0:
+                        poll.register(decided, select.POLLIN)
+                if fd == decided and decides:
                     if event & select.POLLIN:
                         decides.answer()
                     else:
-                        poll.unregister(asked)  # no process is left that could ask
+                        poll.unregister(decided)  # no process is left that could ask
                 if fd == reader:
                     if event & select.POLLHUP and not event & select.POLLIN:
                         poll.unregister(reader)

@@ -1,4 +1,4 @@
-"""Says what an interpreter's environment holds (`harness.protocol.messages.Interpreter`), as one line of JSON; run by path with any Python.
+"""Prints an interpreter's distributions (`harness.protocol.messages.Interpreter`) as one line of JSON; any Python runs it by path.
 
 Takes the names of distributions on the command line, ``numba-cuda`` or with the module that is imported from it,
 ``numba-cuda:numba_cuda``; answers for each one that is there, and for all that it requires, the version, and where it comes from
@@ -59,13 +59,13 @@ def direct(dist: Distribution) -> dict[str, Any]:
         vcs, folder = (found.get(kind) or {} for kind in ("vcs_info", "dir_info"))
         if not found.get("url"):
             return {}
-        told: dict[str, Any] = {"url": str(found["url"]), "commit": str(vcs.get("commit_id") or "")}
-        told["editable"] = bool(folder.get("editable"))
+        origin: dict[str, Any] = {"url": str(found["url"]), "commit": str(vcs.get("commit_id") or "")}
+        origin["editable"] = bool(folder.get("editable"))
     except (AttributeError, ValueError):
         return {}
-    if not told["commit"] and not told["editable"]:
-        told["digest"] = _digest(dist)
-    return told
+    if not origin["commit"] and not origin["editable"]:
+        origin["digest"] = _digest(dist)
+    return origin
 
 
 def _digest(dist: Distribution) -> str:
@@ -93,7 +93,7 @@ def main() -> None:
     # The script's own folder must not shadow modules of the libraries under test.
     sys.path[:] = [entry for entry in sys.path if os.path.realpath(entry or ".") != _HERE]
     modules = {normal(name): module for name, _, module in (text.partition(":") for text in sys.argv[1:])}
-    lying = {module: folder_of(module) for module in set(modules.values()) if module}
+    folders = {module: folder_of(module) for module in set(modules.values()) if module}
     found: dict[str, dict[str, Any]] = {}
     waiting = list(modules)
     while waiting:
@@ -106,16 +106,16 @@ def main() -> None:
             continue
         needs = [normal(re.split(r"[^\w.-]", text, maxsplit=1)[0]) for text in dist.requires or []]
         found[name] = {"version": dist.version, "requires": needs, "root": name in modules, **direct(dist)}
-        if folder := lying.get(modules.get(name, "")):
+        if folder := folders.get(modules.get(name, "")):
             found[name].update(folder=folder, apart=lies_apart(folder))
             if found[name]["apart"]:
                 found[name]["version"] = version_in(folder) or dist.version
         waiting.extend(needs)
-    told = {modules.get(name) for name in found}
+    found_modules = {modules.get(name) for name in found}
     for name, module in modules.items():  # the last name of a module is that of its sources
-        if lying.get(module) and module not in told:
-            version = version_in(lying[module]) or "0+unknown"
-            found[name] = {"version": version, "folder": lying[module], "apart": True}
+        if folders.get(module) and module not in found_modules:
+            version = version_in(folders[module]) or "0+unknown"
+            found[name] = {"version": version, "folder": folders[module], "apart": True}
             found = {other: of for other, of in found.items() if other == name or modules.get(other) != module}
     version = ".".join(map(str, sys.version_info[:3]))
     print(json.dumps({"python": version, "distributions": found}))

@@ -1,4 +1,4 @@
-"""Processes of a cell: inherited files, processes that it started or adopted, and signals that reach only those."""
+"""Processes of a cell: inherited file descriptors, started and adopted processes, and signals to exactly those."""
 
 from __future__ import annotations
 
@@ -196,7 +196,7 @@ class Peak:
     def __init__(self, root: int) -> None:
         self.bytes = 0
         self._root = root
-        self._seen: set[int] = set()
+        self._pids: set[int] = set()
         self._next = 0.0
 
     def look(self) -> None:
@@ -207,9 +207,9 @@ class Peak:
         self._next = now + _EVERY
         pids = _tree(self._root)
         # A process that has just been forked, and runs another program next, seems to be as large as the one that it comes from.
-        seen_twice, self._seen = self._seen.intersection(pids), set(pids)
-        if len(seen_twice) > 1:
-            self.bytes = max(self.bytes, _together(seen_twice))
+        in_both, self._pids = self._pids.intersection(pids), set(pids)
+        if len(in_both) > 1:
+            self.bytes = max(self.bytes, _together(in_both))
 
 
 def _together(pids: set[int]) -> int:

@@ -1,4 +1,4 @@
-"""Isolation of a cell's process: its own folder and its own processes, by Landlock, and by a filter of system calls for what that does not cover.
+"""Isolation of a cell's process: its own folder and processes, by Landlock and a seccomp filter.
 
 Landlock is called through its three system calls, which have the same numbers on every architecture; the C library knows them by no name. The
 filter is seccomp's (https://www.kernel.org/doc/html/latest/userspace-api/seccomp_filter.html). The kernel tells the broker of a call that neither
@@ -64,7 +64,7 @@ def has_seccomp() -> bool:
     return bool(_MACHINE) and _libc.syscall(_SECCOMP, _ACTION_AVAILABLE, 0, ctypes.byref(action)) == 0
 
 
-def broker_is_told() -> bool:
+def broker_reports() -> bool:
     """Return whether the kernel can have another process decide on a call."""
     action = ctypes.c_uint32(_TELL)
     return has_seccomp() and _libc.syscall(_SECCOMP, _ACTION_AVAILABLE, 0, ctypes.byref(action)) == 0
@@ -401,7 +401,7 @@ def broker_available() -> bool:
         closed = int(_YAMA.read_text()) > 1
     except (OSError, ValueError):
         closed = False
-    return broker_is_told() and not closed
+    return broker_reports() and not closed
 
 
 def calls(found: int) -> dict[int, tuple[int, ...]]:

@@ -1,4 +1,4 @@
-"""Numbers of system calls, on each machine that cumatrix has filters for."""
+"""System call numbers of each supported machine."""
 
 from __future__ import annotations
 

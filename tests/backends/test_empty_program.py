@@ -24,10 +24,10 @@ class FakeCompiler:
     """Stands for ``cupy.cuda.compiler``: says which process was asked, and for what."""
 
     def __init__(self) -> None:
-        self._preprocess = self._asked
+        self._preprocess = self._reported
 
     @staticmethod
-    def _asked(source: str, options: tuple[str, ...], architecture: str, backend: str) -> str:
+    def _reported(source: str, options: tuple[str, ...], architecture: str, backend: str) -> str:
         if "--use_fast_math" in options:
             raise RuntimeError("NVRTC refuses that")
         return f"{os.getpid()} {source!r} {options} {architecture} {backend}"
@@ -52,9 +52,9 @@ def cells(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]
         program.ahead(job, alike, compiled, lambda: None)
         compiler._preprocess = real
         program.stand_before(job)
-        told = compiler._preprocess("", given, target.removeprefix("sm_"), "nvrtc")
+        reply = compiler._preprocess("", given, target.removeprefix("sm_"), "nvrtc")
         compiler._preprocess = real
-        return SimpleNamespace(told=told, itself=int(told.split()[0]) == os.getpid())
+        return SimpleNamespace(reply=reply, itself=int(reply.split()[0]) == os.getpid())
 
     return cell
 
@@ -62,11 +62,11 @@ def cells(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]
 def test_it_is_compiled_once_for_cells_that_differ_by_their_macros(cells: Callable[..., Any]) -> None:
     first, second, third = cells(), cells(N=1), cells(N=2, M=3)
     assert not first.itself
-    assert first.told == second.told == third.told
-    assert "('--std=c++11', '-ftz=true') 80 nvrtc" in first.told
+    assert first.reply == second.reply == third.reply
+    assert "('--std=c++11', '-ftz=true') 80 nvrtc" in first.reply
     other = cells(target="sm_90")
     assert not other.itself
-    assert "90 nvrtc" in other.told
+    assert "90 nvrtc" in other.reply
 
 
 def test_not_for_few_cells(cells: Callable[..., Any]) -> None:

@@ -12,7 +12,7 @@ import pytest
 
 from harness.backends.numba import backend as numba
 from harness.backends.numba.program import jit_options, outcome
-from harness.backends.python_program import Program, described, from_elsewhere, in_short, said_by_ptxas, tidy
+from harness.backends.python_program import Program, described, from_elsewhere, in_short, is_ptxas_error, tidy
 from harness.nvidia.virtual_driver import VirtualDevice
 from harness.protocol.backend import Job, Rejected, Setup, Unavailable
 
@@ -288,11 +288,11 @@ def test_the_class_comes_first(job: Job) -> None:
 
 
 def test_ptxas_is_recognized_by_its_errors() -> None:
-    assert said_by_ptxas("ptxas fatal   : Unresolved extern function 'f'")
-    assert said_by_ptxas(
+    assert is_ptxas_error("ptxas fatal   : Unresolved extern function 'f'")
+    assert is_ptxas_error(
         "error: nvJitLinkError: ERROR_PTX_COMPILE (4)\nLinker error log: ptxas error   : Entry function 'f' uses"
     )
-    assert not said_by_ptxas("ptxas info    : 0 bytes gmem")
+    assert not is_ptxas_error("ptxas info    : 0 bytes gmem")
 
 
 def test_the_interfaces_modules_import_the_standard_library_only() -> None:

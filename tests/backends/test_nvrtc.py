@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from harness.backends.nvrtc import macros, options_of, said_by_ptxas
+from harness.backends.nvrtc import is_ptxas_error, macros, options_of
 from harness.protocol.backend import Job, Setup
 
 RunCell = Callable[..., dict[str, Any]]
@@ -34,7 +34,7 @@ def test_definitions_become_options() -> None:
     ],
 )
 def test_who_refused_is_read_from_the_log(log: str, by_ptxas: bool) -> None:
-    assert said_by_ptxas(log) is by_ptxas
+    assert is_ptxas_error(log) is by_ptxas
 
 
 def test_the_toolkits_headers_are_found_last(tmp_path: Path) -> None:

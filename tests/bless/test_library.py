@@ -62,11 +62,11 @@ def check(results: list[Path], folder: Path) -> set[str]:
     found = set()
     for case in load_cases(root):
         evidence = evidence_of(case, merged)
-        wrong = [each.cell.id for each in evidence.seen if not each.as_expected(expectation_of(each.cell))]
+        wrong = [each.cell.id for each in evidence.observations if not each.as_expected(expectation_of(each.cell))]
         assert wrong == []
         assert len(case.expectations) <= len(CASES[case.name].expectations), case.name
         assert all(rule.reason.startswith("observed") for rule in case.expectations)
-        if evidence.seen:
+        if evidence.observations:
             found.add(case.name)
     return found
 

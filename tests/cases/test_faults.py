@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from harness.bless.evidence import Evidence, Seen
+from harness.bless.evidence import Evidence, Observation
 from harness.bless.propose import propose
 from harness.cases.load import load_case
 from harness.cases.toml import CaseError
@@ -94,7 +94,7 @@ def test_bless_leaves_faults_where_they_are(root: Path) -> None:
     )
     built = Outcome(status=Status.BUILT)
     seen = [
-        Seen(cell(case, toolkit, target), refused if toolkit == "12.4" or target == "sm_70" else built, "run")
+        Observation(cell(case, toolkit, target), refused if toolkit == "12.4" or target == "sm_70" else built, "run")
         for toolkit in ("12.4", "12.9", "13.0")
         for target in ("sm_70", "sm_80", "sm_90")
     ]
@@ -117,7 +117,7 @@ def test_bless_puts_an_expectation_before_a_fault_that_does_not_hold(root: Path)
         diagnostics=(Diagnostic(severity="error", message="no such type"),),
     )
     seen = [
-        Seen(cell(case, toolkit), refused if toolkit == "12.4" else Outcome(status=Status.BUILT), "run")
+        Observation(cell(case, toolkit), refused if toolkit == "12.4" else Outcome(status=Status.BUILT), "run")
         for toolkit in ("12.4", "12.9")
     ]
     (draft,) = propose(Evidence(case, tuple(seen), (), 0, ()), {"run": "2026-01-01"}).drafts

@@ -24,11 +24,11 @@ def test_what_is_left_goes_by_what_cells_are_expected_to_take() -> None:
     cells = [cell(target=f"sm_{each}") for each in (80, 86, 89, 90)]
     expected = dict(zip((each.id for each in cells), (1.0, 1.0, 2.0, 6.0), strict=True))
     bar = Compiling(terminal(), cells, lambda each: expected[each.id], jobs=2)
-    assert bar.told_left(bar.began) == "left about 0:00:05"
+    assert bar.time_left(bar.began) == "left about 0:00:05"
     bar.done(cells[0], "✓ one", compiled=False)  # from an earlier run: no measure for the others
     assert (bar.seconds, bar.gone) == (9.0, 0.0)
     bar.done(cells[2], "✓ two", compiled=True)
-    assert bar.told_left(bar.began + 10) == "left 0:00:35"
+    assert bar.time_left(bar.began + 10) == "left 0:00:35"
     assert bar.task is not None
     shown = "".join(str(column(bar.bar.tasks[0])) for column in bar.bar.columns if not isinstance(column, str))
     assert "2/4" in shown and "✓ two" in shown

@@ -26,7 +26,7 @@ FIRST, ASKED = "1" * 64, "2" * 64
 
 def reads(*paths: Path) -> Reads:
     files = Files()
-    return Reads({str(path): files.state_now(str(path))[1] for path in paths})
+    return Reads({str(path): files.current_state(str(path))[1] for path in paths})
 
 
 def published(here: Path, **fields: Any) -> RecordSource:

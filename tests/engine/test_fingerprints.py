@@ -22,7 +22,7 @@ FIRST = "the first key"
 def read(present: Iterable[Path], missing: Iterable[Path] = (), listed: Iterable[Path] = ()) -> Reads:
     """Reads of files as they are now."""
     files = Files()
-    seen = {str(path): files.state_now(str(path), path in listed)[1] for path in (*present, *listed)}
+    seen = {str(path): files.current_state(str(path), path in listed)[1] for path in (*present, *listed)}
     return Reads({**seen, **{str(path): None for path in missing}}, frozenset(map(str, listed)))
 
 

@@ -88,14 +88,14 @@ def test_an_editable_install_is_what_its_folder_holds_now(made: Made, tmp_path: 
     found = made.look()
     assert column(found) == f"0.16.0+git.1.{commit[:7]}"
     assert found.packages["numba-cuda"] == "0.16.0"
-    assert found.origins["numba-cuda"].told() == {
+    assert found.origins["numba-cuda"].facts() == {
         "version": "0.16.0", "commit": commit, "path": str(folder), "url": repository.folder.as_uri(), "editable": True,
     }  # fmt: skip
     assert found.builds["numba-cuda"].folder == str(folder)
     (folder / "new.py").touch()
     dirty = made.look()
     assert column(dirty).startswith(f"0.16.0+git.1.{commit[:7]}.dirty.")
-    assert dirty.origins["numba-cuda"].told()["commit"] == f"{commit}+dirty"
+    assert dirty.origins["numba-cuda"].facts()["commit"] == f"{commit}+dirty"
 
 
 def test_what_stands_earlier_on_the_path_is_what_counts(made: Made, tmp_path: Path) -> None:
@@ -141,7 +141,7 @@ def test_what_was_built_from_a_repository_tells_its_commit(made: Made) -> None:
     made.distribution("numba-cuda", "0.15.0", direct={"url": "https://example.org/a.git", "vcs_info": vcs})
     found = made.look()
     assert column(found) == "0.15.0+git.3f2a9c1"
-    assert found.origins["numba-cuda"].told() == {
+    assert found.origins["numba-cuda"].facts() == {
         "version": "0.15.0",
         "commit": "3f2a9c1d" * 5,
         "url": "https://example.org/a.git",

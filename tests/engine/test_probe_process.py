@@ -30,9 +30,9 @@ def test_what_was_begun_is_asked_for_once(monkeypatch: pytest.MonkeyPatch, tmp_p
     monkeypatch.setattr(sys, "executable", python)
     begin_own(None)
     asked = (python, "probe.py", libraries())
-    assert finished(*asked, without="PYTHONPATH").said == "answer\n"
+    assert finished(*asked, without="PYTHONPATH").output == "answer\n"
     assert (tmp_path / "times").read_text() == "asked\n"
-    assert finished(*asked, without="PYTHONPATH").said == "answer\n"
+    assert finished(*asked, without="PYTHONPATH").output == "answer\n"
     assert (tmp_path / "times").read_text() == "asked\nasked\n"
 
 
@@ -45,8 +45,8 @@ def test_other_questions_do_not_get_its_answer(monkeypatch: pytest.MonkeyPatch, 
     python = fake(tmp_path, 'echo "$@"')
     monkeypatch.setattr(sys, "executable", python)
     begin_own(None)
-    assert finished(python, "devices.py", ["one"], without="PYTHONPATH").said.endswith("worker/devices.py one\n")
-    assert "probe.py cupy" in finished(python, "probe.py", libraries(), without="PYTHONPATH").said
+    assert finished(python, "devices.py", ["one"], without="PYTHONPATH").output.endswith("worker/devices.py one\n")
+    assert "probe.py cupy" in finished(python, "probe.py", libraries(), without="PYTHONPATH").output
 
 
 def test_one_that_cannot_start_says_so_when_it_is_asked_for(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

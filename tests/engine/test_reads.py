@@ -18,7 +18,7 @@ def test_files_missing_ones_and_folders() -> None:
     reads = reads_of(
         [record("R", "/a b"), record("M", "/m"), record("D", "/d"), record("L", "/l"), record("E", "/e")], []
     )
-    assert reads.seen == {"/a b": (1, 2, 3, 4, 5), "/m": None, "/d": DIRECTORY, "/l": (1, 2, 3, 4, 5), "/e": ()}
+    assert reads.states == {"/a b": (1, 2, 3, 4, 5), "/m": None, "/d": DIRECTORY, "/l": (1, 2, 3, 4, 5), "/e": ()}
     assert reads.listed == {"/l"}
     assert not reads.unknown
 
@@ -27,7 +27,7 @@ def test_files_missing_ones_and_folders() -> None:
     "path", ["/own/x", "/own/deep/x", "/proc/self/maps", "/sys/a", "/dev/null", "/proc/self/fd/3", "/dev/fd/3"]
 )
 def test_what_belongs_to_the_worker_or_the_kernel_is_no_input(path: str) -> None:
-    assert reads_of([record("R", path)], ["/own"]).seen == {}
+    assert reads_of([record("R", path)], ["/own"]).states == {}
 
 
 def test_a_link_out_of_the_workers_folder_counts_as_what_it_leads_to(tmp_path: Path) -> None:
@@ -35,12 +35,12 @@ def test_a_link_out_of_the_workers_folder_counts_as_what_it_leads_to(tmp_path: P
     own.mkdir()
     source.touch()
     (own / "link.py").symlink_to(source)
-    assert list(reads_of([record("R", f"{own}/link.py")], [str(own)]).seen) == [str(source)]
+    assert list(reads_of([record("R", f"{own}/link.py")], [str(own)]).states) == [str(source)]
 
 
 def test_what_a_cell_wrote_itself_is_no_input() -> None:
     records = [record("R", "/before"), record("W", "/before"), record("W", "/made"), record("R", "/made")]
-    assert list(reads_of(records, []).seen) == ["/before"]
+    assert list(reads_of(records, []).states) == ["/before"]
 
 
 @pytest.mark.parametrize(
@@ -100,4 +100,4 @@ def test_a_link_that_a_cell_makes_is_a_product_and_what_it_leads_to_is_none(tmp_
     source.touch()
     (own / "link.py").symlink_to(source)
     records = [record("W", f"{own}/link.py"), record("K", f"{own}/link.py"), record("R", f"{own}/link.py")]
-    assert list(reads_of(records, [str(own)]).seen) == [str(source)]
+    assert list(reads_of(records, [str(own)]).states) == [str(source)]

@@ -250,7 +250,9 @@ def test_what_a_device_does_is_neither_kept_nor_looked_up(
         worker = run.resolver.worker(prepared.toolchain)
         assert worker
         path = str(tmp_path / "kernel.cu")
-        compiled = Compiled(Outcome(status=Status.BUILT), Reads({path: Files().state_now(path, False)[1]}, frozenset()))
+        compiled = Compiled(
+            Outcome(status=Status.BUILT), Reads({path: Files().current_state(path, False)[1]}, frozenset())
+        )
         for device in ("NVIDIA H100", ""):
             own = replace(cell, toolchain=replace(cell.toolchain, device=device), target=Target.parse("sm_90"))
             asked = replace(prepared, cell=own, question=f"on {device}")
@@ -298,7 +300,7 @@ def test_the_result_names_tools_and_header_libraries(
 ) -> None:
     toolkit("12.4")
     told = {"headers": "3.5", "commit": "a" * 40}
-    library = replace(LIBRARIES["cutlass"], built={"2.0": Headers(told=told)})
+    library = replace(LIBRARIES["cutlass"], built={"2.0": Headers(origin=told)})
     case = replace(cell.case, libraries={"cutlass": library})
     with Run(RunContext(PLAIN, store, None, RunRequest(limits=Limits(seconds=120)))) as run:
         result = run.result(replace(cell, case=case, variant=replace(cell.variant, libraries={"cutlass": "2.0"})))

@@ -154,8 +154,8 @@ def test_a_library_that_is_closed_again_and_one_that_is_missing(follow: Follow, 
     subprocess.run(["gcc", "-o", "main", "main.c", "-ldl", f"-Wl,-rpath,{here}"], cwd=here, check=True)
     reads = follow(here / "main")
     assert follow.done.returncode == 0, "the program's own RUNPATH counts"
-    assert {str(here / "libouter.so"), str(here / "libinner.so")} <= {str(Path(path)) for path in reads.seen}
-    assert reads.seen[str(here / "libnone.so")] is None
+    assert {str(here / "libouter.so"), str(here / "libinner.so")} <= {str(Path(path)) for path in reads.states}
+    assert reads.states[str(here / "libnone.so")] is None
 
 
 def test_bytecode_counts_where_python_does_not_check_it(follow: Follow, here: Path, cache: ResultCache) -> None:
@@ -186,7 +186,7 @@ def test_a_folder_called_pycache_holds_files_as_any_other(follow: Follow, here: 
     header = here / "__pycache__" / "own.h"
     header.parent.mkdir()
     header.touch()
-    assert str(header) in follow("cat", header).seen
+    assert str(header) in follow("cat", header).states
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="becomes another user")
@@ -204,7 +204,7 @@ def test_a_file_that_another_user_may_not_read(here: Path) -> None:
             os.setgroups([])
             os.setresuid(65534, 65534, 65534)
             _as_other(files)
-            os.write(writer, files.state_now(str(path))[0].encode())
+            os.write(writer, files.current_state(str(path))[0].encode())
         finally:
             os._exit(0)
     os.close(writer)
@@ -224,12 +224,12 @@ def test_what_is_written_through_a_mapping(here: Path) -> None:
     files = Files()
     with open(path, "r+b") as file, mmap.mmap(file.fileno(), 0) as mapped:
         mapped[0:4] = b"once"
-        before, state = os.stat(path), files.state_now(str(path))
+        before, state = os.stat(path), files.current_state(str(path))
         mapped[0:4] = b"more"
         assert os.stat(path).st_ctime_ns == before.st_ctime_ns, "this kernel shows every write in the time of change"
         files._brief.clear()  # two seconds later
         assert files.hashes == {}
-        assert files.state_now(str(path)) != state
+        assert files.current_state(str(path)) != state
 
 
 @pytest.fixture
@@ -265,18 +265,18 @@ def image(tmp_path: Path) -> Iterator[Callable[[str], Path]]:
 def test_a_read_only_image_that_is_replaced(image: Callable[[str], Path]) -> None:
     path = image("one")
     before, files = os.stat(path), Files()
-    state = files.state_now(str(path))
+    state = files.current_state(str(path))
     path = image("two")
     after = os.stat(path)
     assert (before.st_ino, before.st_size, before.st_ctime_ns) == (after.st_ino, after.st_size, after.st_ctime_ns)
     assert files.hashes == {}
     files._brief.clear()  # two seconds later
-    assert files.state_now(str(path))[0] != state[0]
+    assert files.current_state(str(path))[0] != state[0]
 
 
 def test_timestamps_of_a_disk_are_trusted_after_a_minute(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = str(here / "f.txt")
-    assert Files().state_now(path) and not file_states.Timestamps().hold(
+    assert Files().current_state(path) and not file_states.Timestamps().hold(
         path, (os.stat(path).st_dev, 0, 4, 0, os.stat(path).st_ctime_ns)
     )
     old = (os.stat(path).st_dev, 0, 4, 0, 1)

@@ -42,7 +42,7 @@ def test_a_process_may_print_more_than_there_is_memory(tmp_path: Path) -> None:
         "from harness.protocol.process_output import run\n"
         f"done = run([sys.executable, '-c', {FLOOD!r}])\n"
         f"assert (done.code, done.total, done.whole) == (3, {MUCH + 7}, False)\n"
-        "assert len(done.said) < 3 << 20 and done.said.endswith('the end')\n"
+        "assert len(done.output) < 3 << 20 and done.output.endswith('the end')\n"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
 
@@ -52,7 +52,7 @@ def test_errors_are_kept_apart_where_that_is_asked_for() -> None:
     code = "import os\nfor n in (1, 2) * 500: os.write(n, b'ab'[n - 1 : n] * 9999 + b'\\r\\n')\nraise SystemExit(4)"
     done = run_process([sys.executable, "-c", code], errors=Errors.APART, keep=1000)
     assert (done.code, done.total, done.whole) == (4, 500 * 10001, False)
-    assert set(done.said.replace(f"{500 * 10001 - 1000} bytes left out", "")) == set("a[.] \n")
+    assert set(done.output.replace(f"{500 * 10001 - 1000} bytes left out", "")) == set("a[.] \n")
     assert done.errors.endswith("b" * 498 + "\n")
     assert run_process([sys.executable, "-c", code], errors=Errors.DROPPED, keep=1000).errors == ""
 
@@ -100,7 +100,7 @@ def test_a_deadline_ends_a_process() -> None:
 def test_a_process_that_is_stopped_goes_on(seconds: float | None, first: str) -> None:
     """Also once it has closed its output, where it has a deadline."""
     done = run_process(["sh", "-c", f"echo begun; {first}kill -STOP $$; exit 7"], seconds=seconds)
-    assert (done.code, done.said) == (7, "begun\n")
+    assert (done.code, done.output) == (7, "begun\n")
 
 
 def test_a_job_says_no_more_than_somebody_reads(job: Job, tmp_path: Path) -> None:

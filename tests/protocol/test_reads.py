@@ -52,13 +52,13 @@ def test_however_a_file_is_read(follow: Follow, tmp_path: Path, code: str) -> No
     reads = follow(*python(f"import time; time.sleep(0.05)\n{code.format(here=tmp_path)}"))
     assert follow.done.returncode == 0, follow.done.stderr
     assert reads.unknown == ""
-    assert reads.seen[str(path)] == Files().state_now(str(path))[1]
+    assert reads.states[str(path)] == Files().current_state(str(path))[1]
 
 
 @pytest.mark.parametrize("code", ["import os; os.path.exists('no.txt')", "try: open('no.txt')\nexcept OSError: pass"])
 def test_what_is_missing(follow: Follow, tmp_path: Path, code: str) -> None:
     reads = follow(*python(code))
-    assert reads.seen[str(tmp_path / "no.txt")] is None
+    assert reads.states[str(tmp_path / "no.txt")] is None
 
 
 @pytest.mark.parametrize(
@@ -71,19 +71,19 @@ def test_names_that_were_listed(follow: Follow, tmp_path: Path, code: str) -> No
         (folder / name).touch()
     reads = follow(*python(code))
     assert str(folder) in reads.listed
-    assert reads.seen[str(folder)] == Files().state_now(str(folder), True)[1]
+    assert reads.states[str(folder)] == Files().current_state(str(folder), True)[1]
 
 
 def test_what_is_only_written_is_no_input(follow: Follow, tmp_path: Path) -> None:
     reads = follow(*python("open('out.txt', 'w').write('x'); open('out.txt').read()"))
-    assert str(tmp_path / "out.txt") not in reads.seen
+    assert str(tmp_path / "out.txt") not in reads.states
 
 
 def test_imports_helpers_of_helpers_and_modules_that_are_not_there(follow: Follow, tmp_path: Path) -> None:
     (tmp_path / "one.py").write_text("import two\ntry:\n    import three\nexcept ImportError:\n    pass\n")
     (tmp_path / "two.py").touch()
     reads = follow(sys.executable, "-c", "import one")
-    assert {str(tmp_path / "one.py"), str(tmp_path / "two.py")} <= set(reads.seen)
+    assert {str(tmp_path / "one.py"), str(tmp_path / "two.py")} <= set(reads.states)
     assert str(tmp_path) in reads.listed  # where `three` would be
 
 
@@ -123,12 +123,12 @@ def test_what_the_c_library_walks_through(follow: Follow, tmp_path: Path, name: 
     reads = follow(tmp_path / "walk")
     assert (follow.done.returncode, follow.done.stdout) == (0, plain.stdout) and reads.unknown == ""
     if name == "glob-of-names":
-        assert reads.seen[str(deep / "one.txt")] and reads.seen[str(deep / "no.txt")] is None
+        assert reads.states[str(deep / "one.txt")] and reads.states[str(deep / "no.txt")] is None
         return
     assert {str(tmp_path / "d"), str(deep)} <= {os.path.normpath(path) for path in reads.listed}
     if "ftw" in name:
         for path in (deep / "one.txt", tmp_path / "d" / "beside"):
-            assert reads.seen[str(path)] == Files().state_now(str(path))[1]
+            assert reads.states[str(path)] == Files().current_state(str(path))[1]
 
 
 @pytest.mark.parametrize(
@@ -138,14 +138,14 @@ def test_where_a_link_leads(follow: Follow, tmp_path: Path, code: str) -> None:
     (tmp_path / "l").symlink_to("größer/nowhere")
     link = LINK + str(tmp_path / "l")
     reads = follow(*python(code))
-    state, signature = Files().state_now(link)
-    assert reads.seen[link] == signature and reads.unknown == ""
-    assert str(tmp_path / "l") not in reads.seen, "what lies there was not asked for"
+    state, signature = Files().current_state(link)
+    assert reads.states[link] == signature and reads.unknown == ""
+    assert str(tmp_path / "l") not in reads.states, "what lies there was not asked for"
     (tmp_path / "l").unlink()
     (tmp_path / "l").symlink_to("größer/elsewhere")
-    assert Files().state_now(link)[0] != state
+    assert Files().current_state(link)[0] != state
     (tmp_path / "l").unlink()
-    assert Files().state_now(link) == ("-", None)
+    assert Files().current_state(link) == ("-", None)
 
 
 def test_links_that_are_none_or_were_made_here(follow: Follow, tmp_path: Path) -> None:
@@ -153,8 +153,8 @@ def test_links_that_are_none_or_were_made_here(follow: Follow, tmp_path: Path) -
     code = "import os\nfor p in ('f.txt', 'no.txt'):\n    try: os.readlink(p)\n    except OSError: pass\nos.symlink('a', 'own'); os.readlink('own'); os.unlink('own')"
     reads = follow(*python(f"import time; time.sleep(0.05)\n{code}"))
     assert follow.done.returncode == 0, follow.done.stderr
-    assert reads.seen[str(tmp_path / "f.txt")] and reads.seen[str(tmp_path / "no.txt")] is None
-    assert not [path for path in reads.seen if "own" in path]
+    assert reads.states[str(tmp_path / "f.txt")] and reads.states[str(tmp_path / "no.txt")] is None
+    assert not [path for path in reads.states if "own" in path]
 
 
 def test_where_the_dynamic_linker_looked(follow: Follow, tmp_path: Path) -> None:
@@ -177,15 +177,15 @@ def test_where_the_dynamic_linker_looked(follow: Follow, tmp_path: Path) -> None
     time.sleep(0.05)  # or what was linked just now may still be changing
     reads = follow(tmp_path / "main")
     assert (follow.done.returncode, reads.unknown) == (0, "")
-    real = Files().state_now(str(tmp_path / "real.so"))[1]
-    assert reads.seen[str(tmp_path / "first" / "libn.so")] is None
-    assert reads.seen[str(tmp_path / "second" / "libn.so")] == real
+    real = Files().current_state(str(tmp_path / "real.so"))[1]
+    assert reads.states[str(tmp_path / "first" / "libn.so")] is None
+    assert reads.states[str(tmp_path / "second" / "libn.so")] == real
     # dlopen: by whom is not known, so LD_LIBRARY_PATH and the system's places count.
     code = "import ctypes; ctypes.CDLL('libm.so'); f = ctypes.CDLL(None); f.cumatrix_note_libraries(0)"
     reads = follow(*python(code), LD_LIBRARY_PATH=f"{tmp_path}/first:{tmp_path}/third")
     assert follow.done.returncode == 0, follow.done.stderr
-    assert reads.seen[str(tmp_path / "first" / "libm.so")] is None
-    assert reads.seen[str(tmp_path / "third" / "libm.so")] == real
+    assert reads.states[str(tmp_path / "first" / "libm.so")] is None
+    assert reads.states[str(tmp_path / "third" / "libm.so")] == real
 
 
 def test_a_cell_tells_of_the_libraries_that_it_loads_itself(follow: Follow, tmp_path: Path) -> None:
@@ -240,16 +240,16 @@ def test_a_compiler_with_all_that_it_runs(follow: Follow, tmp_path: Path) -> Non
     (tmp_path / "later").mkdir()
     reads = follow("gcc", "-c", "a.c", "-o", "a.o", "-I", "later")
     assert follow.done.returncode == 0, follow.done.stderr
-    names = {Path(path).name: value for path, value in reads.seen.items()}
+    names = {Path(path).name: value for path, value in reads.states.items()}
     assert {"a.c", "a.h", "data.bin", "stdio.h", "cc1", "as"} <= {name for name, value in names.items() if value}
-    assert reads.seen[f"{tmp_path}/late.h"] is None
-    assert reads.seen[f"{tmp_path}/later/stdio.h"] is None
+    assert reads.states[f"{tmp_path}/late.h"] is None
+    assert reads.states[f"{tmp_path}/later/stdio.h"] is None
 
 
 def test_a_program_on_the_path_counts_with_the_places_where_it_was_not(follow: Follow, tmp_path: Path) -> None:
     reads = follow(*python("import subprocess; subprocess.run(['true'])"), PATH=f"{tmp_path}:/usr/bin:/bin")
-    assert reads.seen[str(tmp_path / "true")] is None
-    assert reads.seen["/usr/bin/true"]
+    assert reads.states[str(tmp_path / "true")] is None
+    assert reads.states["/usr/bin/true"]
 
 
 def test_a_static_program_is_not_known(follow: Follow, tmp_path: Path) -> None:
@@ -273,8 +273,8 @@ def test_of_ldconfig_it_is_known_what_it_reads(follow: Follow, code: str) -> Non
     reads = follow(*python(code))
     assert follow.done.stdout.strip() not in ("", "None")
     assert reads.unknown == ""
-    assert reads.seen["/etc/ld.so.cache"] == Files().state_now("/etc/ld.so.cache")[1]
-    assert "/sbin/ldconfig" in reads.seen
+    assert reads.states["/etc/ld.so.cache"] == Files().current_state("/etc/ld.so.cache")[1]
+    assert "/sbin/ldconfig" in reads.states
 
 
 @pytest.mark.skipif(not os.access("/sbin/ldconfig", os.X_OK), reason="no ldconfig here")
@@ -301,7 +301,7 @@ def test_a_file_that_changes_while_it_is_read_is_seen(follow: Follow, tmp_path: 
             "import time; time.sleep(0.05); open('f.txt').read(); open('f.txt', 'a').write('x'); time.sleep(0.05); open('f.txt').read()"
         )
     )
-    assert reads.seen[str(tmp_path / "f.txt")] != Files().state_now(str(tmp_path / "f.txt"))[1]
+    assert reads.states[str(tmp_path / "f.txt")] != Files().current_state(str(tmp_path / "f.txt"))[1]
 
 
 def test_who_closes_every_descriptor_is_followed_all_the_same(follow: Follow, tmp_path: Path) -> None:
@@ -309,7 +309,7 @@ def test_who_closes_every_descriptor_is_followed_all_the_same(follow: Follow, tm
         (tmp_path / name).touch()
     code = "import os, time; time.sleep(0.05); open('a.txt'); os.closerange(3, 4096); keep = [os.open('/dev/null', 0) for _ in range(300)]; open('b.txt')"
     reads = follow(*python(code))
-    assert {str(tmp_path / "a.txt"), str(tmp_path / "b.txt")} <= set(reads.seen)
+    assert {str(tmp_path / "a.txt"), str(tmp_path / "b.txt")} <= set(reads.states)
 
 
 def test_a_programs_answer_is_the_same(follow: Follow, tmp_path: Path) -> None:

@@ -38,11 +38,11 @@ def test_a_folder_is_used_as_it_stands(repository: Repository, tmp_path: Path) -
     ((number, clean),) = found("./cutlass", tmp_path).items()
     assert number == f"4.1.1+git.4.{commit[:7]}"
     assert clean.include == (repository.folder / "include",)
-    assert clean.told == {"headers": "4.1.1", "path": str(repository.folder), "commit": commit}
+    assert clean.origin == {"headers": "4.1.1", "path": str(repository.folder), "commit": commit}
     repository.write(cutlass("4.1.2"))
     ((number, dirty),) = found("./cutlass", tmp_path).items()
     assert number.startswith(f"4.1.2+git.4.{commit[:7]}.dirty.")
-    assert dirty.told["commit"] == f"{commit}+dirty"
+    assert dirty.origin["commit"] == f"{commit}+dirty"
     assert dirty.fingerprint != clean.fingerprint
 
 
@@ -50,14 +50,14 @@ def test_a_folder_without_a_repository(tmp_path: Path) -> None:
     (tmp_path / "own" / "cutlass").mkdir(parents=True)
     ((number, headers),) = found("./own", tmp_path).items()
     assert number.startswith("0+local.")
-    assert (headers.include, dict(headers.told)) == ((tmp_path / "own",), {"path": str(tmp_path / "own")})
+    assert (headers.include, dict(headers.origin)) == ((tmp_path / "own",), {"path": str(tmp_path / "own")})
 
 
 def test_a_revision_is_checked_out_and_kept(repository: Repository, tmp_path: Path) -> None:
     commit = repository.git("rev-parse", "v3.9.0")
     ((number, headers),) = found("./cutlass@v3.9.0", tmp_path).items()
     assert number == f"3.9.0+git.1.{commit[:7]}"
-    assert headers.told == {"headers": "3.9.0", "commit": commit, "url": repository.folder.as_uri()}
+    assert headers.origin == {"headers": "3.9.0", "commit": commit, "url": repository.folder.as_uri()}
     (include,) = headers.include
     assert include.is_relative_to(tmp_path / "home" / "checkouts" / "cutlass")
     assert "MINOR 9" in (include / "cutlass" / "version.h").read_text()

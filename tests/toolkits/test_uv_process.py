@@ -16,7 +16,7 @@ def test_a_full_disk_is_told_as_one(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     said = (
         "error: Failed to install: a.whl\n  cause: failed to copy file\n  cause: No space left on device (os error 28)"
     )
-    full = SimpleNamespace(code=2, said="", errors=said, whole=True, total=0)
+    full = SimpleNamespace(code=2, output="", errors=said, whole=True, total=0)
     monkeypatch.setattr(process_output, "run", lambda *_, **__: full)
     folder = tmp_path / "environments" / ".numba-0.59.1-x"
     folder.mkdir(parents=True)

@@ -1,4 +1,4 @@
-"""CuPy's own way to compile a RawModule, with a virtual device: shared by ``cupy-nvrtc`` and ``cupy-jitify``.
+"""CuPy's RawModule on a virtual device: the common part of ``cupy-nvrtc`` and ``cupy-jitify``.
 
 What RawModule calls, `cupy._core.core.compile_with_cache`, runs as it is: options, include directories, header rewriting,
 NVRTC. In its place come only what needs a driver: the look-up of the device's compute capability, loading the result
@@ -78,7 +78,7 @@ class EmptyProgram:
     def __init__(self, compiler: Any) -> None:
         self._compiler, self._real = compiler, compiler._preprocess
         self._known: dict[str, dict[str, Any] | None] = {}
-        self._asked_for: Counter[str] = Counter()
+        self._requests: Counter[str] = Counter()
 
     @cached_property
     def _words(self) -> Words:
@@ -102,9 +102,9 @@ class EmptyProgram:
         if alike < 0:
             return
         key = _key(job)
-        self._asked_for[key] += 1
-        if key not in self._known and self._asked_for[key] + alike > _WORTH:
-            self._known[key] = self._asked(job, compile_job, pulse)
+        self._requests[key] += 1
+        if key not in self._known and self._requests[key] + alike > _WORTH:
+            self._known[key] = self._preprocessed(job, compile_job, pulse)
         if self._known.get(key):
             _ = [name.encode() in self._words for name in job.definitions]  # once here, not in each cell
 
@@ -123,7 +123,9 @@ class EmptyProgram:
 
         self._compiler._preprocess = preprocess
 
-    def _asked(self, job: Job, compile_job: Callable[[Job], None], pulse: Callable[[], None]) -> dict[str, Any] | None:
+    def _preprocessed(
+        self, job: Job, compile_job: Callable[[Job], None], pulse: Callable[[], None]
+    ) -> dict[str, Any] | None:
         """The reply of a child that compiles it with a cell's options; None without one."""
         blank = replace(job, definitions={}, entries={}, stages=[], command=[], logs=[], notes=[])
         try:
@@ -171,7 +173,7 @@ def options_of(setup: Setup, job: Job, built: str, *, macros_too: bool = True) -
         Where the toolkit's headers are to come first, and CuPy has none of a toolkit but those of wheels.
     """
     given = job.options.get("arch", "implicit") == "given"
-    folders = job.include_beside(setup)
+    folders = job.include_next_to_source(setup)
     if job.toolkit_first:
         if setup.wheels:
             raise Unsupported("CUDA's headers lie in wheels of CuPy's environment: there is no toolkit to put first")
@@ -263,8 +265,8 @@ class CupyBackend:
             return
         self.empty.ahead(job, alike, lambda blank: self.compile(setup, blank), pulse)
         if self.before_jitify:
-            asked = options_of(setup, replace(job, include=[]), job.target, macros_too=False)
-            self.before_jitify.ahead(job, asked, alike, lambda blank: self.compile(setup, blank), pulse)
+            own_options = options_of(setup, replace(job, include=[]), job.target, macros_too=False)
+            self.before_jitify.ahead(job, own_options, alike, lambda blank: self.compile(setup, blank), pulse)
         elif self.precompiled:
             self.precompiled.ahead(setup, job, alike, lambda blank: self.compile(setup, blank), pulse)
 

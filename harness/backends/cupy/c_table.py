@@ -1,4 +1,4 @@
-"""Functions that one extension module written in Cython offers to others, and putting others in their place.
+"""Replacement of C functions that a Cython module exports.
 
 A module with ``cpdef`` or shared ``cdef`` functions has a dictionary ``__pyx_capi__``: by name, a capsule with the address
 of the C function, whose own name is the function's type in C. A module that uses them looks them up there when it is imported

@@ -1,4 +1,4 @@
-"""CUDA's headers for CuPy (a toolkit under CUDA_PATH, or wheels in its own environment), and Jitify's, found once for all cells of a toolchain.
+"""CUDA headers for CuPy (from CUDA_PATH or from wheels) and for Jitify, located once per toolchain.
 
 CuPy adds its include directories itself, behind the user's, and in another order in almost every series. This module decides what CuPy finds:
 a toolkit under CUDA_PATH, or no toolkit at all next to the wheels that ``cupy-cuda12x[ctk]`` brings. CuPy looks into wheels from 13.3 on.
@@ -89,22 +89,22 @@ def added(core: Any, compiler: Any) -> list[str]:
     child = os.fork()
     if child == 0:
         try:
-            os.write(writing, json.dumps(_asked(core, compiler)).encode())
+            os.write(writing, json.dumps(_include_folders(core, compiler)).encode())
         finally:
             os._exit(0)
     os.close(writing)
     process_output.wait_for_helper(child)
     with open(reading, "rb") as pipe:
-        said = pipe.read()
-    if not said:
+        reply = pipe.read()
+    if not reply:
         raise Unavailable("CuPy died when it was asked for its include directories")
-    folders, error = json.loads(said)
+    folders, error = json.loads(reply)
     if error:
         raise Unavailable(f"CuPy finds no headers: {error}")
     return list(folders)
 
 
-def _asked(core: Any, compiler: Any) -> tuple[list[str], str]:
+def _include_folders(core: Any, compiler: Any) -> tuple[list[str], str]:
     """CuPy's include directories, or what it says where it knows of none."""
     if not hasattr(core, "assemble_cupy_compiler_options"):
         return [], ""
@@ -151,7 +151,7 @@ def without_toolkit(setup: Setup, core: Any, compiler: Any) -> str:
     if pathfinder := sys.modules.get("cuda.pathfinder"):
         # CuPy 14 looks with it, also in /usr/local, which this machine may have.
         pathfinder.find_nvidia_header_directory = lambda _library: None  # type: ignore[attr-defined]
-    return _asked(core, compiler)[1]
+    return _include_folders(core, compiler)[1]
 
 
 def check(folders: list[str], headers: Path, setup: Setup) -> None:

@@ -18,7 +18,7 @@ from typing import Any
 
 from harness import native
 from harness.backends.cupy import headers
-from harness.backends.nvrtc import said_by_ptxas
+from harness.backends.nvrtc import is_ptxas_error
 from harness.nvidia import nvjitlink
 from harness.protocol import process_output
 from harness.protocol.backend import Job, Rejected, Setup, Unavailable
@@ -162,7 +162,7 @@ def with_detected_architecture(original: Any, arch: str) -> Any:
     return jitify
 
 
-def explain(job: Job, tap: Path | None, error: Exception, told: str = "") -> None:
+def explain(job: Job, tap: Path | None, error: Exception, message: str = "") -> None:
     """Say why CuPy refused, and raise that: with NVRTC's own log, which Jitify keeps to itself, and never without CuPy's words.
 
     Parameters
@@ -173,13 +173,13 @@ def explain(job: Job, tap: Path | None, error: Exception, told: str = "") -> Non
         What NVRTC was overheard saying, where Jitify called it.
     error : Exception
         What CuPy raised.
-    told : str
+    message : str
         NVRTC's log, where that is known otherwise.
     """
     words = str(error).strip()
     failed = [call for call in headers.heard(tap) if call.result] if tap else []
-    log = told or (failed[-1].log if failed else words)
-    stage = "assemble" if said_by_ptxas(log) else "compile"
+    log = message or (failed[-1].log if failed else words)
+    stage = "assemble" if is_ptxas_error(log) else "compile"
     if stage == "assemble":
         job.enter(stage)
     job.say(log)
@@ -279,4 +279,4 @@ def _run(*argv: str) -> str:
         raise Unavailable(f"CuPy up to 12 without a device needs {argv[0]} (binutils): {error}") from None
     if not done.whole:
         raise Unavailable(f"{argv[0]} printed {done.total} bytes about {argv[-1]}")
-    return done.said
+    return done.output

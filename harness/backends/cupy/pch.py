@@ -1,4 +1,4 @@
-"""CuPy's header for Jitify, read by NVRTC once for many cells, as a precompiled header.
+"""CuPy's Jitify header as a precompiled header, which NVRTC reads once for many cells.
 
 From 13.0 on that is ``#include <cupy/cuda_workaround.h>``: NVRTC 12.9 needs 0.6 s for it, and a program goes through it twice,
 once by Jitify, which looks for missing headers by compiling, and once by CuPy. From CUDA 12.8 on NVRTC has precompiled headers
@@ -182,12 +182,12 @@ def macros(text: str, options: Sequence[str], made_for: Sequence[str], words: Wo
     """
     if not same_for_jitify(text):
         return None
-    asked = [option for option in options if option.startswith("-D") and option != OWN_MACRO]
-    if for_header([option for option in options if option not in asked]) != for_header(made_for):
+    definitions = [option for option in options if option.startswith("-D") and option != OWN_MACRO]
+    if for_header([option for option in options if option not in definitions]) != for_header(made_for):
         return None
-    if any(macro.startswith(OWN_MACRO) or _LEFT.search(macro) for macro in asked):
+    if any(macro.startswith(OWN_MACRO) or _LEFT.search(macro) for macro in definitions):
         return None
-    lines = lines_for(asked, words)
+    lines = lines_for(definitions, words)
     return f"{lines}#line 2\n" if lines else lines
 
 
@@ -218,7 +218,7 @@ class Precompiled:
         self._names, self._texts = list(table), list(table.values())
         self._table = table
         self._store = Store()
-        self._asked_for: Counter[str] = Counter()
+        self._requests: Counter[str] = Counter()
         self._added: tuple[str, ...] | None = None
         self._has_learned = False
         self._refusal = ""
@@ -234,7 +234,7 @@ class Precompiled:
     def ahead(
         self,
         job: Job,
-        asked: Sequence[str],
+        own_options: Sequence[str],
         alike: int,
         compile_job: Callable[[Job], None],
         pulse: Callable[[], None],
@@ -245,7 +245,7 @@ class Precompiled:
         ----------
         job : Job
             The cell.
-        asked : sequence of str
+        own_options : sequence of str
             Its own options, without macros and include directories.
         alike : int
             How many cells of the same options come next: 0 where that is not known, less where nothing is to be made.
@@ -259,15 +259,15 @@ class Precompiled:
             _ = [name.encode() in self.words for name in job.definitions]  # once here, not in each cell
         if self._store.find(key):
             return
-        if alike < 0 or key in self._in_vain or not all(map(PLAIN.fullmatch, asked)):
+        if alike < 0 or key in self._in_vain or not all(map(PLAIN.fullmatch, own_options)):
             return
-        self._asked_for[key] += 1
+        self._requests[key] += 1
         blank = Job("headers", Path("headers.cu"), {}, {}, job.target, job.options, [])
-        if not alike and self._asked_for[key] < _WORTH:
+        if not alike and self._requests[key] < _WORTH:
             if self._added is None and not self._has_learned:
                 self._learn(blank, compile_job, pulse)
             return
-        del self._asked_for[key]
+        del self._requests[key]
         if not self._store.make(key, lambda folder: self._made(folder, blank, compile_job), pulse):
             self._in_vain.add(key)
             return
@@ -291,21 +291,21 @@ class Precompiled:
 
         def learned(folder: Path) -> dict[str, Any]:
             options = self._options(replace(blank, source=folder / blank.source, scratch=folder), compile_job)
-            return {"added": self._asked("", options)}
+            return {"added": self._added_by_jitify("", options)}
 
         try:
             with tempfile.TemporaryDirectory(dir=self._store.folder) as folder:
-                said = process_output.answer_of_helper(Path(folder), learned, pulse)
+                reply = process_output.answer_of_helper(Path(folder), learned, pulse)
         except OSError:
             return  # no room
-        self._added = tuple(said["added"]) if said else None
+        self._added = tuple(reply["added"]) if reply else None
 
     def _made(self, folder: Path, blank: Job, compile_job: Callable[[Job], None]) -> dict[str, Any] | None:
         """In a child: make a header, and say what for."""
         blank = replace(blank, source=folder / blank.source, scratch=folder)
         options = self._options(blank, compile_job)
         plain = _without_folders(options)
-        added = self._asked(PREFIX, options) if self._added is None else self._added
+        added = self._added_by_jitify(PREFIX, options) if self._added is None else self._added
         path, every = folder / "header.pch", (*plain, *added)
         if not all(map(PLAIN.fullmatch, every)):
             return None
@@ -343,7 +343,7 @@ class Precompiled:
             self._jitify.jitify, self._added = real, known
         raise RuntimeError("CuPy has not asked Jitify")
 
-    def _asked(self, text: str, options: tuple[str, ...]) -> tuple[str, ...]:
+    def _added_by_jitify(self, text: str, options: tuple[str, ...]) -> tuple[str, ...]:
         """Ask Jitify what it adds to options."""
         plain = _without_folders(options)
         _, used, texts, names = self._jitify.jitify("headers.cu\n" + text, options)

@@ -1,4 +1,4 @@
-"""Programs of CuPy's own API in Python: whatever CuPy compiles while one runs is its outcome.
+"""Python programs that use CuPy's API: their outcome is that of every kernel that CuPy compiles while they run.
 
 ``ElementwiseKernel``, ``ReductionKernel``, ``fuse``, ``cupyx.jit``, ``RawKernel`` and ``RawModule``, and kernels that CuPy makes for
 operations on arrays, all come to ``cupy.cuda.compiler``, which is listened to. The first refusal counts, whether or not the program goes on.
@@ -44,8 +44,8 @@ def given(job: Job, options: tuple[str, ...], jitify: bool) -> dict[str, Any]:
     text = job.source.read_text("utf-8", "replace")
     wanted = [name for name in _ITS_OPTIONS if job.options.get(name) and job.options.get(name) != "implicit"]
     if wanted and "OPTIONS" not in text:
-        asked = " and ".join(wanted)
-        raise Unsupported(f"{job.source.name} does not use OPTIONS, so {asked} would not reach CuPy: options=OPTIONS")
+        names = " and ".join(wanted)
+        raise Unsupported(f"{job.source.name} does not use OPTIONS, so {names} would not reach CuPy: options=OPTIONS")
     return {"OPTIONS": options, "JITIFY": jitify}
 
 
@@ -97,14 +97,14 @@ class Watch:
             return prepare(*arguments, **keywords)
 
         self.compiler._compile_module_with_cache, self.compiler._jitify_prep = heard, heard_jitify
-        with warnings.catch_warnings(record=True) as seen:
+        with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             warnings.simplefilter("ignore", ResourceWarning)
             try:
                 yield
             finally:
                 self.compiler._compile_module_with_cache, self.compiler._jitify_prep = original, prepare
-                for text in dict.fromkeys(f"{warning.category.__name__}: {warning.message}" for warning in seen):
+                for text in dict.fromkeys(f"{warning.category.__name__}: {warning.message}" for warning in caught):
                     self.job.say(tidy(text, self.job))
 
 

@@ -1,4 +1,4 @@
-"""The CUDA runtime and driver as CuPy's own modules call them, without a device: programs compile, and launch nothing.
+"""A virtual CUDA runtime and driver for CuPy's own modules: programs compile, and launches do nothing.
 
 CuPy links the runtime statically, so no library can replace it. All of CuPy calls it through two extension modules,
 ``cupy_backends.cuda.api.runtime`` and ``…driver``; `install` puts functions in the place of theirs (`harness.backends.cupy.c_table`).

@@ -1,1 +1,1 @@
-"""Numba's own CUDA target, and numba-cuda, which took its place."""
+"""Numba's own CUDA target, and its successor numba-cuda."""

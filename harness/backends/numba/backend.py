@@ -171,7 +171,7 @@ class NumbaBackend:
     def packages(self) -> list[str]:
         """Distributions whose versions belong to the toolchain."""
         library = LIBRARIES[self.package]
-        return [*library.distributions, *library.beside]
+        return [*library.distributions, *library.companions]
 
     def isolate(self, setup: Setup) -> None:
         """Nothing of the user's settings counts, and without a device no real driver is looked for."""

@@ -1,4 +1,4 @@
-"""The package numba-cuda, which takes the place of Numba's CUDA target (0.4 to 0.30).
+"""The numba-cuda package, which replaces Numba's CUDA target (0.4 to 0.30).
 
 A program is written and compiled as for `harness.backends.numba.backend`. Up to about 0.20 numba-cuda can reach the
 driver through ctypes, and then differs in nothing here. Later it knows only NVIDIA's bindings (cuda.bindings,

@@ -1,4 +1,4 @@
-"""One Numba program: its kernels, compiled and left to compile, and the outcome over all of them."""
+"""One Numba program: the kernels that it compiles, those still to compile, and their common outcome."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from harness.backends.python_program import (
     first_line,
     from_elsewhere,
     in_short,
+    is_ptxas_error,
     missing,
-    said_by_ptxas,
     tidy,
 )
 from harness.libraries import LIBRARIES
@@ -128,20 +128,20 @@ def choose(job: Job, program: Program, watch: Watch) -> Choice:
     """Kernels left to compile, by the cell's signatures and those without arguments."""
     kernels = _kernels(program)
     choice = Choice(known=list(dict.fromkeys(name_of(kernel) for _, kernel in kernels)))
-    asked = set()
+    chosen = set()
     for name, signature in job.entries.items():
-        meant = [k for variable, k in kernels if name == name_of(k)] or [k for v, k in kernels if name == v]
-        if not meant:
+        matches = [k for variable, k in kernels if name == name_of(k)] or [k for v, k in kernels if name == v]
+        if not matches:
             choice.unknown.append(name)
-        for kernel in meant:
+        for kernel in matches:
             arguments = arguments_of(name, signature)
             _fits(name, kernel, arguments)
-            asked.add(id(kernel))
+            chosen.add(id(kernel))
             choice.names[name] = name_of(kernel)
             choice.waiting.append((name, kernel, arguments))
     for _, kernel in kernels:
         tried = any(kernel.py_func is function for function in watch.tried)
-        if id(kernel) in asked or tried or not program.owns(kernel.py_func):
+        if id(kernel) in chosen or tried or not program.owns(kernel.py_func):
             continue
         if kernel.py_func.__code__.co_argcount == 0:
             choice.waiting.append((name_of(kernel), kernel, ()))
@@ -226,9 +226,9 @@ def check_options(job: Job) -> None:
             raise Unsupported(f"Numba takes no options for compilers ({name}); its own stand in @cuda.jit(…)")
     wanted = [name for name in JIT_OPTIONS if options.get(name)]
     if wanted and "JIT_OPTIONS" not in job.source.read_text("utf-8", "replace"):
-        asked = ", ".join(f"{name}=True" for name in wanted)
+        flags = ", ".join(f"{name}=True" for name in wanted)
         raise Unsupported(
-            f"{job.source.name} does not use JIT_OPTIONS, so {asked} would not reach Numba: @cuda.jit(**JIT_OPTIONS)"
+            f"{job.source.name} does not use JIT_OPTIONS, so {flags} would not reach Numba: @cuda.jit(**JIT_OPTIONS)"
         )
 
 
@@ -459,7 +459,7 @@ def _untyped(job: Job, choice: Choice) -> str:
 @contextmanager
 def outcome(library: Library, job: Job, device: VirtualDevice | RealDevice) -> Iterator[None]:
     """Tell the library's refusals from the linker's, the program's and our own mistakes."""
-    with warnings.catch_warnings(record=True) as seen:
+    with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         warnings.simplefilter("ignore", ResourceWarning)  # Python's default
         try:
@@ -475,7 +475,7 @@ def outcome(library: Library, job: Job, device: VirtualDevice | RealDevice) -> I
             library.check_libraries(device.setup)
             raise _refusal(library, job, device, error) from None
         finally:
-            for text in dict.fromkeys(f"{warning.category.__name__}: {warning.message}" for warning in seen):
+            for text in dict.fromkeys(f"{warning.category.__name__}: {warning.message}" for warning in caught):
                 job.say(tidy(text, job))
     _linked(device)
 
@@ -496,7 +496,7 @@ def _refusal(library: Library, job: Job, device: VirtualDevice | RealDevice, err
     release = device.setup.release
     if type(error).__name__ in _LACKING_PARTS or "libcudadevrt.a not found" in text:
         return Unavailable(f"{library.library} misses a part of CUDA {release}: {text}")
-    if said_by_ptxas(text):
+    if is_ptxas_error(text):
         return Rejected("the linker's ptxas refused the PTX", stage="assemble")
     on_device = [stage for stage in job.stages[-1:] if stage in ("load", "launch")]
     linking = type(error).__name__ in ("LinkerError", "nvJitLinkError")

@@ -92,7 +92,7 @@ const code = (() => {
     const list = h("select", {}, h("option", { value: "" }, "nothing"), options);
     list.addEventListener("change", () => chosen(list.value === "" ? null : Number(list.value)));
     const more = sorted.length > MOST && ` ${text.count(sorted.length - MOST)} more are not listed.`;
-    return h("p", {}, h("label", {}, "Beside it: ", list), more);
+    return h("p", {}, h("label", {}, "Sidecars it: ", list), more);
   };
 
   /** How often a second cell was chosen: what is loaded later than the next choice is not shown. */

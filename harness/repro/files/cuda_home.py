@@ -1,4 +1,4 @@
-"""Puts NVIDIA's wheels together to one folder, laid out as CUDA's own installer leaves it: bin, include, lib64, nvvm."""
+"""Assembles NVIDIA's wheels into one CUDA_HOME folder: bin, include, lib64, nvvm."""
 
 import ctypes
 import os

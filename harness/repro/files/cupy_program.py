@@ -1,4 +1,4 @@
-"""A program of CuPy's own API: it ends with the first kernel that CuPy does not compile, whether or not the program goes on after that."""
+"""Runs a CuPy program, and stops at the first kernel that CuPy does not compile."""
 
 import re
 import sys

@@ -1,4 +1,4 @@
-"""CUDA's runtime and driver as CuPy calls them, on a machine without a GPU: memory is the host's, and a launch does nothing.
+"""A virtual CUDA runtime and driver for CuPy on a machine without a GPU: memory is the host's, and a launch does nothing.
 
 CuPy links the runtime statically, so no library can take its place. All of CuPy calls it through two extension modules, whose
 functions have others in their place here (c_table.py). What has none (textures, graphs, cuBLAS and its like) finds no device, and says so.

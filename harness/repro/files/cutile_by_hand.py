@@ -1,4 +1,4 @@
-"""Kernels that a program exports by cuTile, for a GPU that need not be there."""
+"""Exports a program's kernels with cuTile, for a GPU that need not be present."""
 
 import io
 

@@ -1,4 +1,4 @@
-"""Return whether this machine has a GPU of a compute capability, as its driver says."""
+"""Checks whether this machine's driver reports a GPU of a compute capability."""
 
 import ctypes
 

@@ -1,4 +1,4 @@
-"""PTX and relocatable code to a cubin, by ptxas and nvJitLink of one CUDA: what the driver's linker does where there is a driver."""
+"""Links PTX and relocatable code to a cubin with ptxas and nvJitLink, as the driver's linker does."""
 
 import ctypes
 import re

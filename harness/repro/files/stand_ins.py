@@ -1,4 +1,4 @@
-"""Stand-ins for the CUDA libraries without which CuPy up to 12 cannot be imported: NVRTC alone is the real one.
+"""Stand-ins for the CUDA libraries that CuPy up to 12 imports; only NVRTC is real.
 
 CuPy links libcuda, cudart and the mathematical libraries. None of them plays a part in compiling, but that cudart tells Jitify the
 device's compute capability. What they must have is read out of CuPy (readelf, nm), and built with this machine's C compiler.

@@ -1,4 +1,4 @@
-"""One kernel through Triton's public interface, for a GPU that need not be there."""
+"""Compiles one kernel through Triton's public interface, for a GPU that need not be present."""
 
 import ast
 import inspect

@@ -1,4 +1,4 @@
-"""A replacement for libcuda, virtual_gpu.c: one device of the requested compute capability."""
+"""Builds and loads virtual_gpu.c, a replacement for libcuda with one device of a chosen compute capability."""
 
 import ctypes
 import shutil

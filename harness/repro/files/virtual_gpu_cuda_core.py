@@ -1,4 +1,4 @@
-"""A stand-in for a GPU, for machines without one: cuda.core asks the driver for its version before it makes PTX or links, and no more.
+"""A virtual GPU for cuda.core, which asks the driver for its version before it compiles or links.
 
 In the place of libcuda there is virtual_gpu.c, which is built with this machine's C compiler. cuda.core, NVIDIA's bindings, NVRTC and
 nvJitLink are the real ones. Where this machine has a GPU of the compute capability, nothing is replaced.

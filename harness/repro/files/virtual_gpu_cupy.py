@@ -1,4 +1,4 @@
-"""A stand-in for a GPU, for machines without one: CuPy compiles as ever, and what it would hand to the driver is kept in `images`.
+"""A virtual GPU for CuPy: CuPy compiles normally, and `images` keeps what it would load.
 
 Replaced are CuPy's question for the device's compute capability, `cupy.cuda.function.Module`, which loads what was compiled, and
 `cupy.cuda.function.LinkState`, the driver's linker, whose work nvJitLink does (link.py). CuPy's options, include directories and

@@ -1,4 +1,4 @@
-"""A stand-in for a GPU, for machines without one: Numba compiles and links as ever, and a launch does nothing.
+"""A virtual GPU for Numba: Numba compiles and links normally, and a launch does nothing.
 
 In the place of libcuda there is virtual_gpu.c, which is built with this machine's C compiler: one device of the compute capability
 requested one. ptxas and nvJitLink replace the driver's linker (link.py). Numba itself, NVVM, libdevice, ptxas and

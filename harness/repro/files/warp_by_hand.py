@@ -1,4 +1,4 @@
-"""Kernels of Warp through its public interface, for a GPU that need not be there."""
+"""Compiles kernels through Warp's public interface, for a GPU that need not be present."""
 
 import os
 import tempfile
