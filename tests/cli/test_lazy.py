@@ -117,7 +117,7 @@ def test_a_compiled_module_that_a_full_disk_cut_off_is_removed(tmp_path: Path) -
     env = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1", "PYTHONPATH": str(installed), "XDG_CACHE_HOME": str(tmp_path)}
 
     def listed() -> subprocess.CompletedProcess[str]:
-        argv = [sys.executable, "-P", "-m", "cumatrix", "cases", "list"]
+        argv = [sys.executable, "-P", "-m", "cumatrix", "cases", "list", "--cases", str(ROOT / "cases")]
         return subprocess.run(argv, env=env, cwd=tmp_path, timeout=800, capture_output=True, text=True)
 
     before = listed()
