@@ -24,7 +24,7 @@ from harness.process_locks import TEMPORARY, HeldFolder, temporary_folder
 from harness.records import Record, builds_of, failed_at
 from harness.records.record_names import parameters_of
 from harness.repro.script import SCRIPT, Script, script_of
-from harness.repro.subject import ReproTarget, Wheels, python_of, wheels_of
+from harness.repro.subject import ReproTarget, Wheels, headers_of, python_of, wheels_of
 
 _NOTHING = ("unsupported", "unavailable", "harness_error")
 _NEAR = 2
@@ -236,6 +236,7 @@ def readme(subject: ReproTarget, script: Script, wheels: Sequence[Wheels], findi
         + (" with a C++ compiler (`g++`)." if BACKENDS[subject.backend].nvcc else "."),
         script.device,
         _builds(subject),
+        _copied_headers(subject),
         "## Expected",
         _expected(subject),
         "## Observed",
@@ -265,6 +266,28 @@ def _builds(subject: ReproTarget) -> str:
         )
         lines.append(f"`{_code(wheel.name)}` is a build{where} from <{_code(str(told[name].get('url')))}>{changes}.")
     return "\n\n".join(lines)
+
+
+def _copied_headers(subject: ReproTarget) -> str:
+    """Sentences on headers of a folder or a commit, which the folder has as copies."""
+    lines = []
+    origins = subject.observed.get("libraries")
+    for place, name in zip(subject.job.include, _copied_names(subject), strict=False):
+        origin = origins.get(name) if isinstance(origins, dict) else None
+        known = {key: _code(str(value)) for key, value in origin.items()} if isinstance(origin, dict) else {}
+        commit, _, dirty = known.get("commit", "").partition("+")
+        where = f" at commit `{commit}`" if commit else ""
+        origin_text = f"<{known['url']}>" if known.get("url") else "a folder"
+        changes = " with changes" if dirty else ""
+        lines.append(
+            f"`{_code(place)}` has the headers of {name} that the program includes, from {origin_text}{where}{changes}."
+        )
+    return "\n\n".join(lines)
+
+
+def _copied_names(subject: ReproTarget) -> list[str]:
+    """The library of each include directory that was copied, in their order."""
+    return [name for name in subject.cell.variant.libraries for _ in headers_of(subject.cell, name)]
 
 
 def commands(subject: ReproTarget, wheels: Sequence[Wheels]) -> list[str]:
