@@ -150,7 +150,7 @@ def spell(axis: str, chosen: Sequence[str], tried: Sequence[str]) -> str:
     return prefix + ", ".join(parts)
 
 
-def told(record: Record) -> str:
+def describe(record: Record) -> str:
     """Describe an outcome in a few words: ``rejected at compile: incomplete type is not allowed``."""
     what = failed_at(record).replace("_", " ")
     if record["status"] == "built" or not record["diagnostics"]:
@@ -254,17 +254,17 @@ def readme(subject: ReproTarget, script: Script, wheels: Sequence[Wheels], findi
 
 def _builds(subject: ReproTarget) -> str:
     """Sentences on the wheels of development builds."""
-    told = builds_of(subject.record)
+    builds = builds_of(subject.record)
     lines = []
     for name, wheel in subject.builds.items():
-        commit, _, dirty = str(told[name].get("commit") or "").partition("+")
+        commit, _, dirty = str(builds[name].get("commit") or "").partition("+")
         where = f" of commit `{_code(commit)}`" if commit else ""
         changes = (
             ". The checkout had changes, and the wheel has its files as they were when this folder was made"
             if dirty
             else ""
         )
-        lines.append(f"`{_code(wheel.name)}` is a build{where} from <{_code(str(told[name].get('url')))}>{changes}.")
+        lines.append(f"`{_code(wheel.name)}` is a build{where} from <{_code(str(builds[name].get('url')))}>{changes}.")
     return "\n\n".join(lines)
 
 
@@ -332,7 +332,7 @@ def _expected(subject: ReproTarget) -> str:
 
 def _observed(subject: ReproTarget) -> str:
     record = subject.record
-    what, kernels = told(record), ""
+    what, kernels = describe(record), ""
     if record["artifact"]:
         artifact = record["artifact"]
         kernels = ", ".join(_code(kernel["name"]) for kernel in artifact["kernels"])
@@ -396,7 +396,7 @@ def _tried(values: Sequence[str]) -> str:
 def _neighbours(findings: Findings) -> list[str]:
     if not findings.neighbours:
         return []
-    lines = [f"| {_cell(record['cell'])} | {_cell(told(record))} |" for record in findings.neighbours[:_NEIGHBOURS]]
+    lines = [f"| {_cell(record['cell'])} | {_cell(describe(record))} |" for record in findings.neighbours[:_NEIGHBOURS]]
     return ["## Neighbours that differ", "\n".join(["| cell | outcome |", "| --- | --- |", *lines])]
 
 

@@ -254,7 +254,7 @@ def cell_of(record: Record, case: Case) -> Cell:
             release=requested["toolkit"], headers=requested["headers"], home=requested.get("cuda_home", ""),
             local="cuda_home" in requested, bundled=str(record["toolkit"]).endswith(BUNDLED),
         )  # fmt: skip
-        packages, said = dict(requested["packages"]), str(requested.get("host_compiler", ""))
+        packages, host = dict(requested["packages"]), str(requested.get("host_compiler", ""))
         # These become part of scripts, and a record may come from a stranger.
         if not all(re.fullmatch(r"\d{1,3}\.\d{1,3}", release) for release in (toolkit.release, toolkit.headers)):
             raise ValueError
@@ -274,7 +274,7 @@ def cell_of(record: Record, case: Case) -> Cell:
         variant=variant,
         toolchain=Toolchain(
             backend=record["backend"], library=record["library"], toolkit=toolkit,
-            environment=record["environment"], packages=packages, host=host_named(record.get("host_compiler", ""), said),
+            environment=record["environment"], packages=packages, host=host_named(record.get("host_compiler", ""), host),
         ),
         target=Target.parse(record["target"]),
     )  # fmt: skip
@@ -429,12 +429,12 @@ def _resolved(subject: ReproTarget) -> str:
     library = BACKENDS[subject.backend].library
     table = LIBRARIES[library]
     requested = subject.record["toolchain"]["requested"]["packages"]
-    told = {**{name.replace("_", "-"): version for name, version in subject.observed.items()}, **requested}
+    known = {**{name.replace("_", "-"): version for name, version in subject.observed.items()}, **requested}
     names = [*table.distributions, *table.companions, *LIBRARIES["numpy"].distributions]
     names += LIBRARIES["nvidia-cuda-runtime"].distributions if subject.setup.wheels else ()
     # The first distribution that the environment had counts: conditions call all of them by one name.
     own = next((name for name in table.distributions if name in requested), None)
-    wanted = {name: told[name] for name in names if isinstance(told.get(name), str) and told[name]}
+    wanted = {name: known[name] for name in names if isinstance(known.get(name), str) and known[name]}
     wanted = {name: version for name, version in wanted.items() if name not in table.distributions or name == own}
     if own is None:
         raise UsageError(f"the record of {subject.record['cell']} does not name the version of its {library}")
@@ -452,8 +452,10 @@ def _resolved(subject: ReproTarget) -> str:
 
 def python_of(subject: ReproTarget) -> str:
     """The Python that the record tells of: ``"3.11"``."""
-    told = str(subject.observed.get("python") or subject.record["toolchain"]["requested"]["packages"].get("python", ""))
-    found = re.match(r"3\.\d{1,2}", told)
+    version = str(
+        subject.observed.get("python") or subject.record["toolchain"]["requested"]["packages"].get("python", "")
+    )
+    found = re.match(r"3\.\d{1,2}", version)
     return found[0] if found else "3.11"
 
 

@@ -194,14 +194,14 @@ def update(
     Package
         Each package; the known one where the index cannot be asked.
     """
-    for asked, names in packages.items():
+    for label, names in packages.items():
         for name in names:
-            before = known.get(name, Package(name=name, asked=asked))
+            before = known.get(name, Package(name=name, asked=label))
             try:
-                yield _updated(replace(before, asked=asked), most, index, tell, refuse)
+                yield _updated(replace(before, asked=label), most, index, tell, refuse)
             except PartUnavailable as error:
                 refuse(f"{name}: {error}")
-                yield replace(before, asked=asked)
+                yield replace(before, asked=label)
 
 
 def _updated(
