@@ -57,6 +57,7 @@ class Replies:
     def __init__(self, known: Known, itself: Known, vocabulary: Vocabulary) -> None:
         self.known, self.vocabulary = known, vocabulary
         self.comparison = Comparison(known)
+        self._broken: dict[str, dict[str, str]] = {}
         self.builds: dict[str, dict[str, Row]] = {}
         for row in itself.rows:
             if row.target.startswith("sm_") and "+headers" not in row.toolkit:
@@ -138,9 +139,17 @@ class Replies:
         gone = [target for target in self.builds if self._built(target, before) and self._built(target, after) is False]
         lost = f" {other} builds nothing for {spell_targets(gone)}." if name == "cuda" and gone else ""
         own = companions_of(name)
+        worse = "".join(f" In between, {lost}" for lost in self._broken_between(name, before, after))
         note = f" Each with its own {' and '.join(map(library_label, own))}." if own and broken else ""
         rows = (*self._rows(broken, "never"), *self._rows(fixed, "works"))
-        return Reply(sentence=f"{lead}{lost}{more}{note}", rows=rows)
+        return Reply(sentence=f"{lead}{lost}{more}{worse}{note}", rows=rows)
+
+    def _broken_between(self, name: str, before: str, after: str) -> list[str]:
+        """Sentences about the releases between two of a library that build nothing; those of CUDA always build something."""
+        if name not in self._broken:
+            of = {item: self._release(f"{name} {item}") for item in self.comparison.releases.get(name, ())}
+            self._broken[name] = {item: reply.sentence.removeprefix("Yes. ") for item, reply in of.items() if reply and reply.sentence.startswith("Yes. ")}  # fmt: skip
+        return [sentence for item, sentence in self._broken[name].items() if version_key(before) < version_key(item) < version_key(after)]  # fmt: skip
 
     def _release(self, rest: str) -> Reply | None:
         name, release = rest.split(" ")

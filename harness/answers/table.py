@@ -74,12 +74,15 @@ class FeatureRow:
         Their parameters.
     fields : tuple of Field
         One a tool and architecture.
+    weight : int
+        Weight of the words that it has of a question (`harness.answers.question.score`).
     """
 
     case: str
     label: str
     variants: tuple[str, ...]
     fields: tuple[Field, ...]
+    weight: int = 0
 
     @property
     def words(self) -> list[str]:
