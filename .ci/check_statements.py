@@ -212,6 +212,7 @@ def _items(note: str) -> Iterator[str]:
 def variants_of(case: str, label: str, cells: Cells) -> tuple[str, ...]:
     """The variants that a label names: ``half, type=a or b``, ``x=1; x=2``; all of them without a label."""
     every = cells.variants(case)
+    keys = {part.partition("=")[0] for variant in every for part in variant.split(",")}
     found = []
     for variant in every:
         own = dict(part.partition("=")[::2] for part in variant.split(",") if part)
@@ -219,8 +220,9 @@ def variants_of(case: str, label: str, cells: Cells) -> tuple[str, ...]:
         for group in label.split("; "):
             named: dict[str, list[str]] = defaultdict(list)
             for item in group.split(", "):
-                key, equals, values = item.partition("=")
-                named[key if equals else ""] += values.split(" or ") if equals else [item]
+                key, _, values = item.partition("=")
+                # The label "with cache=True" is a name, though there is a parameter "cache".
+                named[key if key in keys else ""] += values.split(" or ") if key in keys else [item]
             plain = named.pop("", [])
             if all(own.get(key, "") in values for key, values in named.items()) and all(item in names or names & set(item.split(" or ")) for item in plain):  # fmt: skip
                 found.append(variant)
