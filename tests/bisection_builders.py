@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import record_builders as make
 
-from harness.bisection.search import Lane, Search, Seen, seen_of
+from harness.bisection.search import Lane, LaneOutcome, Search, outcome_of
 from harness.model import Expectation, Outcome, Stage, Status
 from harness.model.condition import Condition
 
@@ -21,16 +21,16 @@ FAULT = Expectation(when=Condition.always(), status=Status.REJECTED, xfail=True)
 
 def history(
     outcomes: Mapping[str, Sequence[Outcome]], expected: Expectation = make.BUILT
-) -> tuple[Search[Lane], dict[tuple[int, Lane], Seen]]:
+) -> tuple[Search[Lane], dict[tuple[int, Lane], LaneOutcome]]:
     """A search that has tried every release, with what each target showed."""
     count = max(map(len, outcomes.values()))
     search = Search[Lane]([f"1.{minor}" for minor in range(count)], every=True)
-    seen: dict[tuple[int, Lane], Seen] = {}
+    seen: dict[tuple[int, Lane], LaneOutcome] = {}
     for place in range(count):
-        found: dict[Lane, Seen | None] = {}
+        found: dict[Lane, LaneOutcome | None] = {}
         for target, each in outcomes.items():
             record = make.record(make.cell(library=f"1.{place}", target=target), each[place], expected)
-            found[Lane.of(record, "library")] = seen_of(record)
+            found[Lane.of(record, "library")] = outcome_of(record)
         search.add(place, {lane: one and one.key for lane, one in found.items()})
         seen |= {(place, lane): one for lane, one in found.items() if one}
     return search, seen

@@ -124,12 +124,12 @@ def _artifact(record: Record) -> Artifact | None:
 
 
 def _toolchain(record: Record) -> Toolchain:
-    asked = record["toolchain"]["requested"]
+    requested = record["toolchain"]["requested"]
     device = record["device"]["name"] if record["device"].get("virtual") is False else ""
-    host = record.get("host_compiler", ""), asked.get("host_compiler", "")
-    packages = tuple(sorted(asked["packages"].items()))
+    host = record.get("host_compiler", ""), requested.get("host_compiler", "")
+    packages = tuple(sorted(requested["packages"].items()))
     return _toolchain_of(
-        record["backend"], asked["library"], asked["toolkit"], asked["headers"], packages, device, host
+        record["backend"], requested["library"], requested["toolkit"], requested["headers"], packages, device, host
     )
 
 

@@ -179,15 +179,15 @@ def _change(old: dict[str, Any], new: dict[str, Any], met: str) -> Change | None
             **fields,
         )
     before = set(old["diagnostics"].splitlines())
-    said = tuple(item for item in new["diagnostics"].splitlines() if item not in before)
+    messages = tuple(item for item in new["diagnostics"].splitlines() if item not in before)
     resources = tuple(_resources(old["kernels"], new["kernels"]))
-    kind = _kind(old, new, bool(said) or before != set(new["diagnostics"].splitlines()), bool(resources))
+    kind = _kind(old, new, bool(messages) or before != set(new["diagnostics"].splitlines()), bool(resources))
     if not kind:
         return None
-    return Change(kind=kind, old=_state(old), new=_state(new), diagnostics=said, resources=resources, **fields)
+    return Change(kind=kind, old=_state(old), new=_state(new), diagnostics=messages, resources=resources, **fields)
 
 
-def _kind(old: Mapping[str, Any], new: Mapping[str, Any], said: bool, resources: bool) -> str:
+def _kind(old: Mapping[str, Any], new: Mapping[str, Any], messages: bool, resources: bool) -> str:
     if is_regression(old, new):
         return "regression"
     if _known(old) and _known(new) and old["verdict"] in ("fail", "xfail") and new["verdict"] in ("pass", "xpass"):
@@ -196,7 +196,7 @@ def _kind(old: Mapping[str, Any], new: Mapping[str, Any], said: bool, resources:
         return "lost" if _silent(new) else "found"
     if old["outcome"] != new["outcome"] or old["verdict"] != new["verdict"]:
         return "changed"
-    return "diagnostics" if said else "resources" if resources else ""
+    return "diagnostics" if messages else "resources" if resources else ""
 
 
 def _known(state: Mapping[str, Any]) -> bool:

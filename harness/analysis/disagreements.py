@@ -96,13 +96,13 @@ class Disagreement:
     @property
     def sentence(self) -> str:
         """``CUDA 12.4, sm_80–sm_90: cupy-nvrtc 13.0.0 builds; cupy-jitify 13.0.0 is rejected at compile ("…")``."""
-        said = [
+        sides_text = [
             f"{_fold_names(side.toolchains)}: {side.words}"
             + (f' ("{one_line(side.message, 100)}")' if side.message else "")
             for side in self.sides
         ]
         where = (f"CUDA {', '.join(self.toolkits)}", *self.further, fold_targets(self.targets, self.targets))
-        return f"{', '.join(where)}: {'; '.join(said)}"
+        return f"{', '.join(where)}: {'; '.join(sides_text)}"
 
 
 def disagreements(table: pd.DataFrame) -> list[Disagreement]:
@@ -113,10 +113,10 @@ def disagreements(table: pd.DataFrame) -> list[Disagreement]:
     table : DataFrame
         `harness.analysis.frame.cells_frame`. Cells that no compiler answered disagree with nothing.
     """
-    told = table[answered(table)]
+    answered_cells = table[answered(table)]
     further = [key for key in FURTHER if key not in ROWS]
-    by_toolchain = _split(told, [*ROWS, *further, "toolkit", "target"])
-    by_headers = _split(told, [*ROWS, *further, "backend", "library", "release", "target"])
+    by_toolchain = _split(answered_cells, [*ROWS, *further, "toolkit", "target"])
+    by_headers = _split(answered_cells, [*ROWS, *further, "backend", "library", "release", "target"])
     found = [*_group(by_toolchain, _by_toolchain), *_group(by_headers, _by_headers)]
     return sorted(found, key=lambda item: item.rank)
 

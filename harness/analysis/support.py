@@ -249,7 +249,7 @@ def headline_of(statement: Statement) -> str:
         return f"{name}: {KINDS['unsupported'].word + ' wherever it was tried' if statement.not_applicable else 'no results'}"
     libraries = _axis(clause.libraries for clause in statement.clauses)
     toolkits = _axis(clause.toolkits for clause in statement.clauses)
-    said = []
+    clauses_text = []
     by_toolkit = _apart_by(statement.clauses, "toolkits", "libraries")
     by_library = not by_toolkit and _apart_by(statement.clauses, "libraries", "toolkits")
     for clause in statement.clauses:
@@ -258,10 +258,10 @@ def headline_of(statement: Statement) -> str:
         if library and toolkit:
             toolkit = f"with {_place(clause.toolkits, toolkits, 'CUDA ', open_ended=False)}"
         place = " ".join(filter(None, (library, toolkit)))
-        said.append(f"{place}{': ' if place else ''}{_what(clause)}")
+        clauses_text.append(f"{place}{': ' if place else ''}{_what(clause)}")
     if statement.works_everywhere:
-        said = [ENDINGS["built"].verb]
-    return f"{name}: {'; '.join(said)}"
+        clauses_text = [ENDINGS["built"].verb]
+    return f"{name}: {'; '.join(clauses_text)}"
 
 
 def notes_of(statement: Statement) -> tuple[str, ...]:
@@ -451,14 +451,14 @@ def statements(table: pd.DataFrame) -> list[Statement]:
 
 def _statement(subject: SupportKey, rows: list[tuple[str, ...]], libraries: Iterable[str]) -> Statement:
     outcomes: dict[Point, str] = {}
-    said: dict[Point, tuple[str, str]] = {}
+    outcomes_at: dict[Point, tuple[str, str]] = {}
     cells, unknown, not_applicable = [], [], []
     for cell, library, toolkit, target, outcome, message, reason, diagnostics in rows:
         point = Point(library, toolkit, target)
         if outcome.partition(" ")[0] in ENDINGS:
             outcomes[point] = outcome
             if outcome != "built":
-                said[point] = (diagnostics.partition("\n")[0] or reason, message or reason)
+                outcomes_at[point] = (diagnostics.partition("\n")[0] or reason, message or reason)
         elif outcome == "unsupported":
             not_applicable.append(point)
         else:
@@ -466,7 +466,7 @@ def _statement(subject: SupportKey, rows: list[tuple[str, ...]], libraries: Iter
             continue
         cells.append(cell)
     blocks = _blocks(outcomes)
-    clauses = tuple(_clause(block, said) for block in blocks)
+    clauses = tuple(_clause(block, outcomes_at) for block in blocks)
     apart = frozenset(not_applicable)
     gaps = frozenset(
         point
@@ -507,14 +507,14 @@ def _blocks(outcomes: dict[Point, str]) -> list[Block]:
     return libraries_first
 
 
-def _clause(block: Block, said: dict[Point, tuple[str, str]]) -> Clause:
+def _clause(block: Block, outcomes_at: dict[Point, tuple[str, str]]) -> Clause:
     by_outcome: dict[str, list[str]] = {}
     for target in sorted(block.row, key=target_key):
         by_outcome.setdefault(block.row[target], []).append(target)
     parts = []
     for outcome, targets in by_outcome.items():
         points = (Point(a, b, c) for a in block.outer for b in block.inner for c in targets)
-        messages = [said[point] for point in points if said.get(point, ("", ""))[1]]
+        messages = [outcomes_at[point] for point in points if outcomes_at.get(point, ("", ""))[1]]
         kinds = Counter(kind for kind, _ in messages)
         most = kinds.most_common(1)[0][0] if kinds else ""
         first = next((message for kind, message in messages if kind == most), "")

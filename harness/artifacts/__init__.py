@@ -208,6 +208,25 @@ def kernel_names_of_cubin(data: bytes) -> tuple[Target, frozenset[str]]:
         raise ValueError(f"not a cubin: {error}") from None
 
 
+def is_empty_cubin(data: bytes) -> bool:
+    """Return whether a cubin has neither functions nor variables, which nvcc writes for a file without device code.
+
+    Raises
+    ------
+    ValueError
+        When it is no cubin.
+    """
+    elf = Elf(data)
+    if elf.machine != EM_CUDA:
+        raise ValueError("no cubin")
+    return not any(section.name.startswith((".text.", ".nv.global", ".nv.constant")) for section in elf.all_sections)
+
+
+def is_empty_ptx(text: str) -> bool:
+    """Return whether PTX has neither functions nor variables; a comment that names one counts."""
+    return not any(word in text for word in (".entry", ".func", ".global", ".const"))
+
+
 def kernel_names_of_ptx(text: str) -> frozenset[str]:
     """Names of the kernels in PTX, without a look at their code."""
     return frozenset(_ENTRY.findall(text))

@@ -302,15 +302,15 @@ def errors_in_log(job: Job) -> Iterator[None]:
 @contextmanager
 def left_out(job: Job, library: ModuleType, *names: str) -> Iterator[None]:
     """Have functions of a library that launch do nothing, since there is no device; a note counts the calls."""
-    seen = list[str]()
+    skipped = list[str]()
     before = {name: getattr(library, name) for name in names}
     for name in names:
-        setattr(library, name, lambda *_arguments, name=name, **_options: seen.append(name))
+        setattr(library, name, lambda *_arguments, name=name, **_options: skipped.append(name))
     try:
         yield
     finally:
-        if seen:
-            job.notes.append(f"left out, since there is no device: {len(seen)} of its launches")
+        if skipped:
+            job.notes.append(f"left out, since there is no device: {len(skipped)} of its launches")
         for name, function in before.items():
             setattr(library, name, function)
 

@@ -280,9 +280,9 @@ def _note_tool(job: Job, arch: int) -> None:
     """The version of the ptxas that Triton takes for an architecture."""
     from triton.backends.nvidia import compiler
 
-    asked = inspect.signature(compiler.get_ptxas_version).parameters
-    said = compiler.get_ptxas_version(arch) if asked else compiler.get_ptxas_version()
-    if found := re.search(r"\bV(\d+(?:\.\d+)+)", said):
+    parameters = inspect.signature(compiler.get_ptxas_version).parameters
+    version = compiler.get_ptxas_version(arch) if parameters else compiler.get_ptxas_version()
+    if found := re.search(r"\bV(\d+(?:\.\d+)+)", version):
         job.observed["ptxas"] = found[1]
 
 
@@ -341,8 +341,10 @@ def _compile(job: Job, kernel: Kernel, signature: Signature, target: Any) -> Non
     """One kernel, whose steps are followed: which one a crash was in, the log shows."""
     import triton
 
-    asked: dict[str, Any] = {name: job.options[name] for name in ("num_warps", "num_stages") if name in job.options}
-    options = {**asked, **kernel.options}
+    compile_options: dict[str, Any] = {
+        name: job.options[name] for name in ("num_warps", "num_stages") if name in job.options
+    }
+    options = {**compile_options, **kernel.options}
     shown = "".join(f", {name}={value!r}" for name, value in options.items())
     job.command.append(
         f"triton.compile({kernel.function.__name__}({signature}), target={target.backend}:{target.arch}{shown})"
@@ -398,12 +400,12 @@ def _followed(job: Job) -> Iterator[dict[str, Any]]:
 @contextmanager
 def _warnings_in_log(job: Job) -> Iterator[None]:
     """Have Python's warnings in the log, without the places in Triton that they come from."""
-    with warnings.catch_warnings(record=True) as seen:
+    with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("default")
         try:
             yield
         finally:
-            for text in dict.fromkeys(f"{warning.category.__name__}: {warning.message}" for warning in seen):
+            for text in dict.fromkeys(f"{warning.category.__name__}: {warning.message}" for warning in caught):
                 job.say(tidy(text, job))
 
 
@@ -438,9 +440,9 @@ def _words(error: BaseException, job: Job) -> str:
     """An exception's text, with what is wrong before the program's lines that Triton quotes."""
     if _exit_of_ptxas(error) is not None:
         lines = str(error).splitlines()
-        said = [line for line in lines if line.startswith(("ptxas ", "ptxas-"))]
-        plain = "\n".join(re.sub(r"^ptxas-[a-z]+", "ptxas", line) for line in said)
-        return tidy("\n  ".join([plain, *(line for line in lines if line not in said)]), job)
+        messages = [line for line in lines if line.startswith(("ptxas ", "ptxas-"))]
+        plain = "\n".join(re.sub(r"^ptxas-[a-z]+", "ptxas", line) for line in messages)
+        return tidy("\n  ".join([plain, *(line for line in lines if line not in messages)]), job)
     inner = error
     while isinstance(inner.__cause__, type(error)) and hasattr(inner.__cause__, "error_message"):
         inner = inner.__cause__

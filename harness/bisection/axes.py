@@ -85,8 +85,8 @@ class LibraryReleases(_Releases):
             request = replace(request, toolkits=DEFAULT_TOOLKIT)
         index = Index(data_folder() / "index", offline=request.offline)
         found = choose(parse_with(f"{library}={releases or 'all'}"), published(library, index))
-        asked = replace(request, libraries=(library,)).python_versions
-        pythons = parse_pythons(asked) if asked else None
+        named = replace(request, libraries=(library,)).python_versions
+        pythons = parse_pythons(named) if named else None
         refs = parse_toolkits(request.toolkits) if request.toolkits else []
         hopeless = {}
         for each in found:

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from harness.bisection.search import Lane, Seen, seen_of
+from harness.bisection.search import Lane, LaneOutcome, outcome_of
 from harness.diagnostics import one_line
 from harness.errors import PartUnavailable, UsageError
 from harness.protocol.process_output import run_to_end
@@ -114,8 +114,8 @@ class Checkout:
 
     def subjects(self, commits: Sequence[str]) -> dict[str, str]:
         """Short name and subject of each commit."""
-        told = self.git("log", "--no-walk=unsorted", "--format=%H%x09%h%x09%s", *commits)
-        rows = [line.split("\t", 2) for line in told.splitlines()]
+        output = self.git("log", "--no-walk=unsorted", "--format=%H%x09%h%x09%s", *commits)
+        rows = [line.split("\t", 2) for line in output.splitlines()]
         return {sha: f"{short} ({one_line(subject, 72)})" for sha, short, subject in rows}
 
     @contextmanager
@@ -191,7 +191,7 @@ class CommitLog:
             {self._path(commit): lines.encode(), self._path(commit, ".why"): reason.encode("utf-8", "replace")}
         )
 
-    def seen(self, commit: str) -> dict[Lane, Seen] | None:
+    def outcomes(self, commit: str) -> dict[Lane, LaneOutcome] | None:
         """The outcome of a commit; empty if it could not be tested, None if it was not tried."""
         path = self._path(commit)
         try:
@@ -200,8 +200,8 @@ class CommitLog:
             return None  # of another version of cumatrix
         if records is None:
             return None
-        found = {Lane.of_commit(record): seen_of(record) for record in records}
-        return {lane: seen for lane, seen in found.items() if seen}
+        found = {Lane.of_commit(record): outcome_of(record) for record in records}
+        return {lane: outcome for lane, outcome in found.items() if outcome}
 
     def reason(self, commit: str) -> str:
         """The reason why a commit could not be tested."""
@@ -222,10 +222,10 @@ class CommitLog:
         return self.folder / f"{commit}{suffix}"
 
 
-def compare(old: Mapping[Lane, Seen], now: Mapping[Lane, Seen]) -> int:
+def compare(old: Mapping[Lane, LaneOutcome], new: Mapping[Lane, LaneOutcome]) -> int:
     """The answer to ``git bisect run`` for a commit: it differs from the older end as soon as one cell does."""
-    common = [lane for lane in old if lane in now]
-    if any(old[lane].key != now[lane].key for lane in common):
+    common = [lane for lane in old if lane in new]
+    if any(old[lane].key != new[lane].key for lane in common):
         return OTHER
     return SAME if len(common) == len(old) else UNTESTABLE
 

@@ -72,11 +72,11 @@ class Search(Generic[LaneT]):
             left if every else [left[place] for place in sweep([self.versions[place] for place in left], self.versions)]
         )
 
-    def add(self, place: int, seen: Mapping[LaneT, Hashable | None]) -> None:
+    def add(self, place: int, outcomes: Mapping[LaneT, Hashable | None]) -> None:
         """Take note of what was seen at a place; empty where the release could not be tried."""
         if place in self.tried:
             raise ValueError(f"{self.versions[place]} was tried already")
-        self.tried[place] = dict(seen)
+        self.tried[place] = dict(outcomes)
 
     def next(self) -> list[int]:
         """Places to try now, all at once if that can be; none when every border is found."""
@@ -112,7 +112,7 @@ class Search(Generic[LaneT]):
 
 def borders(history: History) -> list[Border]:
     """Neighbors that differ, among those with an outcome."""
-    known = [(place, seen) for place, seen in sorted(history.items()) if seen is not None]
+    known = [(place, outcome) for place, outcome in sorted(history.items()) if outcome is not None]
     return [Border(run.before, run.values[0]) for run in ranges(known) if run.before is not None]
 
 
@@ -225,7 +225,7 @@ class Lane:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Seen:
+class LaneOutcome:
     """The outcome of a release.
 
     Parameters
@@ -267,7 +267,7 @@ class Seen:
         return True if self.status == Status.BUILT else None
 
     @property
-    def told(self) -> str:
+    def text(self) -> str:
         """``rejected at assemble: uses too much shared data``."""
         if self.status == Status.UNSUPPORTED:
             return f"{self.brief} ({self.words})"
@@ -284,7 +284,7 @@ class Seen:
         return f"{what} by signal {self.signal}" if self.signal else what
 
 
-def seen_of(record: Mapping[str, Any]) -> Seen | None:
+def outcome_of(record: Mapping[str, Any]) -> LaneOutcome | None:
     """The outcome of a record; None if the release could not be tried: a missing part, or an internal error."""
     status = Status(record["status"])
     if status in (Status.UNAVAILABLE, Status.HARNESS_ERROR):
@@ -292,7 +292,7 @@ def seen_of(record: Mapping[str, Any]) -> Seen | None:
     diagnostics = record["diagnostics"] if status is not Status.BUILT else []
     words = tells_most(diagnostics[0]["message"], record.get("log", "")) if diagnostics else record["reason"]
     fingerprint = diagnostics[0].get("fingerprint") or words if diagnostics else re.sub(r"[\d.]+", "N", words)
-    return Seen(
+    return LaneOutcome(
         status=status,
         stage=record["stage"],
         verdict=record["verdict"],
@@ -304,7 +304,7 @@ def seen_of(record: Mapping[str, Any]) -> Seen | None:
     )
 
 
-LaneHistory = Mapping[tuple[int, Lane], Seen]
+LaneHistory = Mapping[tuple[int, Lane], LaneOutcome]
 
 
 def release_of(text: str, versions: Sequence[str], called: str) -> str:
@@ -368,16 +368,16 @@ class Ends:
             raise UsageError(f"nothing lies beyond {called} {versions[low]}: name the other end with {missing}")
         return cls(tuple(versions[low : high + 1]), *(None if place is None else place - low for place in places))
 
-    def good_of(self, seen: LaneHistory, lane: Lane, each: Seen) -> bool | None:
+    def good_of(self, history: LaneHistory, lane: Lane, each: LaneOutcome) -> bool | None:
         """Return whether an outcome is good: by the named releases if they differ, else by its case."""
-        good, bad = (None if place is None else seen.get((place, lane)) for place in (self.good, self.bad))
+        good, bad = (None if place is None else history.get((place, lane)) for place in (self.good, self.bad))
         if good and not (bad and bad.key == good.key):
             return each.key == good.key
         if bad and self.good is None:
             return each.key != bad.key
         return each.good
 
-    def contradiction(self, seen: LaneHistory, reasons: Mapping[int, str]) -> str:
+    def contradiction(self, history: LaneHistory, reasons: Mapping[int, str]) -> str:
         """A sentence if the outcomes contradict the user; empty otherwise.
 
         Raises
@@ -392,17 +392,17 @@ class Ends:
                 )
         if self.good is None or self.bad is None:
             return ""
-        lanes = {lane for _, lane in seen}
-        pairs = [(seen.get((self.good, lane)), seen.get((self.bad, lane))) for lane in sorted(lanes)]
+        lanes = {lane for _, lane in history}
+        pairs = [(history.get((self.good, lane)), history.get((self.bad, lane))) for lane in sorted(lanes)]
         known = [(good, bad) for good, bad in pairs if good and bad]
         if not known:
             return ""
         names = f"{self.versions[self.good]}, which --good names, and {self.versions[self.bad]}, which --bad names,"
         if all(good.key == bad.key for good, bad in known):
-            return f"{names} show the same: {known[0][0].told}"
+            return f"{names} show the same: {known[0][0].text}"
         changed = [(good, bad) for good, bad in known if good.key != bad.key]
         if all(good.good is False and bad.good is True for good, bad in changed):
             return (
-                f"{names} are the other way round: the first is {changed[0][0].told}, the second {changed[0][1].told}"
+                f"{names} are the other way round: the first is {changed[0][0].text}, the second {changed[0][1].text}"
             )
         return ""

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from packaging.version import InvalidVersion, Version
 
-from harness.bisection.search import Border, Lane, Seen
+from harness.bisection.search import Border, Lane, LaneOutcome
 from harness.libraries import LIBRARIES
 from harness.matrix.axes import fold_targets, natural_key, target_key
 from harness.matrix.marks import ENDINGS
@@ -79,7 +79,7 @@ def lane_order(lane: Lane) -> tuple[object, ...]:
 
 _LISTED = 3
 
-Good = Callable[[Lane, Seen], "bool | None"]
+Good = Callable[[Lane, LaneOutcome], "bool | None"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -92,17 +92,17 @@ class LaneGroup:
         What tells them from the others; empty where there are no others.
     lanes : tuple of Lane
         The lanes.
-    history : Mapping[int, Seen or None]
+    history : Mapping[int, LaneOutcome or None]
         What was seen, by place of the release.
     """
 
     name: str
     lanes: tuple[Lane, ...]
-    history: Mapping[int, Seen | None]
+    history: Mapping[int, LaneOutcome | None]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Told:
+class BorderSentence:
     """A border, with all its lanes, and notes.
 
     Parameters
@@ -148,7 +148,7 @@ class Findings:
         Why single cells could not be, by place and lane.
     groups : sequence of LaneGroup
         What was seen.
-    borders : sequence of Told
+    borders : sequence of BorderSentence
         Where it changes.
     contradiction : str
         A sentence where that is not what the user says of the ends.
@@ -163,7 +163,7 @@ class Findings:
     tried: Sequence[int]
     reasons: Mapping[int, str]
     groups: Sequence[LaneGroup]
-    borders: Sequence[Told]
+    borders: Sequence[BorderSentence]
     lacking: Mapping[tuple[int, Lane], str] = field(default_factory=dict)
     contradiction: str = ""
     interrupted: bool = False
@@ -183,31 +183,33 @@ class Findings:
     def answered(self) -> bool:
         """Return whether a compiler answered for any release."""
         return any(
-            seen and seen.status != Status.UNSUPPORTED for group in self.groups for seen in group.history.values()
+            outcome and outcome.status != Status.UNSUPPORTED
+            for group in self.groups
+            for outcome in group.history.values()
         )
 
 
-def groups_of(seen: Mapping[tuple[int, Lane], Seen], good: Good) -> list[LaneGroup]:
+def groups_of(outcomes: Mapping[tuple[int, Lane], LaneOutcome], good: Good) -> list[LaneGroup]:
     """Lanes together that have one history.
 
     Parameters
     ----------
-    seen : Mapping
+    outcomes : Mapping
         What was seen, by place and lane.
     good : callable
         Whether an outcome is as it should be; None where that is not said.
     """
-    lanes = sorted({lane for _, lane in seen}, key=lane_order)
-    places = sorted({place for place, _ in seen})
+    lanes = sorted({lane for _, lane in outcomes}, key=lane_order)
+    places = sorted({place for place, _ in outcomes})
     alike: dict[object, list[Lane]] = {}
     for lane in lanes:
-        found = [seen.get((place, lane)) for place in places]
+        found = [outcomes.get((place, lane)) for place in places]
         alike.setdefault(tuple(each and (each.key, good(lane, each)) for each in found), []).append(lane)
     return [
         LaneGroup(
             name=name_of(several, lanes),
             lanes=tuple(several),
-            history={place: seen.get((place, several[0])) for place in places},
+            history={place: outcomes.get((place, several[0])) for place in places},
         )
         for several in alike.values()
     ]
@@ -219,7 +221,7 @@ def tell(
     borders: Callable[[Lane], Iterable[Border]],
     called: Callable[[str], str],
     good: Good,
-) -> list[Told]:
+) -> list[BorderSentence]:
     """Every border once, oldest first, for all its lanes; each message appears once.
 
     Parameters
@@ -247,16 +249,18 @@ def tell(
                 (border, change, group)
             )
     every = [lane for group in groups for lane in group.lanes]
-    said: set[object] = set()
+    shown: set[object] = set()
     found = []
     for key in sorted(alike, key=lambda key: (key[0], key[1])):
         border, change, _ = alike[key][0]
         lanes = tuple(lane for _, _, group in alike[key] for lane in group.lanes)
-        short = change.before.key in said and change.before.status != Status.UNSUPPORTED
-        old = change.before.brief if short else change.before.told
-        sentence = f"{called(versions[border.after])}{_unknown(border, versions)} {change.told}; {versions[border.before]}: {old}"
-        said |= {change.before.key, change.after.key}
-        found.append(Told(border=border, name=name_of(lanes, every), lanes=lanes, kind=change.kind, sentence=sentence))
+        short = change.before.key in shown and change.before.status != Status.UNSUPPORTED
+        old = change.before.brief if short else change.before.text
+        sentence = f"{called(versions[border.after])}{_unknown(border, versions)} {change.text}; {versions[border.before]}: {old}"
+        shown |= {change.before.key, change.after.key}
+        found.append(
+            BorderSentence(border=border, name=name_of(lanes, every), lanes=lanes, kind=change.kind, sentence=sentence)
+        )
     return found
 
 
@@ -264,8 +268,8 @@ def tell(
 class _Change:
     """From one outcome to another; `back` where the same was seen still earlier."""
 
-    before: Seen
-    after: Seen
+    before: LaneOutcome
+    after: LaneOutcome
     was_good: bool | None
     is_good: bool | None
     back: bool
@@ -277,12 +281,12 @@ class _Change:
         return "broke" if self.was_good else "fixed"
 
     @property
-    def told(self) -> str:
+    def text(self) -> str:
         before, after = self.before, self.after
         if self.kind != "changed":
-            return f"{self.kind} it: {after.told}"
+            return f"{self.kind} it: {after.text}"
         if before.status == after.status:
-            return f"says something else: {after.told}"
+            return f"says something else: {after.text}"
         if after.status == Status.UNSUPPORTED:
             return f"does not take it any more ({after.words})"
         verb = ENDINGS[after.status].of_tool + (" again" if self.back else "")

@@ -18,7 +18,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
-from harness.bisection.search import Lane, Search, Seen, seen_of
+from harness.bisection.search import Lane, LaneOutcome, Search, outcome_of
 from harness.engine.cache import ResultCache
 from harness.engine.context import RunContext
 from harness.engine.executor import Run
@@ -221,7 +221,7 @@ class Watch(Protocol):
         """A cell has come to its end."""
         ...
 
-    def tried(self, version: str, told: str, left: int) -> None:
+    def tried(self, version: str, outcome: str, left: int) -> None:
         """A release was tried, with what it showed, or could not be."""
         ...
 
@@ -259,7 +259,7 @@ class Bisection:
     kept: Kept
     jobs: int = 0
     out: Path | None = None
-    seen: dict[tuple[int, Lane], Seen] = field(default_factory=dict)
+    outcomes: dict[tuple[int, Lane], LaneOutcome] = field(default_factory=dict)
     lacking: dict[tuple[int, Lane], str] = field(default_factory=dict)
     records: dict[int, list[Record]] = field(default_factory=dict)
     reasons: dict[int, str] = field(default_factory=dict)
@@ -281,12 +281,12 @@ class Bisection:
         cells = [cell for of_it in planned.cells.values() for cell in of_it]
         place_of = {cell.id: places[version] for version, of_it in planned.cells.items() for cell in of_it}
         left = {places[version]: {cell.id for cell in of_it} for version, of_it in planned.cells.items()}
-        found: dict[int, dict[Lane, Seen | None]] = {place: {} for place in left}
+        found: dict[int, dict[Lane, LaneOutcome | None]] = {place: {} for place in left}
         context = self.install(cells, planned.context)
         with Run(context, self.jobs or usable_cores()) as run, self._written(cells, context) as writer:
             for cell, record in self._results(run, cells):
                 place, lane = place_of[cell.id], Lane.of(record, self.axis.place)
-                found[place][lane] = seen_of(record)
+                found[place][lane] = outcome_of(record)
                 if found[place][lane] is None:
                     self.lacking[place, lane] = record["reason"]
                 self.records.setdefault(place, []).append(record)
@@ -299,28 +299,28 @@ class Bisection:
 
     def _results(self, run: Run, cells: Sequence[Cell]) -> Iterator[tuple[Cell, Record]]:
         name = uuid.uuid4().hex[:12]
-        asked = []
+        planned = []
         for cell in cells:
             resolved = run.resolver.resolve(cell)
             if not isinstance(resolved, Result) and (record := self.kept.answer(cell)):
                 yield cell, record
             else:
-                asked.append(cell)
-        for result in run.results(asked):
+                planned.append(cell)
+        for result in run.results(planned):
             record = result.record(name)
             self.kept.append(record)
             yield result.cell, record
 
-    def _end(self, place: int, found: dict[Lane, Seen | None]) -> None:
-        self.seen |= {(place, lane): seen for lane, seen in found.items() if seen is not None}
+    def _end(self, place: int, found: dict[Lane, LaneOutcome | None]) -> None:
+        self.outcomes |= {(place, lane): seen for lane, seen in found.items() if seen is not None}
         if not any(found.values()):
             self.reasons[place] = next((each["reason"] for each in self.records[place]), "it has no cells")
         self._add(place, found)
 
-    def _add(self, place: int, found: dict[Lane, Seen | None]) -> None:
-        self.search.add(place, {lane: seen and seen.key for lane, seen in found.items()})
-        told = ", ".join(dict.fromkeys(seen.brief for seen in found.values() if seen))
-        self.watch.tried(self.search.versions[place], told or f"not tried: {self.reasons[place]}", self.search.left())
+    def _add(self, place: int, found: dict[Lane, LaneOutcome | None]) -> None:
+        self.search.add(place, {lane: outcome and outcome.key for lane, outcome in found.items()})
+        text = ", ".join(dict.fromkeys(outcome.brief for outcome in found.values() if outcome))
+        self.watch.tried(self.search.versions[place], text or f"not tried: {self.reasons[place]}", self.search.left())
 
     @contextlib.contextmanager
     def _written(self, cells: Sequence[Cell], context: RunContext) -> Iterator[RecordWriter | None]:

@@ -48,9 +48,9 @@ def ask(question: tuple[str, ...], results: tuple[Path, ...], every: bool, as_js
     from harness.answers.answer import SHOWN
     from harness.cli.ask_output import elsewhere, put, show, sources_of, to_json
 
-    asked, vocabulary, found = put(" ".join(question), sources_of(results), sys.maxsize if every else SHOWN)
+    query, vocabulary, found = put(" ".join(question), sources_of(results), sys.maxsize if every else SHOWN)
     if as_json:
-        say_json(to_json(found, asked))
+        say_json(to_json(found, query))
     else:
-        show(found, asked, vocabulary, *elsewhere(found, asked, vocabulary))
+        show(found, query, vocabulary, *elsewhere(found, query, vocabulary))
     return 0 if any(answer.proven for _, answer in found) else 3

@@ -120,33 +120,33 @@ Found = Sequence[tuple[AnswerSource, QueryResult]]
 """The answer of each of the results."""
 
 
-def show(found: Found, asked: Query, vocabulary: Vocabulary, others: str = "", elsewhere: Found = ()) -> None:
+def show(found: Found, query: Query, vocabulary: Vocabulary, others: str = "", elsewhere: Found = ()) -> None:
     """Print answers; `elsewhere` are those for others (architectures, tools), where there are none for what was asked."""
     console = console_for(sys.stdout)
     if not elsewhere:
-        print_answers(console, found, asked, vocabulary)
+        print_answers(console, found, query, vocabulary)
         return
-    console.print(f"Not tried{_asked_for(asked)}. For {others}:", style="bold", soft_wrap=True)
+    console.print(f"Not tried{_asked_for(query)}. For {others}:", style="bold", soft_wrap=True)
     for source, answer in elsewhere:
         _show_findings(console, answer.findings[:_ELSEWHERE], source)
     console.print("To try it:", style="bold", soft_wrap=True)
-    console.print(f"  {command_for(asked, vocabulary)}", soft_wrap=True)
+    console.print(f"  {command_for(query, vocabulary)}", soft_wrap=True)
     for source, _ in elsewhere:
         console.print(Text(_age(source), "dim"), soft_wrap=True)
 
 
-def _asked_for(asked: Query) -> str:
+def _asked_for(query: Query) -> str:
     """`` with numba 0.59.0 on sm_120``: tools, CUDA releases and architectures as they were typed."""
-    used = [chip.text for chip in asked.chips if chip.kind in ("tool", "toolkit")]
+    used = [chip.text for chip in query.chips if chip.kind in ("tool", "toolkit")]
     return "".join(
-        (f" with {' and '.join(used)}" if used else "", f" on {', '.join(asked.targets)}" if asked.targets else "")
+        (f" with {' and '.join(used)}" if used else "", f" on {', '.join(query.targets)}" if query.targets else "")
     )
 
 
-def print_answers(console: Console, found: Found, asked: Query, vocabulary: Vocabulary) -> None:
+def print_answers(console: Console, found: Found, query: Query, vocabulary: Vocabulary) -> None:
     """Print answers: published ones first, then the user's own under a heading."""
-    told = [(source, answer) for source, answer in found if answer.proven] or found[:1]
-    for source, answer in told:
+    shown = [(source, answer) for source, answer in found if answer.proven] or found[:1]
+    for source, answer in shown:
         if len(found) > 1:
             console.print(Text(f"From {source.title}", "bold underline"), soft_wrap=True)
         if answer.sentence:
@@ -154,18 +154,18 @@ def print_answers(console: Console, found: Found, asked: Query, vocabulary: Voca
         if answer.reply:
             _show_reply(console, answer.reply)
         elif answer.lacking:
-            _show_closest(console, answer, asked)
+            _show_closest(console, answer, query)
         else:
             console.print()
             _show_findings(console, answer.findings, source)
         if answer.more and not answer.lacking:
             console.print(f"{counted(answer.more, 'more feature')}: --all shows all", style="dim", soft_wrap=True)
-    if not any(answer.reply for _, answer in told):
-        _show_commands(console, told, asked, vocabulary)
-    if vocabulary.are_said(asked.words) and not any(answer.reply for _, answer in told):
+    if not any(answer.reply for _, answer in shown):
+        _show_commands(console, shown, query, vocabulary)
+    if vocabulary.are_said(query.words) and not any(answer.reply for _, answer in shown):
         console.print(Text("For the cause of what a compiler said: cumatrix explain build.log", "dim"), soft_wrap=True)
     for source, _ in found:
-        console.print(Text(_age(source) if asked.intent != "runs" else _of_wheels(source), "dim"), soft_wrap=True)
+        console.print(Text(_age(source) if query.intent != "runs" else _of_wheels(source), "dim"), soft_wrap=True)
 
 
 def _of_wheels(source: AnswerSource) -> str:
@@ -174,25 +174,25 @@ def _of_wheels(source: AnswerSource) -> str:
     return f"From {source.title}: {counted(count, 'wheel')} of {counted(len(source.wheels), 'package')}{f', the newest of {newest}' if newest else ''}."
 
 
-def _show_commands(console: Console, told: Found, asked: Query, vocabulary: Vocabulary) -> None:
-    first = next((answer.findings[0] for _, answer in told if answer.findings and not answer.lacking), None)
-    if any(answer.proven for _, answer in told):
-        console.print(Text(f"To try your own program: {command_for(asked, vocabulary)}", "dim"), soft_wrap=True)
+def _show_commands(console: Console, shown: Found, query: Query, vocabulary: Vocabulary) -> None:
+    first = next((answer.findings[0] for _, answer in shown if answer.findings and not answer.lacking), None)
+    if any(answer.proven for _, answer in shown):
+        console.print(Text(f"To try your own program: {command_for(query, vocabulary)}", "dim"), soft_wrap=True)
         return
     console.print("To try it:", style="bold", soft_wrap=True)
     if first and first.case:
-        console.print(f"  {command_for(asked, vocabulary, first.case)}", soft_wrap=True)
-        console.print(f"  {command_for(asked, vocabulary)}    # with your own file", soft_wrap=True)
+        console.print(f"  {command_for(query, vocabulary, first.case)}", soft_wrap=True)
+        console.print(f"  {command_for(query, vocabulary)}    # with your own file", soft_wrap=True)
     else:
-        console.print(f"  {command_for(asked, vocabulary)}", soft_wrap=True)
+        console.print(f"  {command_for(query, vocabulary)}", soft_wrap=True)
 
 
-def _show_closest(console: Console, answer: QueryResult, asked: Query) -> None:
+def _show_closest(console: Console, answer: QueryResult, query: Query) -> None:
     """Titles of cases that have some words of the question, without statements."""
-    for chip in asked.unknown:
+    for chip in query.unknown:
         if chip.near:
             console.print(f"  Did you mean {' or '.join(chip.near)}?", soft_wrap=True)
-    if asked.words and answer.findings:
+    if query.words and answer.findings:
         console.print("The closest cases:", soft_wrap=True)
         for case, title in {finding.case: finding.title for finding in answer.findings if finding.case}.items():
             console.print(Text.assemble("  ", title, (f"  {case}", "dim")), soft_wrap=True)
@@ -278,13 +278,13 @@ def _age(source: AnswerSource) -> str:
     return f"{text}, the newest of {source.newest} ({when})."
 
 
-def to_json(found: Found, asked: Query) -> dict[str, Any]:
+def to_json(found: Found, query: Query) -> dict[str, Any]:
     """The same as plain values: the answers of the first results, and the user's own under ``own``."""
     (first, answer), *others = found
     own = next(((source, answer) for source, answer in others), None)
     return {
-        "chips": [chip.to_json() for chip in asked.chips],
-        "intent": asked.intent,
+        "chips": [chip.to_json() for chip in query.chips],
+        "intent": query.intent,
         **_answer(first, answer),
         **({"own": _answer(*own)} if own else {}),
     }
@@ -348,32 +348,34 @@ def put(question: str, sources: Sequence[AnswerSource], most: int = SHOWN) -> tu
             )
             first = [about for name in named if (about := sources[0].store.replies.of(f"first {name}"))]
             reply = replace(reply, rows=(*reply.rows, *(ReplyRow(text=each.sentence) for each in first)))
-            asked = Query(chips=reading.chips, intent="why")
-            return asked, vocabulary, [(sources[0], QueryResult(sentence=reply.sentence, reply=reply))]
+            query = Query(chips=reading.chips, intent="why")
+            return query, vocabulary, [(sources[0], QueryResult(sentence=reply.sentence, reply=reply))]
     tried = {target for source in sources for target in source.store.targets}
     chips = tuple(_tried(chip, tried) for chip in reading.chips)
-    asked = Query(chips=chips, intent=reading.intent.name)
-    _check(asked)
-    if not (asked.chips or reading.keys):
+    query = Query(chips=chips, intent=reading.intent.name)
+    _check(query)
+    if not (query.chips or reading.keys):
         raise UsageError("the question names no feature: ask for one, such as wmma, grid sync or fp8; cumatrix cases list shows all")  # fmt: skip
     if reading.intent.key == "package":
         of_wheels = WheelReplies(packages)
         about = combined([reply for key in reading.keys if (reply := of_wheels.of(key))])
         source = next(source for source in sources if source.wheels)
-        return asked, vocabulary, [(source, QueryResult(sentence=about.sentence if about else "", reply=about))]
+        return query, vocabulary, [(source, QueryResult(sentence=about.sentence if about else "", reply=about))]
     if reading.keys:
         answers = [
             (source, combined([reply for key in reading.keys if (reply := source.store.replies.of(key))]))
             for source in sources
         ]
-        if told := [(source, QueryResult(sentence=reply.sentence, reply=reply)) for source, reply in answers if reply]:
-            return asked, vocabulary, told
+        if replied := [
+            (source, QueryResult(sentence=reply.sentence, reply=reply)) for source, reply in answers if reply
+        ]:
+            return query, vocabulary, replied
         if reading.intent.key == "release":
             nothing = QueryResult(
                 sentence=f"Not known: no cells to compare for {' '.join(chip.text for chip in chips)}."
             )
-            return asked, vocabulary, [(source, nothing) for source in sources]
-    return asked, vocabulary, [(source, source.store.answer(asked, vocabulary, most)) for source in sources]
+            return query, vocabulary, [(source, nothing) for source in sources]
+    return query, vocabulary, [(source, source.store.answer(query, vocabulary, most)) for source in sources]
 
 
 _WIDER = (
@@ -384,15 +386,15 @@ _WIDER = (
 """Parts to drop from a question, one after another, when the results know nothing of its names."""
 
 
-def elsewhere(found: Found, asked: Query, vocabulary: Vocabulary) -> tuple[str, Found]:
+def elsewhere(found: Found, query: Query, vocabulary: Vocabulary) -> tuple[str, Found]:
     """Answers for other architectures or tools, when the results have none for those of the question; and the dropped parts."""
-    if asks_for_itself(asked) or any(answer.findings or answer.lacking for _, answer in found):
+    if asks_for_itself(query) or any(answer.findings or answer.lacking for _, answer in found):
         return "", []
     for name, kinds in _WIDER:
-        chips = tuple(chip for chip in asked.chips if chip.kind not in kinds)
-        if len(chips) == len(asked.chips) or not any(chip.kind in {"word", "header", "host", "tool"} for chip in chips):
+        chips = tuple(chip for chip in query.chips if chip.kind not in kinds)
+        if len(chips) == len(query.chips) or not any(chip.kind in {"word", "header", "host", "tool"} for chip in chips):
             continue
-        answers = [(source, source.store.answer(replace(asked, chips=chips), vocabulary)) for source, _ in found]
+        answers = [(source, source.store.answer(replace(query, chips=chips), vocabulary)) for source, _ in found]
         if proven := [(source, answer) for source, answer in answers if answer.proven]:
             return name, proven
     return "", []
@@ -406,9 +408,9 @@ def _tried(chip: Chip, targets: Container[str]) -> Chip:
     return replace(chip, values=tuple(value if value in targets else real[value] for value in chip.values))
 
 
-def _check(asked: Query) -> None:
+def _check(query: Query) -> None:
     """An architecture or a release that nothing knows is bad usage; a word is not."""
-    for chip in asked.unknown:
+    for chip in query.unknown:
         if chip.name != "word":
             what = {"target": "architecture", "version": "version of anything named before it"}.get(chip.name, "")
             near = (

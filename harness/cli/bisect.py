@@ -139,40 +139,43 @@ def step(
     """
     commit, began = checkout.git("rev-parse", "HEAD"), time.monotonic()
     name = checkout.subjects([commit])[commit]
-    if log.seen(commit) is None:
+    if log.outcomes(commit) is None:
         why, records = build(command, checkout.path, seconds) if command else "", []
         try:
             records = list(tried()) if not why else []
         except CumatrixError as error:
             why = str(error)
         log.keep(commit, records, why or next((each["reason"] for each in records if each["reason"]), ""))
-    found = log.seen(commit) or {}
-    told = ", ".join(dict.fromkeys(seen.told for seen in found.values())) or f"cannot be tested: {log.reason(commit)}"
-    console.print(Text(one_line(f"  {name}: {told}  ({time.monotonic() - began:.1f} s)", 300)), soft_wrap=True)
+    found = log.outcomes(commit) or {}
+    outcome = (
+        ", ".join(dict.fromkeys(found_outcome.text for found_outcome in found.values()))
+        or f"cannot be tested: {log.reason(commit)}"
+    )
+    console.print(Text(one_line(f"  {name}: {outcome}  ({time.monotonic() - began:.1f} s)", 300)), soft_wrap=True)
     if not found:
         return _CODES[UNTESTABLE]
-    return _CODES[compare(log.seen(old) or {}, found)] if old else 0
+    return _CODES[compare(log.outcomes(old) or {}, found)] if old else 0
 
 
-def search(asked: GitBisection, argv: Sequence[str], console: Console) -> tuple[list[tuple[str, str]], bool]:
+def search(bisection: GitBisection, argv: Sequence[str], console: Console) -> tuple[list[tuple[str, str]], bool]:
     """Every border as the commits before and after it, and whether the search was interrupted."""
     borders: list[tuple[str, str]] = []
-    checkout, log = asked.checkout, asked.log
-    chain = checkout.between(asked.old, asked.new)
+    checkout, log = bisection.checkout, bisection.log
+    chain = checkout.between(bisection.old, bisection.new)
     try:
         with checkout.bisecting():
             began = time.monotonic()
-            for commit in (asked.old, asked.new):
+            for commit in (bisection.old, bisection.new):
                 checkout.git("checkout", "--quiet", "--detach", commit)
-                _look(asked, commit, argv)
+                _look(bisection, commit, argv)
             each, steps = (time.monotonic() - began) / 2, max(0, (len(chain) - 2)).bit_length()
             console.print(
                 f"{len(chain) - 2} commits between: about {steps} steps, about {max(1, round(each * steps))} s for a border",
                 markup=False,
             )
-            old = asked.old
-            while compare(log.seen(old) or {}, log.seen(asked.new) or {}) == OTHER:
-                border = _border(asked, chain, old, argv)
+            old = bisection.old
+            while compare(log.outcomes(old) or {}, log.outcomes(bisection.new) or {}) == OTHER:
+                border = _border(bisection, chain, old, argv)
                 borders.append(border)
                 old = border[1]
     except KeyboardInterrupt:
@@ -180,17 +183,17 @@ def search(asked: GitBisection, argv: Sequence[str], console: Console) -> tuple[
     return borders, False
 
 
-def _look(asked: GitBisection, commit: str, argv: Sequence[str]) -> None:
+def _look(bisection: GitBisection, commit: str, argv: Sequence[str]) -> None:
     """Have one of the ends tried, which has to be possible."""
-    run_alone(_step(asked, "", argv), quiet=asked.quiet)
-    if not asked.log.seen(commit):
-        which = "--good" if commit == asked.good else "--bad"
+    run_alone(_step(bisection, "", argv), quiet=bisection.quiet)
+    if not bisection.log.outcomes(commit):
+        which = "--good" if commit == bisection.good else "--bad"
         raise PartUnavailable(
-            f"{commit[:12]}, which {which} names, cannot be tested: {asked.log.reason(commit) or 'its step came to no end'}"
+            f"{commit[:12]}, which {which} names, cannot be tested: {bisection.log.reason(commit) or 'its step came to no end'}"
         )
 
 
-def _step(asked: GitBisection, old: str, argv: Sequence[str]) -> list[str]:
+def _step(bisection: GitBisection, old: str, argv: Sequence[str]) -> list[str]:
     program = [
         sys.executable,
         "-P",
@@ -198,48 +201,52 @@ def _step(asked: GitBisection, old: str, argv: Sequence[str]) -> list[str]:
         "from harness.cli import main; main()",
         *argv[:1],
         "--git-step",
-        str(asked.log.folder),
+        str(bisection.log.folder),
         old,
         *argv[1:],  # may have --, behind which no options are
     ]
     return ["sh", "-c", _BETWEEN, os.getcwd(), *program]
 
 
-def _border(asked: GitBisection, chain: Sequence[str], old: str, argv: Sequence[str]) -> tuple[str, str]:
+def _border(bisection: GitBisection, chain: Sequence[str], old: str, argv: Sequence[str]) -> tuple[str, str]:
     """The first commit that is other than `old`, and the last one before that is as that."""
-    log, place = asked.log, {commit: number for number, commit in enumerate(chain)}
-    found = asked.checkout.first_other(old, asked.new, _step(asked, old, argv), quiet=asked.quiet)
-    before = log.seen(old) or {}
-    other = [commit for commit in found if (seen := log.seen(commit)) and compare(before, seen) == OTHER]
-    after = min(other or [asked.new], key=lambda commit: place[commit])
-    same = [commit for commit in chain[: place[after]] if (seen := log.seen(commit)) and compare(before, seen) == SAME]
+    log, place = bisection.log, {commit: number for number, commit in enumerate(chain)}
+    found = bisection.checkout.first_other(old, bisection.new, _step(bisection, old, argv), quiet=bisection.quiet)
+    before = log.outcomes(old) or {}
+    other = [commit for commit in found if (outcomes := log.outcomes(commit)) and compare(before, outcomes) == OTHER]
+    after = min(other or [bisection.new], key=lambda commit: place[commit])
+    same = [
+        commit
+        for commit in chain[: place[after]]
+        if (outcomes := log.outcomes(commit)) and compare(before, outcomes) == SAME
+    ]
     return max(same, key=lambda commit: place[commit]), after
 
 
-def findings_of(asked: GitBisection, over: str, borders: Sequence[tuple[str, str]], interrupted: bool) -> Findings:
+def findings_of(bisection: GitBisection, over: str, borders: Sequence[tuple[str, str]], interrupted: bool) -> Findings:
     """The displayed result."""
-    log = asked.log
-    chain = asked.checkout.between(asked.old, asked.new)
-    tried = [place for place, commit in enumerate(chain) if log.seen(commit) is not None]
-    called = asked.checkout.subjects([chain[place] for place in tried] or chain[:1])
+    log = bisection.log
+    chain = bisection.checkout.between(bisection.old, bisection.new)
+    tried = [place for place, commit in enumerate(chain) if log.outcomes(commit) is not None]
+    called = bisection.checkout.subjects([chain[place] for place in tried] or chain[:1])
     names = [called.get(commit, commit[:12]) for commit in chain]
-    seen = {(place, lane): each for place in tried for lane, each in (log.seen(chain[place]) or {}).items()}
+    outcomes = {(place, lane): each for place in tried for lane, each in (log.outcomes(chain[place]) or {}).items()}
     place_of = {commit: place for place, commit in enumerate(chain)}
-    ends = Ends(tuple(names), place_of[asked.good], place_of[asked.bad])
+    ends = Ends(tuple(names), place_of[bisection.good], place_of[bisection.bad])
 
     def borders_of(lane: Lane) -> list[Border]:
         pairs = [Border(place_of[before], place_of[after]) for before, after in borders]
         return [
             pair
             for pair in pairs
-            if (pair.before, lane) in seen
-            and (pair.after, lane) in seen
-            and seen[pair.before, lane].key != seen[pair.after, lane].key
+            if (pair.before, lane) in outcomes
+            and (pair.after, lane) in outcomes
+            and outcomes[pair.before, lane].key != outcomes[pair.after, lane].key
         ]
 
-    good_of = partial(ends.good_of, seen)
-    groups = groups_of(seen, good_of)
-    reasons = {place: log.reason(chain[place]) for place in tried if not log.seen(chain[place])}
+    good_of = partial(ends.good_of, outcomes)
+    groups = groups_of(outcomes, good_of)
+    reasons = {place: log.reason(chain[place]) for place in tried if not log.outcomes(chain[place])}
     return Findings(
         over=over,
         versions=chain,
@@ -249,7 +256,7 @@ def findings_of(asked: GitBisection, over: str, borders: Sequence[tuple[str, str
         reasons=reasons,
         groups=groups,
         borders=tell(names, groups, borders_of, str, good_of),
-        contradiction="" if interrupted else ends.contradiction(seen, reasons),
+        contradiction="" if interrupted else ends.contradiction(outcomes, reasons),
         interrupted=interrupted,
     )
 
@@ -348,11 +355,11 @@ def axis_of(over: str, case: Case, context: RunContext, releases: str | None, co
         return HeaderReleases(LIBRARIES[over], context, case, versions)
     if over in NAMES:
         fitting = [info.name for info in BACKENDS.values() if info.library == over and info.language(case)]
-        asked = fitting if request.backends in (None, "all") else (request.backends or "").split(",")
+        backends = fitting if request.backends in (None, "all") else (request.backends or "").split(",")
         if not fitting:
             of_it = ", ".join(info.name for info in BACKENDS.values() if info.library == over)
             raise UsageError(f"--over {over}: {case.name} is not for {of_it}")
-        if not {word.strip() for word in asked} & set(fitting):
+        if not {word.strip() for word in backends} & set(fitting):
             raise UsageError(
                 f"--over {over}: -b {request.backends} is no backend of {over}; it has {', '.join(fitting)}"
             )
@@ -361,7 +368,11 @@ def axis_of(over: str, case: Case, context: RunContext, releases: str | None, co
         if releases:
             raise UsageError("the commits of --with are what is searched: --releases names releases of the index")
         return LibraryCommits.of(over, request, case)
-    raise UsageError(
+    raise UsageError(_unknown_axis(over))
+
+
+def _unknown_axis(over: str) -> str:
+    return (
         f"--over {over!r}: no such axis{did_you_mean(over, OVER)}. For the first release of a package that runs on a GPU: "
         f"cumatrix wheel {one_line(over, 40)} --require sm_120 --since"
     )
@@ -425,7 +436,7 @@ def _options(command: Any) -> Any:
 
 
 @click.command(cls=TryCommand)
-@click.argument("what", metavar="CASE|FILE")
+@click.argument("what", metavar="CASE|FILE", required=False, default="")
 @_options
 @axes
 @habits
@@ -456,6 +467,11 @@ def bisect(what: str, over: str, good: str | None, bad: str | None, as_json: boo
     """
     errors = console_for(sys.stderr)
     git = over.removeprefix("git:") if over.startswith("git:") else None
+    if not what:
+        known = git is not None or over in ("cuda", "headers", *LIBRARIES, *NAMES)
+        raise UsageError(
+            "name the case or the file to compile: cumatrix bisect --help" if known else _unknown_axis(over)
+        )
     if options["git_step"]:
         folder, old = options["git_step"]
         tried = partial(_records, what, options, errors)
@@ -540,8 +556,8 @@ def _over_releases(
             interrupted = True
     places = range(len(ends.versions))
     reasons = {place: why for place in places if (why := hopeless.get(ends.versions[place]))} | found.reasons
-    good_of = partial(ends.good_of, found.seen)
-    groups = groups_of(found.seen, good_of)
+    good_of = partial(ends.good_of, found.outcomes)
+    groups = groups_of(found.outcomes, good_of)
     names = tuple(map(axis.title, ends.versions))
     borders = tell(names, groups, found.search.borders, axis.called, good_of)
     return Findings(
@@ -554,7 +570,7 @@ def _over_releases(
         lacking=found.lacking,
         groups=groups,
         borders=borders,
-        contradiction=ends.contradiction(found.seen, reasons),
+        contradiction=ends.contradiction(found.outcomes, reasons),
         interrupted=interrupted,
     )
 
@@ -568,9 +584,9 @@ def _over_git(
     with ExitStack() as stack:
         folder = kept or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="cumatrix-bisect-")))
         folder.mkdir(exist_ok=True)
-        asked = GitBisection.of(checkout, good, bad, CommitLog(folder), quiet=errors.quiet)
-        asked.log.forget_untestable()
-        return findings_of(asked, over, *search(asked, argv, errors))
+        bisection = GitBisection.of(checkout, good, bad, CommitLog(folder), quiet=errors.quiet)
+        bisection.log.forget_untestable()
+        return findings_of(bisection, over, *search(bisection, argv, errors))
 
 
 def _records(what: str, options: Mapping[str, Any], errors: Console) -> list[Record]:

@@ -14,7 +14,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 from rich.text import Text
 
-from harness.bisection.search import Seen
+from harness.bisection.search import LaneOutcome
 from harness.bisection.sentences import Findings, LaneGroup, release_notes
 from harness.cli.summary import letter
 from harness.cli.terminal import console_for, say, say_json
@@ -118,8 +118,8 @@ def check_answered(found: Findings) -> None:
             f"none of the {len(found.versions)} releases could be tried: {why[0][0] if why else 'there are none'}"
         )
     if not found.answered:
-        seen = next(seen for seen in found.groups[0].history.values() if seen)
-        raise NothingToRun(f"no compiler answered with any of the {len(found.tried)} releases: {seen.words}")
+        outcome = next(outcome for outcome in found.groups[0].history.values() if outcome)
+        raise NothingToRun(f"no compiler answered with any of the {len(found.tried)} releases: {outcome.words}")
 
 
 def _show_table(console: Console, found: Findings) -> None:
@@ -162,13 +162,13 @@ class _Notes:
 
 
 def _cell(notes: _Notes, found: Findings, group: LaneGroup, place: int) -> Text:
-    seen = group.history.get(place)
-    if seen is None:
+    outcome = group.history.get(place)
+    if outcome is None:
         return Text(f"not tried {notes.of(found.lacking.get((place, group.lanes[0]), ''))}".rstrip(), "dim")
-    kind = KINDS[seen.kind]
+    kind = KINDS[outcome.kind]
     # That a release knows no such target differs in the release's number only.
-    note = notes.of(seen.words) if seen.status != Status.UNSUPPORTED else ""
-    return Text(f"{letter(kind, notes.console)} {seen.brief} {note}".rstrip(), kind.style)
+    note = notes.of(outcome.words) if outcome.status != Status.UNSUPPORTED else ""
+    return Text(f"{letter(kind, notes.console)} {outcome.brief} {note}".rstrip(), kind.style)
 
 
 def _show_sentences(console: Console, found: Findings) -> None:
@@ -185,15 +185,15 @@ def _show_sentences(console: Console, found: Findings) -> None:
 
 
 def _same(found: Findings, group: LaneGroup) -> str:
-    names = [found.names[place] for place, seen in group.history.items() if seen]
-    several = [seen for seen in group.history.values() if seen]
+    names = [found.names[place] for place, outcome in group.history.items() if outcome]
+    several = [outcome for outcome in group.history.values() if outcome]
     if len(names) == 1:
-        return f"{found.called(names[0])} is all that could be tried: {several[0].told}"
-    if len({seen.key for seen in several}) > 1:  # of commits, which were tried for another question
+        return f"{found.called(names[0])} is all that could be tried: {several[0].text}"
+    if len({outcome.key for outcome in several}) > 1:  # of commits, which were tried for another question
         return (
-            f"{found.called(names[0])} and {names[-1]} show the same, {several[0].told}, but not all that lies between"
+            f"{found.called(names[0])} and {names[-1]} show the same, {several[0].text}, but not all that lies between"
         )
-    return f"nothing changes from {found.called(names[0])} to {names[-1]}: {several[0].told}"
+    return f"nothing changes from {found.called(names[0])} to {names[-1]}: {several[0].text}"
 
 
 def _prefix(name: str) -> str:
@@ -214,7 +214,7 @@ def _to_json(found: Findings, command: str) -> dict[str, Any]:
             {
                 "name": group.name,
                 "cells": [vars(lane) for lane in group.lanes],
-                "outcomes": {versions[place]: _outcome(seen) for place, seen in group.history.items()},
+                "outcomes": {versions[place]: _outcome(outcome) for place, outcome in group.history.items()},
             }
             for group in found.groups
         ],
@@ -237,6 +237,6 @@ def _to_json(found: Findings, command: str) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _outcome(seen: Seen | None) -> dict[str, Any] | None:
+def _outcome(outcome: LaneOutcome | None) -> dict[str, Any] | None:
     keys = ("status", "stage", "verdict", "words", "fingerprint", "signal")
-    return {key: getattr(seen, key) for key in keys} if seen else None
+    return {key: getattr(outcome, key) for key in keys} if outcome else None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
@@ -136,7 +136,59 @@ def _of_record(
     record: Record, cases: Path | None = None, program: Path | None = None, include: Sequence[Path] = ()
 ) -> tuple[Case, tuple[Path, ...]]:
     """The case of a record, or its program as one, and the include directories of the run."""
-    return _program(record, program, include) if record.get("program") else (_case(record, cases), ())
+    return (
+        _program(record, program, include)
+        if record.get("program")
+        else (_with_headers(record, _case(record, cases)), ())
+    )
+
+
+def _header_sources(record: Record) -> dict[str, list[str]]:
+    """Folders and commits of a record's header libraries, as ``--library`` names them; none for releases."""
+    libraries = record["toolchain"]["observed"].get("libraries")
+    found: dict[str, list[str]] = {}
+    for name, origin in (libraries if isinstance(libraries, dict) else {}).items():
+        if not isinstance(origin, dict):
+            continue
+        if path := origin.get("path"):
+            found[name] = [str(path)]
+        elif origin.get("url") and origin.get("commit"):
+            found[name] = [f"git+{origin['url']}@{origin['commit']}"]
+    return found
+
+
+def _with_headers(record: Record, case: Case) -> Case:
+    """The case with the folders and commits of headers that the record has.
+
+    Records may come from strangers, so no repository is copied that this machine has not copied before.
+
+    Raises
+    ------
+    UsageError
+        When the headers are not on this machine, or have changed since.
+    """
+    chosen = {name: texts for name, texts in _header_sources(record).items() if name in case.libraries}
+    if not chosen:
+        return case
+    case = _found_headers(record, case, chosen)
+    if not any(variant.name == record["variant"] for variant in case.variants):
+        raise _headers_changed(record, case)
+    return case
+
+
+def _found_headers(record: Record, case: Case, chosen: Mapping[str, Sequence[str]]) -> Case:
+    try:
+        (found,) = with_libraries([case], chosen, Finder(offline=True))
+    except UsageError as error:
+        raise UsageError(f"the headers of {record['cell']} are not on this machine: {error}") from None
+    return found
+
+
+def _headers_changed(record: Record, case: Case) -> UsageError:
+    problems = [each.problem for library in case.libraries.values() for each in library.built.values() if each.problem]
+    present = ", ".join(variant.name for variant in case.variants[:3])
+    why = problems[0] if problems else f"this machine has {present}"
+    return UsageError(f"the headers of {record['cell']} have changed since, or are not on this machine: {why}")
 
 
 def command_for(record: Record, results: Sequence[Path]) -> tuple[str, str]:
@@ -245,14 +297,16 @@ def _program(record: Record, named: Path | None, folders: Sequence[Path]) -> tup
         raise moved
     try:
         shown = names_of([path], folders)
-        words = [shown.get(word, word) for word in shlex.split(record["variant"])]
+        sources = _header_sources(record)
+        numbered = tuple(f"--library={library}=" for library in sources)
+        words = [shown.get(word, word) for word in shlex.split(record["variant"]) if not word.startswith(numbered)]
         context = try_.make_context("cumatrix try", [str(path), *words])
         given = dict(context.params)
         rules = rules_of(given, given["extra"])
         (case,) = programs_of(
             [path], include=given["include"], define=given["define"], rules=rules, signatures=given["signature"]
         )
-        chosen = parse_chosen(given["header_libraries"], Path.cwd())
+        chosen = {**parse_chosen(given["header_libraries"], Path.cwd()), **sources}
     except (ValueError, click.ClickException, UsageError) as error:
         message = error.format_message() if isinstance(error, click.ClickException) else str(error)
         raise UsageError(
@@ -261,7 +315,10 @@ def _program(record: Record, named: Path | None, folders: Sequence[Path]) -> tup
         ) from None
     if not named and case.program != record["program"]:
         raise moved
-    (case,) = with_libraries(of_build([case], given["compile_commands"]), chosen, Finder(offline=True))
+    (case,) = of_build([case], given["compile_commands"])
+    case = _found_headers(record, case, chosen)
+    if sources and case.variants[0].name != record["variant"]:
+        raise _headers_changed(record, case)
     if case.variants[0].name != record["variant"]:
         raise UsageError(
             f"the options of {record['cell']} are too long to be told from its record, or its include directories are elsewhere: "

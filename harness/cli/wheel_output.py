@@ -57,6 +57,11 @@ def show(found: Found, gpus: Sequence[Gpu], *, every_name: bool) -> None:
         _show_kernels(console, names[library.name], library, gpus, every_name=every_name)
         for sentence in library.unread:
             console.print(Text(f"{names[library.name]}: {one_line(sentence)}"), soft_wrap=True)
+    if found.without_code:
+        words = "fatbins without kernels and variables, which need no code for any GPU"
+        console.print(Text(f"{words}: {_listed(found.without_code)}", "dim"), soft_wrap=True)
+    if found.profiler:
+        console.print(Text(f"NVIDIA's profiler, not read: {_listed(found.profiler)}", "dim"), soft_wrap=True)
     if found.others:
         say(f"{counted(len(found.others), 'file')} for Windows not read: {_listed(found.others)}", err=True)
     for hint in found.hints:
@@ -181,7 +186,7 @@ def to_json(
     return {
         "schema": 1,
         "sources": [
-            {"name": each.name, "sha256": each.sha256, "libraries": [_library(library, gpus) for library in each.libraries], "not_read": list(each.others), "hints": list(each.hints)}
+            {"name": each.name, "sha256": each.sha256, "libraries": [_library(library, gpus) for library in each.libraries], "without_code": list(each.without_code), "profiler": list(each.profiler), "not_read": list(each.others), "hints": list(each.hints)}
             for each in found
         ],
         "required": [_gpu(gpu) for gpu in required.gpus],

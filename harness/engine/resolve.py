@@ -74,8 +74,8 @@ class Finisher:
         cell, toolchain = prepared.cell, prepared.toolchain
         assert toolchain.headers is not None
         outcome, reads = compiled.outcome, compiled.reads
-        seen = (path for path, found in reads.states.items() if found not in (None, DIRECTORY))
-        if remark := note(toolchain.headers.home, seen):
+        found_files = (path for path, found in reads.states.items() if found not in (None, DIRECTORY))
+        if remark := note(toolchain.headers.home, found_files):
             outcome = replace(outcome, notes=(*outcome.notes, remark))
         if outcome.status not in (Status.CRASHED, Status.TIMED_OUT):  # which may have been on their way to more
             self.needs.learn(cell, outcome)

@@ -161,7 +161,7 @@ _NOT_USED = "precompiled header"  # in what NVRTC says where a header does not f
 _PLACED = "declared at line"  # of a macro: where it was defined, which is not said of the command line
 # A header saves each program this share of its own compile time, minus the time to load it. Making a header costs these additional seconds, and the
 # first one more. Without a measurement, a header is assumed to be cheap, because its programs may have to be compiled without it.
-_SPARED, _TAKES, _BESIDE, _FIRST, _UNKNOWN = 0.7, 0.025, 0.05, 0.1, 0.2
+_SPARED, _TAKES, _OVERHEAD, _FIRST, _UNKNOWN = 0.7, 0.025, 0.05, 0.1, 0.2
 
 Compile = Callable[[bytes, str, Sequence[str]], tuple[bool, str]]
 """Compiles a text of a name with options; whether it was built, and the log."""
@@ -283,7 +283,7 @@ class Precompiled:
 
     def _worth(self, found: FirstIncludes, alike: int) -> bool:
         seconds = self._took.get(found.names, _UNKNOWN)
-        costs = seconds + _BESIDE + (0 if self._store else _FIRST)
+        costs = seconds + _OVERHEAD + (0 if self._store else _FIRST)
         return (alike + 1) * (_SPARED * seconds - _TAKES) > costs
 
     def _make(

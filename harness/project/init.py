@@ -183,12 +183,12 @@ def _from(folder: Path, origin: Path) -> dict[str, str]:
 
 def _of(folder: Path, origin: Path) -> list[str]:
     text = origin.read_text("utf-8", "replace")
-    seen = Path(os.path.relpath(origin.resolve(), folder.resolve())).as_posix()
+    place = Path(os.path.relpath(origin.resolve(), folder.resolve())).as_posix()
     if origin.suffix == ".py":
         kernels = _signatures(origin, text)
         return [
             "[source]",
-            f'python = "{seen}"',
+            f'python = "{place}"',
             "",
             "[entry]",
             "python = { " + ", ".join(f'{name} = "{sig}"' for name, sig in kernels.items()) + " }",
@@ -203,7 +203,7 @@ def _of(folder: Path, origin: Path) -> list[str]:
         rules = [("", {"include": [str(project / each) for each in folders_of_headers(project, origin.resolve())]})]
     language = next(iter(own.sources)) if own else "cuda"
     names = list(dict.fromkeys(_KERNEL.findall(text)))
-    lines = ["[source]", f'{language} = "{seen}"']
+    lines = ["[source]", f'{language} = "{place}"']
     if names:
         lines += ["", "[entry]", f"{language} = {json.dumps(names)}"]
     for when, values in rules:
@@ -219,15 +219,15 @@ def _table(folder: Path, when: str, values: dict[str, Any]) -> list[str]:
         values |= (
             {"include": [Path(os.path.relpath(each, folder.resolve())).as_posix() for each in inside]} if inside else {}
         )
-    said = {name: value for name, value in values.items() if value}
-    if not said:
+    given = {name: value for name, value in values.items() if value}
+    if not given:
         return []
     # Texts and lists of JSON are TOML's as well.
     return [
         "",
         "[[options]]",
         *([f"when = {json.dumps(when)}"] if when else []),
-        *(f"{name} = {json.dumps(value)}" for name, value in said.items()),
+        *(f"{name} = {json.dumps(value)}" for name, value in given.items()),
     ]
 
 

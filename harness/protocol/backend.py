@@ -14,7 +14,7 @@ from typing import Any, Protocol, runtime_checkable
 from harness.protocol.messages import CellJob, Order, Product, Ready, Setup, made_for
 from harness.protocol.process_output import cut
 
-_MOST_AT_ONCE, _MOST_SAID = (
+_MOST_AT_ONCE, _MOST_OUTPUT = (
     3 << 20,
     12 << 20,
 )  # characters; a tool's output is cut before (harness.protocol.process_output.KEPT)
@@ -150,9 +150,9 @@ class Job(CellJob):
             text = text.decode(errors="replace")
         text = cut(text.rstrip("\0\n "), _MOST_AT_ONCE)
         before = sum(map(len, self.logs))
-        if before > _MOST_SAID:
+        if before > _MOST_OUTPUT:
             return
-        if before + len(text) > _MOST_SAID:
+        if before + len(text) > _MOST_OUTPUT:
             text += "\n[... what was said after this is left out ...]"
         if text:
             self.logs.append(text)

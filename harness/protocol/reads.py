@@ -23,7 +23,7 @@ _AT_ONCE = 8 << 20
 _F_SETPIPE_SZ = 1031  # fcntl.F_SETPIPE_SZ from Python 3.10 on
 _PIECE = 4096  # PIPE_BUF: what is written in one piece
 _GONE = " (deleted)"
-_told: set[str] = set()
+_reported: set[str] = set()
 """Libraries of the process that has reported its own reads: cells are forked from it."""
 
 
@@ -58,7 +58,7 @@ def note_mapped(paths: Iterable[str]) -> None:
     The linker's own list has the names by which it found them, links among them, and the places it searched before. Earlier records of
     that this one was forked from (`own_records`) is left out.
     """
-    paths = [path for path in paths if path not in _told]
+    paths = [path for path in paths if path not in _reported]
     if paths and followed():
         _look_at(paths, remember=False)
 
@@ -180,7 +180,7 @@ def own_records(path: Path) -> list[str] | None:
         return None
     paths = mapped()
     _look_at(paths, remember=True)
-    _told.update(paths)
+    _reported.update(paths)
     try:
         return unique(path.read_bytes())
     except OSError:

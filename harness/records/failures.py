@@ -133,7 +133,6 @@ def _toolchains(toolchains: Sequence[ToolchainColumn]) -> str:
 
 
 _ON_DEVICE = ("load", "launch", "verify")
-_HEADERS = re.compile(r"\w+=[\w.]+\+(?:git|local)\.[\w.]+")
 _BUILD = re.compile(r"\+(?:git|build|local)\.")
 
 
@@ -149,8 +148,6 @@ def not_repeatable(record: Record) -> str:
     info = BACKENDS.get(record["backend"])
     if info is None or not info.repro:
         return f"is of the backend {record['backend']}, for which repro has no script"
-    if found := _HEADERS.search(record["variant"]):
-        return f"is of headers of no release ({found[0]}), and repro pins wheels by their hashes"
     for name, build in builds_of(record).items():
         if not build.get("url") or (build.get("path") and not build.get("editable")):
             return f"is of {name} on a path of Python, and not of an installation: install it (pip install, with -e or without), and run it again"

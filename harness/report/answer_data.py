@@ -54,12 +54,12 @@ def known_of(
     notes = {record["cell"]: record["notes"] for record in merged.records if record["notes"]}
     columns = (table[name] for name in ("cell", "status", "message", "reason"))
     message = [
-        told_of(status, said, why, notes.get(cell, ())) for cell, status, said, why in zip(*columns, strict=True)
+        told_of(status, text, why, notes.get(cell, ())) for cell, status, text, why in zip(*columns, strict=True)
     ]
-    told = table.assign(message=message)
+    with_messages = table.assign(message=message)
     rows = [
         make_row(*values, own=apart and environment != ENVIRONMENT)
-        for *values, environment in rows_of(told, [*COLUMNS, "environment"])
+        for *values, environment in rows_of(with_messages, [*COLUMNS, "environment"])
     ]
     facts: list[tuple[Any, ...]] = [(record["case"], record["title"], record["topic"], record["features"], record["links"], record["expected"], place_of_fault(record["backend"], record["library"], record["toolkit"])) for record in merged.records]  # fmt: skip
     facts += [(cell["case"], cell.get("title", ""), cell["topic"], (), (), None, "") for cell in merged.missing]
@@ -222,10 +222,12 @@ def answers_for(known: Known, target: str, itself: Known) -> dict[str, Any]:
 def _in_order(known: Known, target: str) -> list[FeatureRow]:
     """Order features by the number of tools with results, then as in the matrix."""
     lines = lines_of(known, [target])
-    told: dict[str, set[str]] = {}
+    of_feature: dict[str, set[str]] = {}
     for line in lines:
-        told.setdefault(line.case, set()).update(_key(field.entry) for field in line.fields if not field.verdict.silent)
-    return sorted(lines, key=lambda line: -len(told[line.case]))
+        of_feature.setdefault(line.case, set()).update(
+            _key(field.entry) for field in line.fields if not field.verdict.silent
+        )
+    return sorted(lines, key=lambda line: -len(of_feature[line.case]))
 
 
 def shown_table(known: Known, target: str, pages: Mapping[str, str]) -> tuple[list[str], list[dict[str, Any]]]:

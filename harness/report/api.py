@@ -69,12 +69,12 @@ def _say(counts: dict[str, int]) -> tuple[str, str]:
     """Text and color of a badge, from numbers of cells by kind."""
     groups = {**dict.fromkeys(GROUPS, 0), **grouped(counts)}
     bad, lacking, known = surprises_among(counts), groups["unavailable"], groups["fault"]
-    meant = sum(counts.values()) - groups["na"] - lacking
-    if not meant:
+    tried = sum(counts.values()) - groups["na"] - lacking
+    if not tried:
         return GROUPS["unavailable"].word if lacking else "no results", NONE.badge
     if bad:
-        return f"{bad:,} of {meant:,} not as expected", BAD.badge
-    works = f"{groups['works']:,} of {meant:,} {GROUPS['works'].plural}"
+        return f"{bad:,} of {tried:,} not as expected", BAD.badge
+    works = f"{groups['works']:,} of {tried:,} {GROUPS['works'].plural}"
     if known:
         works += f", {known:,} known failure{'s' if known > 1 else ''}"
     if lacking:
@@ -160,8 +160,8 @@ def summaries_of(feature: FeaturePage) -> list[Summary]:
     return found
 
 
-def _axis(said: ToolFinding) -> str:
-    return f"-{_plain(said.entry.axis)}" if said.entry.axis else ""
+def _axis(finding: ToolFinding) -> str:
+    return f"-{_plain(finding.entry.axis)}" if finding.entry.axis else ""
 
 
 def _plain(name: str) -> str:
@@ -185,14 +185,14 @@ def _tools(feature: FeaturePage) -> dict[str, list[ToolFinding]]:
     return found
 
 
-def _message(said: Sequence[ToolFinding]) -> tuple[str, str]:
+def _message(findings: Sequence[ToolFinding]) -> tuple[str, str]:
     """Words and colour of a badge: one verdict where there is one, else whether all, some or none works."""
-    texts = {item.verdict.text for item in said}
+    texts = {item.verdict.text for item in findings}
     if len(texts) == 1:
-        return said[0].verdict.text, ANSWER_KINDS[said[0].verdict.kind].tone.badge
-    if all(item.verdict.works for item in said):
+        return findings[0].verdict.text, ANSWER_KINDS[findings[0].verdict.kind].tone.badge
+    if all(item.verdict.works for item in findings):
         return "works, not in all versions", GOOD.badge
-    if any(item.verdict.works or item.verdict.kind == "part" for item in said):
+    if any(item.verdict.works or item.verdict.kind == "part" for item in findings):
         return "works in part", KNOWN.badge
     return GROUPS["not"].word, BAD.badge
 

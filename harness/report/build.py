@@ -319,36 +319,36 @@ def _replacing(out: Path) -> Iterator[Path]:
     if out.exists():
         _check_ours(out)
     out.parent.mkdir(parents=True, exist_ok=True)
-    beside = out.with_name(f".{out.name}.new")
-    beside.mkdir(mode=0o700, exist_ok=True)
+    new = out.with_name(f".{out.name}.new")
+    new.mkdir(mode=0o700, exist_ok=True)
     with folder_alone(
-        beside,
+        new,
         lambda who: ReportError(
             f"{out}: another report is written there{who}: wait until that one has ended, or name another folder"
         ),
     ):
         try:
-            _make_room(beside, out)
-            folder = beside / "new"
+            _make_room(new, out)
+            folder = new / "new"
             folder.mkdir()
             yield folder
             if out.exists():
-                out.rename(beside / "old")
+                out.rename(new / "old")
             try:
                 folder.rename(out)
             except BaseException:
-                if (beside / "old").exists():
-                    (beside / "old").rename(out)
+                if (new / "old").exists():
+                    (new / "old").rename(out)
                 raise
         finally:
-            shutil.rmtree(beside, ignore_errors=True)
+            shutil.rmtree(new, ignore_errors=True)
 
 
-def _make_room(beside: Path, out: Path) -> None:
+def _make_room(new: Path, out: Path) -> None:
     """Put back and remove what a report has left that was killed."""
-    if (beside / "old").exists() and not out.exists():
-        (beside / "old").rename(out)
-    for left in beside.iterdir():
+    if (new / "old").exists() and not out.exists():
+        (new / "old").rename(out)
+    for left in new.iterdir():
         shutil.rmtree(left)
 
 

@@ -142,7 +142,7 @@ def group_cells(merged: Merged) -> dict[str, list[CellGroup]]:
     """
     axes: dict[Place, set[str]] = {}
     found: dict[str, dict[tuple[Any, ...], list[_Placed]]] = {}
-    said = cache(_without_target)
+    key_of = cache(_without_target)
     cells = [*merged.records, *merged.missing]
     cells.sort(key=ranks(cells))
     for cell in cells:
@@ -150,7 +150,7 @@ def group_cells(merged: Merged) -> dict[str, list[CellGroup]]:
         axes.setdefault(place, set()).add(cell["target"])
         key: tuple[Any, ...] = ("missing",)
         if "status" in cell:
-            key = (kind_of(cell).key, *_facts(cell, said))
+            key = (kind_of(cell).key, *_facts(cell, key_of))
         found.setdefault(cell["case"], {}).setdefault(key, []).append((place, cell))
     ordered = {place: sorted(targets, key=target_key) for place, targets in axes.items()}
     return {
@@ -186,14 +186,14 @@ def _group(kind: Mark, cells: list[_Placed], axes: Mapping[Place, list[str]]) ->
     return CellGroup(kind, tuple(cell for _, cell in cells), where)
 
 
-def _facts(record: Mapping[str, Any], said: Any) -> tuple[Any, ...]:
+def _facts(record: Mapping[str, Any], key_of: Any) -> tuple[Any, ...]:
     """All that makes one outcome another, with the cell's own target written as XX."""
     expected = record["expected"]
     target = record["target"]
     return (
         *(record["status"], record["stage"], record["signal"], *record["stages"]),
-        said(record["reason"], target),
-        *(said(item["message"], target) for item in record["diagnostics"]),
+        key_of(record["reason"], target),
+        *(key_of(item["message"], target) for item in record["diagnostics"]),
         *(expected[key] for key in ("status", "stage", "diagnostic", "xfail", "reason")),
     )
 

@@ -84,7 +84,7 @@ def find_disassemblers() -> list[Disassembler]:
     homes = [*(item.home for item in installed), *find_local().values()]
     on_path = shutil.which("nvdisasm")
     tools = [home / "bin" / "nvdisasm" for home in homes] + ([Path(on_path)] if on_path else [])
-    found = (_asked(tool) for tool in dict.fromkeys(tool for tool in tools if tool.is_file()))
+    found = (_disassembler(tool) for tool in dict.fromkeys(tool for tool in tools if tool.is_file()))
     return [each for each in found if each]
 
 
@@ -116,7 +116,7 @@ def sass(cubins: bytes, tools: Sequence[Disassembler], most: int) -> tuple[str, 
     raise problem
 
 
-def _asked(tool: Path) -> Disassembler | None:
+def _disassembler(tool: Path) -> Disassembler | None:
     try:
         said = process_output.run([str(tool), "--version"], seconds=_SECONDS).output
     except (OSError, subprocess.SubprocessError):
@@ -191,8 +191,8 @@ class Code:
     def warnings(self) -> tuple[str, ...]:
         """A sentence if the folder has no artifact of these cells."""
         place = self.folder.path
-        said = f"nothing in {place} was built by these cells: cumatrix run --keep-artifacts {place} keeps it there"
-        return () if self.artifacts else (said,)
+        hint = f"nothing in {place} was built by these cells: cumatrix run --keep-artifacts {place} keeps it there"
+        return () if self.artifacts else (hint,)
 
     def index(self, case: str) -> dict[str, Any]:
         """Texts of a case's cells: the texts' names, whether they are PTX or SASS, and pairs of a cell's and a text's number."""

@@ -295,9 +295,9 @@ def _unexpected(table: pd.DataFrame) -> list[str]:
             for key, cells in split(part, *place)
         )
         # In <code> GitHub makes no mention or reference of what a compiler happened to print.
-        said = f" <code>{escape(message[:160])}</code>" if message else ""
+        message_html = f" <code>{escape(message[:160])}</code>" if message else ""
         name = escape(f"{case}[{variant}]" if variant else case)
-        lines.append(f"- {KINDS[mark].letter} {KINDS[mark].word}: **{name}**{said} ({where})")
+        lines.append(f"- {KINDS[mark].letter} {KINDS[mark].word}: **{name}**{message_html} ({where})")
     if len(groups) > LISTED:
         lines.append(f"- and {len(groups) - LISTED:,} more: see matrix.csv")
     return ["## Not as expected\n", "\n".join(lines) + "\n"]

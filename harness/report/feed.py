@@ -352,8 +352,8 @@ def _html(entry: FeedEntry) -> Iterable[str]:
     for item in entry.regressions[:_LISTED]:
         old = item.old.outcome if item.old else ""
         new, message = (item.new.outcome, item.new.message) if item.new else ("", "")
-        said = f": <code>{escape(one_line(message, 200))}</code>" if message else ""
-        yield f"<li>{escape(one_line(item.cell))}: {escape(old)} → {escape(new)}{said}</li>"
+        message_html = f": <code>{escape(one_line(message, 200))}</code>" if message else ""
+        yield f"<li>{escape(one_line(item.cell))}: {escape(old)} → {escape(new)}{message_html}</li>"
     yield "</ul>"
     if len(entry.regressions) > _LISTED:
         yield f"<p>… and {len(entry.regressions) - _LISTED} more.</p>"

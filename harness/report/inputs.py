@@ -47,8 +47,8 @@ def read_results(paths: Iterable[Path]) -> Results:
         records += found
         plans += planned
     # Neighbours may have come in other runs, and records of earlier versions have no remarks.
-    said = remarks(records)
-    records = [with_remark(record, said) for record in records]
+    found_remarks = remarks(records)
+    records = [with_remark(record, found_remarks) for record in records]
     return Results(
         records=tuple(records), plans=tuple(plans), warnings=results.warnings, incomplete=results.incomplete, inputs=inputs
     )  # fmt: skip

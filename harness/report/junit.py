@@ -185,7 +185,7 @@ def _test(cell: Mapping[str, Any]) -> ET.Element:
         other.set("value", xml_text(one_line("; ".join(map(spell_other, cell["others"])), 2000)))
     kind = kind_of(cell)
     if kind.key in ("unsupported", "xfail"):
-        why = cell["reason"] if kind.key == "unsupported" else cell["expected"]["reason"] or _said(cell)
+        why = cell["reason"] if kind.key == "unsupported" else cell["expected"]["reason"] or _first_message(cell)
         ET.SubElement(test, "skipped", type=kind.key, message=xml_text(one_line(why)))
     elif not kind.as_expected:
         _fail(test, cell, kind)
@@ -198,7 +198,7 @@ def _fail(test: ET.Element, record: Record | Mapping[str, Any], kind: Mark) -> N
     got = at_stage(record["status"], record["stage"])
     lines = [record["cell"], f"expected: {expected}", f"got: {got}"]
     lines += [f"{item['severity']}: {one_line(item['message'])}" for item in record["diagnostics"][:5]]
-    element = ET.SubElement(test, tag, type=kind.key, message=xml_text(f"{kind.meaning}: {_said(record)}"))
+    element = ET.SubElement(test, tag, type=kind.key, message=xml_text(f"{kind.meaning}: {_first_message(record)}"))
     element.text = xml_text("\n".join(lines))
     log = record["log"]
     if log:
@@ -210,5 +210,5 @@ def _fail(test: ET.Element, record: Record | Mapping[str, Any], kind: Mark) -> N
 _short = lru_cache(maxsize=4096)(xml_text)
 
 
-def _said(record: Mapping[str, Any]) -> str:
+def _first_message(record: Mapping[str, Any]) -> str:
     return one_line(main_message_of(record), 200)

@@ -238,8 +238,8 @@ def _shown(kind: Mark) -> dict[str, Any]:
 def more_data(table: pd.DataFrame, known: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
     """Search data for messages, numbers and instructions for tensor cores, by cell: loaded after the first view."""
     texts: dict[str, int] = {"": 0}
-    said = map(main_message, table["status"], table["message"], table["reason"])
-    message = [texts.setdefault(text[:300], len(texts)) for text in said]
+    messages = map(main_message, table["status"], table["message"], table["reason"])
+    message = [texts.setdefault(text[:300], len(texts)) for text in messages]
     numbers = {name: table[name].round(2).astype(object).where(table[name].notna(), None).tolist() for name in NUMBERS}
     cores: dict[str | None, int] = {}
     of = [cores.setdefault(_tensor_cores(known.get(cell, {})), len(cores)) for cell in table["cell"]]
@@ -259,7 +259,7 @@ def _tensor_cores(cell: Mapping[str, Any]) -> str | None:
 _TARGETS = ("sm_80", "sm_90", "sm_86", "sm_89", "sm_75")
 """The architecture of a story: the first of them that was tried."""
 
-_SAID = 240
+_LONGEST_MESSAGE = 240
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -272,7 +272,7 @@ class Story:
         The issue.
     case : str
         The case that has the program.
-    title, told : str
+    title, text : str
         What it is about, and what was found.
     backends : tuple of str
         Whose cells tell it.
@@ -282,7 +282,7 @@ class Story:
     link: str
     case: str
     title: str
-    told: str
+    text: str
     backends: tuple[str, ...]
 
 
@@ -292,7 +292,7 @@ STORIES = (
         link="https://github.com/cupy/cupy/issues/8155",
         case="wmma/accumulator-16x16x8",
         title="A tensor-core fragment that Jitify alone calls an incomplete type",
-        told="A kernel with a 16 x 16 x 8 accumulator compiled with NVRTC, and not with jitify=True. CuPy told NVRTC the architecture only after Jitify had compiled by itself; Jitify then guesses one, "
+        text="A kernel with a 16 x 16 x 8 accumulator compiled with NVRTC, and not with jitify=True. CuPy told NVRTC the architecture only after Jitify had compiled by itself; Jitify then guesses one, "
         "no newer than compute_75, and there the accumulator does not exist. CuPy 13.1.0 tells it first.",
         backends=("nvrtc", "cupy-nvrtc", "cupy-jitify"),
     ),
@@ -301,7 +301,7 @@ STORIES = (
         link="https://github.com/cupy/cupy/issues/8156",
         case="shared-memory/cupy-8156",
         title="Too much static shared memory, refused with a reason or without one",
-        told="A kernel may have 49152 bytes (48 KiB) of static shared memory. With more, ptxas names the limit. With enable_cooperative_groups=True CuPy before 14 compiles relocatable code, whose size "
+        text="A kernel may have 49152 bytes (48 KiB) of static shared memory. With more, ptxas names the limit. With enable_cooperative_groups=True CuPy before 14 compiles relocatable code, whose size "
         "nothing checks, and has the driver link it: what the user sees is an invalid image, and no reason.",
         backends=("nvrtc", "cupy-nvrtc"),
     ),
@@ -310,7 +310,7 @@ STORIES = (
         link="https://github.com/numba/numba/issues/9432",
         case="cooperative/numba-9432",
         title="Grid synchronisation that one release cannot cache",
-        told="A kernel that calls cuda.cg.this_grid().sync() and is declared with cache=True cannot be lowered by Numba 0.59.0. Without the cache it can, and so it can with the releases before and after.",
+        text="A kernel that calls cuda.cg.this_grid().sync() and is declared with cache=True cannot be lowered by Numba 0.59.0. Without the cache it can, and so it can with the releases before and after.",
         backends=("numba", "numba-cuda"),
     ),
 )
@@ -337,9 +337,9 @@ def _rows(records: Sequence[Record]) -> list[dict[str, Any]]:
     for record in records:
         places.setdefault((record["variant"], record["backend"], record["library"]), []).append(record)
     ordered = sorted(places, key=lambda place: (natural_key(place[0]), backend_key(place[1]), version_key(place[2])))
-    told = [(place, _told(places[place], own=True), _told(places[place], own=False)) for place in ordered]
+    stories = [(place, _told(places[place], own=True), _told(places[place], own=False)) for place in ordered]
     rows = []
-    for (variant, backend), of_tool in groupby(told, lambda item: item[0][:2]):
+    for (variant, backend), of_tool in groupby(stories, lambda item: item[0][:2]):
         for run in ranges((place[2], cells) for place, *cells in of_tool):
             own, published = run.outcome
             rows.append(
@@ -356,7 +356,9 @@ def _told(records: Sequence[Mapping[str, Any]], *, own: bool) -> list[dict[str, 
             first = main_message_of(record)
             works = record["status"] == "built"
             outcome = ENDINGS["built"].verb if works else failed_at(record).replace("_", " ")  # type: ignore[arg-type]
-            found.setdefault((outcome, "" if works else one_line(first, _SAID)), []).append(record["toolkit"])
+            found.setdefault((outcome, "" if works else one_line(first, _LONGEST_MESSAGE)), []).append(
+                record["toolkit"]
+            )
     return [
         {
             "works": outcome == ENDINGS["built"].verb,

@@ -153,7 +153,7 @@ def matrix_page(
     files: Mapping[str, str],
     warnings: Iterable[str],
     frame: Frame,
-    beside: Mapping[str, Any] | None = None,
+    published: Mapping[str, Any] | None = None,
 ) -> str:
     """Render ``matrix.html``.
 
@@ -172,7 +172,7 @@ def matrix_page(
     frame : Frame
         What all pages have in common.
     The common frame of all pages.
-        `harness.report.site.Site.beside`.
+        `harness.report.site.Site.published`.
     """
     order = list(KINDS)
     # An unavailable part takes one line.
@@ -202,7 +202,7 @@ def matrix_page(
         runs=runs_of(merged),
         most_runs=RUNS,
         warnings=list(warnings),
-        beside=beside,
+        published=published,
     )
 
 
@@ -215,7 +215,7 @@ def case_page(
     page: str,
     feature: FeaturePage,
     faults: Sequence[tuple[str, str]] = (),
-    beside: Mapping[str, Any] | None = None,
+    published: Mapping[str, Any] | None = None,
     embedded: Embedded | None = None,
 ) -> str:
     """Render the page of a case.
@@ -239,11 +239,11 @@ def case_page(
     faults : sequence of (str, str)
         Its known faults: why, and where that was reported.
     Its known faults: the reason, and the upstream report.
-        `harness.report.site.Site.beside`.
+        `harness.report.site.Site.published`.
     embedded : Embedded, optional
         What other pages can show of it.
     """
-    own = own_part(table) if beside and not beside["alone"] else table
+    own = own_part(table) if published and not published["alone"] else table
     theirs = table[table["environment"] == ENVIRONMENT]
     shown = groups[:SHOWN]
     about = next((group.first for group in groups if "features" in group.first), None)
@@ -265,9 +265,9 @@ def case_page(
         own_file=f"kernel.{'cu' if any(name.endswith('.cu') for name in sources) or not sources else 'py'}",
         snippet=snippet_of(sources),
         sum=Sum(totals(table)),
-        own_sum=Sum(totals(own)) if beside and not beside["alone"] and len(theirs) < len(table) else None,
-        published_sum=Sum(totals(theirs)) if beside and len(theirs) else None,
-        beside=beside,
+        own_sum=Sum(totals(own)) if published and not published["alone"] and len(theirs) < len(table) else None,
+        published_sum=Sum(totals(theirs)) if published and len(theirs) else None,
+        published=published,
         is_own=is_own,
         embedded=embedded,
         every=f"../{matrix_link(case=case)}",

@@ -203,8 +203,8 @@ def _legend(figure: Figure, columns: int) -> None:
 def _svg(figure: Figure, axes: Any, title: str, description: str) -> str:
     axes.set_axisbelow(True)
     # About so many letters of this size fit into an inch.
-    told = textwrap.fill(plain(title, 200), int(figure.get_figwidth() * 10))
-    axes.set_title(told, loc="left", fontsize=11)
+    title_text = textwrap.fill(plain(title, 200), int(figure.get_figwidth() * 10))
+    axes.set_title(title_text, loc="left", fontsize=11)
     stream = io.StringIO()
     FigureCanvasSVG(figure).print_svg(stream, metadata={"Date": None, "Creator": None, "Format": None, "Type": None})
     return for_pages(

@@ -142,7 +142,7 @@ _TEXT = """# The published matrix
 Made by `cumatrix publish` on records of cumatrix {cumatrix}; the newest run is of {made}. {cells:,} cells of {cases} cases, {answered:,} of them answered by a compiler: {statuses}.
 Every answer was compiled; none was written by hand. The compilers took {hours:,.1f} hours, one cell after another. {size} in all.
 
-`cumatrix ask "bf16 wmma sm_75"` answers from it, `cumatrix report` shows it beside your own results, and pandas reads it: `pandas.read_parquet("results.parquet")`.
+`cumatrix ask "bf16 wmma sm_75"` answers from it, `cumatrix report` shows it next to your own results, and pandas reads it: `pandas.read_parquet("results.parquet")`.
 
 | file | what it has | bytes |
 | --- | --- | --- |
@@ -233,9 +233,9 @@ def _backend_row(backend: str, of: Mapping[str, Any]) -> str:
     return " | ".join((f"| {label_of(backend)}", f"{of['cells']:,}", f"{of['answered']:,}", *columns)) + " |"
 
 
-def _untried(backends: Mapping[str, Mapping[str, Any]], beside: Mapping[str, Sequence[str]]) -> list[str]:
+def _untried(backends: Mapping[str, Mapping[str, Any]], versions: Mapping[str, Sequence[str]]) -> list[str]:
     """A line for each library, and CUDA: releases that cumatrix knows and that have no cell here."""
-    tried: dict[str, set[str]] = {name: set(found) for name, found in beside.items()}
+    tried: dict[str, set[str]] = {name: set(found) for name, found in versions.items()}
     for backend, of in backends.items():
         if library := library_of(backend):
             tried.setdefault(library, set()).update(of["libraries"])
@@ -372,8 +372,8 @@ class _Current:
 
 
 def _current(paths: Sequence[Path], results: Results, cases: Path) -> _Current:
-    now = digests_of(cases)
-    made_of, notes = _made_of(paths, results, cases, now)
+    digests = digests_of(cases)
+    made_of, notes = _made_of(paths, results, cases, digests)
     known = {case.name: case for case in load_cases(cases)}
     kept, stale, others = [], Counter[str](), 0
     for record in results.records:
@@ -384,12 +384,18 @@ def _current(paths: Sequence[Path], results: Results, cases: Path) -> _Current:
             or record["device"].get("virtual") is False
         ):
             others += 1
-        elif made_of.get(record["run"], now).get(case) != now.get(case) or case not in now:
+        elif made_of.get(record["run"], digests).get(case) != digests.get(case) or case not in digests:
             stale[case] += 1
         else:
             kept.append(record)
     return _Current(
-        results=results, records=kept, cases=tuple(known.values()), digests=now, stale=stale, others=others, notes=notes
+        results=results,
+        records=kept,
+        cases=tuple(known.values()),
+        digests=digests,
+        stale=stale,
+        others=others,
+        notes=notes,
     )
 
 
@@ -488,11 +494,11 @@ def _files(merged: Merged, cases: Collection[Case], digests: Mapping[str, str], 
         RECORDS: parquet,
         ANSWERS: answers,
         MANIFEST: f"{text}\n".encode(),
-        README: readme(manifest, _beside(merged.records), LOG, seconds, coverage).encode(),
+        README: readme(manifest, _extra_versions(merged.records), LOG, seconds, coverage).encode(),
     }
 
 
-def _beside(records: Sequence[Record]) -> dict[str, list[str]]:
+def _extra_versions(records: Sequence[Record]) -> dict[str, list[str]]:
     """Versions by header library, and by family of host compilers, with a compiler's answer."""
     found: dict[str, list[str]] = {}
     answered = [record for record in records if _answered(record)]
@@ -501,8 +507,8 @@ def _beside(records: Sequence[Record]) -> dict[str, list[str]]:
         if name:
             found.setdefault(name, []).append(version)
     # For any requested compiler, or none: its own version.
-    for said in {own_of(record["backend"], "", record["toolchain"]) for record in answered}:
-        for name, version in HostCompiler(version=said).versions.items():
+    for compilers in {own_of(record["backend"], "", record["toolchain"]) for record in answered}:
+        for name, version in HostCompiler(version=compilers).versions.items():
             found.setdefault(name, []).append(version if name == "glibc" else version.partition(".")[0])
     return found
 

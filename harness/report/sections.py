@@ -37,7 +37,7 @@ MOST_RUNS = 4
 
 
 @dataclass(frozen=True, kw_only=True)
-class Along:
+class ParameterEffect:
     """The effect of one parameter.
 
     Parameters
@@ -64,22 +64,22 @@ class Along:
     def sentence(self) -> str:
         """``builds up to bytes=49152; from bytes=49156 rejected at link``, without what the compilers said."""
         axis = [value for values, _ in self.runs for value in values]
-        said = []
+        parts = []
         for values, what in self.runs:
             where = spell_part(values, axis, self.parameter.label(""))
             colon = ":" if ": " in what else ""
-            said.append(f"builds {where}" if what == "builds" else f"{where}{colon} {what}")
+            parts.append(f"builds {where}" if what == "builds" else f"{where}{colon} {what}")
         untried = f" ({self.parameter.key} {', '.join(self.untried)} untried)" if self.untried else ""
         # What has parts itself is a sentence of its own.
         several = any("; " in what for _, what in self.runs)
         if not several:
-            return "; ".join(said) + untried
+            return "; ".join(parts) + untried
         # The parameter's name stays as it is.
-        begun = [part if part.startswith(self.parameter.key) else part[0].upper() + part[1:] for part in said]
+        begun = [part if part.startswith(self.parameter.key) else part[0].upper() + part[1:] for part in parts]
         return ". ".join(begun) + untried
 
 
-def along(statements: Iterable[Statement]) -> list[Along]:
+def parameter_effects(statements: Iterable[Statement]) -> list[ParameterEffect]:
     """The effects of the parameters that are numbers or releases.
 
     A statement needs consecutive values with different outcomes that were tried with the same library, CUDA
@@ -99,7 +99,7 @@ def along(statements: Iterable[Statement]) -> list[Along]:
     return found
 
 
-def _effects_of(parameter: Parameter, items: Sequence[Statement]) -> list[Along]:
+def _effects_of(parameter: Parameter, items: Sequence[Statement]) -> list[ParameterEffect]:
     rests: dict[str, dict[str, Statement]] = {}
     for item in items:
         own = dict(parameters_of(item.subject.variant))
@@ -110,14 +110,14 @@ def _effects_of(parameter: Parameter, items: Sequence[Statement]) -> list[Along]
     return [item for item in found if item]
 
 
-def _of_one(parameter: Parameter, rest: str, by_value: Mapping[str, Statement]) -> Along | None:
+def _of_one(parameter: Parameter, rest: str, by_value: Mapping[str, Statement]) -> ParameterEffect | None:
     values = [value for value in parameter.values if value in by_value]
-    runs = ranges(((value, _said(by_value[value])) for value in values), _releases(parameter), _version)
+    runs = ranges(((value, _plain_headline(by_value[value])) for value in values), _releases(parameter), _version)
     if not 2 <= len(runs) <= MOST_RUNS:
         return None
     if not all(_points(by_value[str(run.before)]) & _points(by_value[run.values[0]]) for run in runs[1:]):
         return None
-    return Along(
+    return ParameterEffect(
         parameter=parameter,
         first=by_value[values[0]],
         rest=rest,
@@ -126,7 +126,7 @@ def _of_one(parameter: Parameter, rest: str, by_value: Mapping[str, Statement]) 
     )
 
 
-def _said(statement: Statement) -> str:
+def _plain_headline(statement: Statement) -> str:
     """The headline without the backend's name, which is the same for all, and without messages, which have the parameter's value in them."""
     plain = tuple(
         replace(clause, parts=tuple(replace(part, message="", messages=0) for part in clause.parts))
@@ -226,22 +226,22 @@ def _support(table: pd.DataFrame) -> dict[str, Any]:
         of_case = cases.setdefault((item.subject.topic, item.subject.case), {})
         key = (item.subject.backend, item.subject.headers, item.subject.further, item.sentence)
         of_case.setdefault(key, []).append(item)
-    told = _along(found)
+    effects = _effects(found)
     return {
         "count": len(found),
         "backends": list(dict.fromkeys(sorted((item.subject.backend for item in found), key=backend_key))),
         "cases": [
-            (case, told.get(case, []), [_statement(items) for items in groups.values()])
+            (case, effects.get(case, []), [_statement(items) for items in groups.values()])
             for (_, case), groups in cases.items()
         ],
     }
 
 
-def _along(found: Sequence[Statement]) -> dict[str, list[dict[str, Any]]]:
+def _effects(found: Sequence[Statement]) -> dict[str, list[dict[str, Any]]]:
     """Effects of parameters by case; an effect with several values of the other parameters is shown once."""
-    told: dict[str, dict[tuple[str, str], list[Along]]] = {}
-    for item in along(found):
-        of_case = told.setdefault(item.first.subject.case, {})
+    effects: dict[str, dict[tuple[str, str], list[ParameterEffect]]] = {}
+    for item in parameter_effects(found):
+        of_case = effects.setdefault(item.first.subject.case, {})
         of_case.setdefault((item.first.subject.backend, item.sentence), []).append(item)
     return {
         case: [
@@ -252,7 +252,7 @@ def _along(found: Sequence[Statement]) -> dict[str, list[dict[str, Any]]]:
             }
             for (backend, _), items in by_sentence.items()
         ]
-        for case, by_sentence in told.items()
+        for case, by_sentence in effects.items()
     }
 
 
@@ -277,8 +277,8 @@ def _disagreements(table: pd.DataFrame) -> dict[str, Any]:
     alike: dict[tuple[Any, ...], list[list[Disagreement]]] = {}
     for of_it in facts.values():
         first = of_it[0]
-        told = tuple((side.outcome, side.toolchains, side.message) for side in first.sides)
-        alike.setdefault((first.kind, first.further, first.places, told), []).append(of_it)
+        outcomes = tuple((side.outcome, side.toolchains, side.message) for side in first.sides)
+        alike.setdefault((first.kind, first.further, first.places, outcomes), []).append(of_it)
     items = [
         (of_it[0], [item.variant for item in of_it if item.variant], _link_of(of_it), [(other[0].case, _link_of(other)) for other in others])
         for of_it, *others in list(alike.values())[:LISTED]

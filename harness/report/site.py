@@ -155,7 +155,7 @@ class Site:
         return self.publication is None or self.own is not None
 
     @cached_property
-    def beside(self) -> dict[str, Any] | None:
+    def published(self) -> dict[str, Any] | None:
         """Notes on published cells next to own ones."""
         if self.publication is None:
             return None
@@ -194,7 +194,7 @@ class Site:
     @cached_property
     def sections(self) -> list[Section]:
         """The pages other than the matrix."""
-        stories = Section(name="stories", values={"stories": self.stories, "both": self.own is not None, "beside": self.beside})  # fmt: skip
+        stories = Section(name="stories", values={"stories": self.stories, "both": self.own is not None, "published": self.published})  # fmt: skip
         wheels = [gpus.gpus_section(self.wheels)] if self.wheels else []
         return [*([stories] if self.stories else ()), *wheels, *make_sections(self.table, self.history)]
 
@@ -285,7 +285,7 @@ def front_of(site: Site) -> dict[str, Any]:
         else (),
         "headings": headings,
         "lines": lines,
-        "beside": site.beside,
+        "published": site.published,
         "stories": site.stories,
         "unavailable": unavailable_of(site.own_table),
         "broken": [of_case(item) for item in broken_now(known, reasons)],
@@ -307,7 +307,7 @@ def front_of(site: Site) -> dict[str, Any]:
 def case_files_of(site: Site) -> Iterator[tuple[str, bytes]]:
     """Name and content of what tells what happened: the matrix's page, that of each case, and the details of its cells."""
     matrix = matrix_page(
-        site.merged, site.own_table, site.own_groups, site.files, site.warnings, site.frame, site.beside
+        site.merged, site.own_table, site.own_groups, site.files, site.warnings, site.frame, site.published
     )
     yield "matrix.html", _text(matrix)
     documents: list[dict[str, Any]] = []
@@ -329,7 +329,7 @@ def case_files_of(site: Site) -> Iterator[tuple[str, bytes]]:
             site.files[case],
             feature,
             faults,
-            beside=site.beside,
+            published=site.published,
             embedded=embedded,
         )
         yield (

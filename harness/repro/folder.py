@@ -24,7 +24,7 @@ from harness.process_locks import TEMPORARY, HeldFolder, temporary_folder
 from harness.records import Record, builds_of, failed_at
 from harness.records.record_names import parameters_of
 from harness.repro.script import SCRIPT, Script, script_of
-from harness.repro.subject import ReproTarget, Wheels, python_of, wheels_of
+from harness.repro.subject import ReproTarget, Wheels, headers_of, python_of, wheels_of
 
 _NOTHING = ("unsupported", "unavailable", "harness_error")
 _NEAR = 2
@@ -150,7 +150,7 @@ def spell(axis: str, chosen: Sequence[str], tried: Sequence[str]) -> str:
     return prefix + ", ".join(parts)
 
 
-def told(record: Record) -> str:
+def describe(record: Record) -> str:
     """Describe an outcome in a few words: ``rejected at compile: incomplete type is not allowed``."""
     what = failed_at(record).replace("_", " ")
     if record["status"] == "built" or not record["diagnostics"]:
@@ -236,6 +236,7 @@ def readme(subject: ReproTarget, script: Script, wheels: Sequence[Wheels], findi
         + (" with a C++ compiler (`g++`)." if BACKENDS[subject.backend].nvcc else "."),
         script.device,
         _builds(subject),
+        _copied_headers(subject),
         "## Expected",
         _expected(subject),
         "## Observed",
@@ -253,18 +254,40 @@ def readme(subject: ReproTarget, script: Script, wheels: Sequence[Wheels], findi
 
 def _builds(subject: ReproTarget) -> str:
     """Sentences on the wheels of development builds."""
-    told = builds_of(subject.record)
+    builds = builds_of(subject.record)
     lines = []
     for name, wheel in subject.builds.items():
-        commit, _, dirty = str(told[name].get("commit") or "").partition("+")
+        commit, _, dirty = str(builds[name].get("commit") or "").partition("+")
         where = f" of commit `{_code(commit)}`" if commit else ""
         changes = (
             ". The checkout had changes, and the wheel has its files as they were when this folder was made"
             if dirty
             else ""
         )
-        lines.append(f"`{_code(wheel.name)}` is a build{where} from <{_code(str(told[name].get('url')))}>{changes}.")
+        lines.append(f"`{_code(wheel.name)}` is a build{where} from <{_code(str(builds[name].get('url')))}>{changes}.")
     return "\n\n".join(lines)
+
+
+def _copied_headers(subject: ReproTarget) -> str:
+    """Sentences on headers of a folder or a commit, which the folder has as copies."""
+    lines = []
+    origins = subject.observed.get("libraries")
+    for place, name in zip(subject.job.include, _copied_names(subject), strict=False):
+        origin = origins.get(name) if isinstance(origins, dict) else None
+        known = {key: _code(str(value)) for key, value in origin.items()} if isinstance(origin, dict) else {}
+        commit, _, dirty = known.get("commit", "").partition("+")
+        where = f" at commit `{commit}`" if commit else ""
+        origin_text = f"<{known['url']}>" if known.get("url") else "a folder"
+        changes = " with changes" if dirty else ""
+        lines.append(
+            f"`{_code(place)}` has the headers of {name} that the program includes, from {origin_text}{where}{changes}."
+        )
+    return "\n\n".join(lines)
+
+
+def _copied_names(subject: ReproTarget) -> list[str]:
+    """The library of each include directory that was copied, in their order."""
+    return [name for name in subject.cell.variant.libraries for _ in headers_of(subject.cell, name)]
 
 
 def commands(subject: ReproTarget, wheels: Sequence[Wheels]) -> list[str]:
@@ -309,7 +332,7 @@ def _expected(subject: ReproTarget) -> str:
 
 def _observed(subject: ReproTarget) -> str:
     record = subject.record
-    what, kernels = told(record), ""
+    what, kernels = describe(record), ""
     if record["artifact"]:
         artifact = record["artifact"]
         kernels = ", ".join(_code(kernel["name"]) for kernel in artifact["kernels"])
@@ -373,7 +396,7 @@ def _tried(values: Sequence[str]) -> str:
 def _neighbours(findings: Findings) -> list[str]:
     if not findings.neighbours:
         return []
-    lines = [f"| {_cell(record['cell'])} | {_cell(told(record))} |" for record in findings.neighbours[:_NEIGHBOURS]]
+    lines = [f"| {_cell(record['cell'])} | {_cell(describe(record))} |" for record in findings.neighbours[:_NEIGHBOURS]]
     return ["## Neighbours that differ", "\n".join(["| cell | outcome |", "| --- | --- |", *lines])]
 
 

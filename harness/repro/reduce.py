@@ -267,14 +267,12 @@ def reduce_folder(folder: Path, programs: Sequence[str], tell: Callable[[str], N
             shutil.copyfile(folder / program, folder / f"{program}.orig")
             shutil.copyfile(work / program, folder / program)
     have = "has" if len(programs) == 1 else "have"
-    told = f"{' and '.join(programs)} {have} {after} bytes in the place of {before}, by {Path(tool).name}"
+    summary = f"{' and '.join(programs)} {have} {after} bytes in the place of {before}, by {Path(tool).name}"
     whole = f"{programs[0]}.orig is" if len(programs) == 1 else "the files that end with .orig are"
     readme = folder / "README.md"
-    note = (
-        f"{told}; {whole} what it was made of. Lines that are named below are those of the original.\n\n## Expected\n"
-    )
+    note = f"{summary}; {whole} what it was made of. Lines that are named below are those of the original.\n\n## Expected\n"
     readme.write_text(readme.read_text("utf-8").replace("## Expected\n", note, 1), "utf-8")
-    return told
+    return summary
 
 
 def check_reducible(record: Record) -> None:
@@ -337,14 +335,14 @@ def main() -> int:
     folder, here = Path(sys.argv[1]), Path.cwd()
     goal = json.loads(folder.parent.joinpath("goal.json").read_text("utf-8"))
     record: Record = json.loads(folder.joinpath(RECORD).read_text("utf-8"))
-    beside(folder, here, list(map(Path, goal["programs"])))
+    link_others(folder, here, list(map(Path, goal["programs"])))
     shown = run(here, Path(goal["home"]), goal["seconds"])
     errors, wanted = errors_of(shown.printed, record), goal["errors"]
     same = not difference(record, shown) and errors[:1] == wanted[:1] and set(errors) <= set(wanted)
     return 0 if same else 1
 
 
-def beside(folder: Path, here: Path, programs: Sequence[Path]) -> None:
+def link_others(folder: Path, here: Path, programs: Sequence[Path]) -> None:
     """Link everything of a folder except the program's files into the present one."""
     own = {place for program in programs for place in (program, *program.parents)}
     for below in own - set(programs):

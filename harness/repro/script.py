@@ -91,8 +91,8 @@ def script_of(subject: ReproTarget) -> Script:
 
 def start(subject: ReproTarget, *imports: str) -> str:
     """Imports, and the toolkit."""
-    beside = ("cuda_home", "cupy_program", "link", "virtual_gpu")
-    names = sorted({"os", *(name for name in imports if name not in beside)})
+    modules = ("cuda_home", "cupy_program", "link", "virtual_gpu")
+    names = sorted({"os", *(name for name in imports if name not in modules)})
     own = sorted({"cuda_home", *imports} - set(names))
     head = f"# {subject.record['cell']}".encode("ascii", "replace").decode()
     lines = [" ".join(head.split()), *(f"import {name}" for name in names), "", *(f"import {name}" for name in own)]
@@ -125,8 +125,8 @@ def host_of(subject: ReproTarget, *variables: str) -> str:
     if not host.name:
         return ""
     first = text_of(variables[0])
-    said = " ".join(host.version.encode("ascii", "replace").decode().split())
-    lines = f"# The host compiler: {said}\n"
+    version = " ".join(host.version.encode("ascii", "replace").decode().split())
+    lines = f"# The host compiler: {version}\n"
     lines += f"os.environ.setdefault({first}, {text_of(host.program or host.name)})\n"
     return lines + "".join(f"os.environ[{text_of(name)}] = os.environ[{first}]\n" for name in variables[1:])
 

@@ -254,7 +254,7 @@ def cell_of(record: Record, case: Case) -> Cell:
             release=requested["toolkit"], headers=requested["headers"], home=requested.get("cuda_home", ""),
             local="cuda_home" in requested, bundled=str(record["toolkit"]).endswith(BUNDLED),
         )  # fmt: skip
-        packages, said = dict(requested["packages"]), str(requested.get("host_compiler", ""))
+        packages, host = dict(requested["packages"]), str(requested.get("host_compiler", ""))
         # These become part of scripts, and a record may come from a stranger.
         if not all(re.fullmatch(r"\d{1,3}\.\d{1,3}", release) for release in (toolkit.release, toolkit.headers)):
             raise ValueError
@@ -274,10 +274,16 @@ def cell_of(record: Record, case: Case) -> Cell:
         variant=variant,
         toolchain=Toolchain(
             backend=record["backend"], library=record["library"], toolkit=toolkit,
-            environment=record["environment"], packages=packages, host=host_named(record.get("host_compiler", ""), said),
+            environment=record["environment"], packages=packages, host=host_named(record.get("host_compiler", ""), host),
         ),
         target=Target.parse(record["target"]),
     )  # fmt: skip
+
+
+def headers_of(cell: Cell, library: str) -> tuple[Path, ...]:
+    """Include directories of a header library that is a folder or a commit; none for a release."""
+    built = cell.case.libraries[library].built.get(cell.variant.libraries[library])
+    return built.include if built else ()
 
 
 def subject_of(
@@ -312,7 +318,9 @@ def subject_of(
         )
     own = [*include, *include_of(case, options)]
     options.pop("memory", None)
-    program = gather([source, *(case.together if language != "python" else ())], own)
+    # Headers of a folder or a commit go along with the program's own; those of a release come from a wheel.
+    copied = [folder for name in cell.variant.libraries for folder in headers_of(cell, name)]
+    program = gather([source, *(case.together if language != "python" else ())], [*copied, *own])
     # A compiler that receives text does not find headers next to the program, although they would be in the script's folder.
     if BACKENDS[record["backend"]].text_only or any(place.split("/")[0] in _TAKEN for place in program.files):
         program = program.below("program")
@@ -321,8 +329,12 @@ def subject_of(
     # From 13 on, CCCL has a folder of its own.
     cccl = [f"{headers}/include/cccl"] if int(toolkit.headers.split(".")[0]) >= 13 else []
     folders = [f"{headers}/include", *cccl]
-    companions = [
-        f"{name}-wheels/{folder}" for name in cell.variant.libraries for folder in case.libraries[name].include
+    copied_to, program_include = program.include[: len(copied)], program.include[len(copied) :]
+    wheels = [
+        f"{name}-wheels/{folder}"
+        for name, version in cell.variant.libraries.items()
+        if version not in case.libraries[name].built
+        for folder in case.libraries[name].include
     ]
     setup = Setup(
         home=Path(CUDA), release=toolkit.release, headers=toolkit.headers, include=folders, tools=Path(),
@@ -331,7 +343,7 @@ def subject_of(
     job = Job(
         cell=cell.id, source=Path(program.sources[0]), together=list(map(Path, program.sources[1:])), entries=dict(case.entries.get(language, {})),
         definitions=dict(cell.variant.definitions), target=str(cell.target), options=cast("Options", options),
-        include=[*companions, *folders, *program.include], scratch=Path(),
+        include=[*copied_to, *wheels, *folders, *program_include], scratch=Path(),
     )  # fmt: skip
     return ReproTarget(record, cell, program, job, setup, builds or {})
 
@@ -378,6 +390,8 @@ def wheels_of(subject: ReproTarget) -> list[Wheels]:
         text = _pinned(f"CUDA {toolkit.headers}", _toolkit(subject, "headers_wheels"))
         groups.append(Wheels("requirements-headers.txt", f"{HEADERS}-wheels", text))
     for name, version in subject.cell.variant.libraries.items():
+        if headers_of(subject.cell, name):
+            continue
         distribution, number = subject.cell.case.libraries[name].wheel(version)
         wheel = {distribution: number}
         groups.append(Wheels(f"requirements-{name}.txt", f"{name}-wheels", _pinned(f"{name} {version}", wheel)))
@@ -415,12 +429,12 @@ def _resolved(subject: ReproTarget) -> str:
     library = BACKENDS[subject.backend].library
     table = LIBRARIES[library]
     requested = subject.record["toolchain"]["requested"]["packages"]
-    told = {**{name.replace("_", "-"): version for name, version in subject.observed.items()}, **requested}
+    known = {**{name.replace("_", "-"): version for name, version in subject.observed.items()}, **requested}
     names = [*table.distributions, *table.companions, *LIBRARIES["numpy"].distributions]
     names += LIBRARIES["nvidia-cuda-runtime"].distributions if subject.setup.wheels else ()
     # The first distribution that the environment had counts: conditions call all of them by one name.
     own = next((name for name in table.distributions if name in requested), None)
-    wanted = {name: told[name] for name in names if isinstance(told.get(name), str) and told[name]}
+    wanted = {name: known[name] for name in names if isinstance(known.get(name), str) and known[name]}
     wanted = {name: version for name, version in wanted.items() if name not in table.distributions or name == own}
     if own is None:
         raise UsageError(f"the record of {subject.record['cell']} does not name the version of its {library}")
@@ -438,8 +452,10 @@ def _resolved(subject: ReproTarget) -> str:
 
 def python_of(subject: ReproTarget) -> str:
     """The Python that the record tells of: ``"3.11"``."""
-    told = str(subject.observed.get("python") or subject.record["toolchain"]["requested"]["packages"].get("python", ""))
-    found = re.match(r"3\.\d{1,2}", told)
+    version = str(
+        subject.observed.get("python") or subject.record["toolchain"]["requested"]["packages"].get("python", "")
+    )
+    found = re.match(r"3\.\d{1,2}", version)
     return found[0] if found else "3.11"
 
 

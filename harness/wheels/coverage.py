@@ -76,12 +76,17 @@ class Coverage:
 def coverage(library: Library, gpus: Sequence[Gpu]) -> list[Coverage]:
     """The relation of a library to each GPU."""
     kinds = Counter((frozenset(map(_code, unit.entries)), unit.linked) for unit in library.loaded)
-    if not library.of(LINKED, RELOCATABLE, ""):
-        # Fatbins that a program chooses from itself: each has a part of the targets.
+    if _chooses_itself(library):
+        # Each of the fatbins has a part of the targets.
         kinds = Counter([(frozenset(code for codes, _ in kinds for code in codes), False)])
     parts = {frozenset(map(_code, unit.entries)) for unit in library.of(RELOCATABLE) if unit.entries}
     own = frozenset(_code(entry) for unit in library.further for entry in unit.entries)
     return [_coverage(kinds, parts, own, gpu) for gpu in gpus]
+
+
+def _chooses_itself(library: Library) -> bool:
+    """Return whether the program loads fatbins of its own sections, and none that the CUDA runtime registers."""
+    return not library.of(LINKED, RELOCATABLE, "")
 
 
 def _code(entry: Entry) -> Code:
@@ -185,7 +190,9 @@ class KernelGroup:
 
 
 def uneven(library: Library, gpus: Sequence[Gpu]) -> list[Unit]:
-    """Fatbins of a library that do not run on a GPU which others of its fatbins run on."""
+    """Fatbins of a library that do not run on a GPU which others of its fatbins run on; none where the program chooses one itself."""
+    if _chooses_itself(library):
+        return []
     runs = {codes: _running(codes, gpus) for codes in {frozenset(map(_code, unit.entries)) for unit in library.loaded}}
     together = frozenset[int]().union(*runs.values())
     return [unit for unit in library.loaded if unit.entries and runs[frozenset(map(_code, unit.entries))] != together]

@@ -89,6 +89,8 @@ class Unit:
         Where it is in the file.
     linked : bool or None
         Whether nvlink wrote it, and the relocatable fatbins of the same file are its input; None where the file does not tell.
+    empty : bool
+        Whether its code has neither functions nor variables: no program needs it on any GPU.
     """
 
     entries: tuple[Entry, ...]
@@ -96,6 +98,7 @@ class Unit:
     member: str = ""
     place: int = 0
     linked: bool | None = False
+    empty: bool = False
 
 
 LINKED, RELOCATABLE = ".nv_fatbin", "__nv_relfatbin"
@@ -120,7 +123,7 @@ class Library:
     size : int
         In bytes.
     units : tuple of Unit
-        Its fatbins, in file order.
+        Its fatbins, in file order. Those without code count in no other property.
     kernels : Mapping
         Targets by the name of each kernel, as far as names were read.
     unread : tuple of str
@@ -134,28 +137,33 @@ class Library:
     unread: tuple[str, ...] = ()
 
     @cached_property
+    def with_code(self) -> tuple[Unit, ...]:
+        """Fatbins with functions or variables."""
+        return tuple(unit for unit in self.units if not unit.empty)
+
+    @cached_property
     def loaded(self) -> tuple[Unit, ...]:
         """Fatbins that decide where the file runs: of each member those that the runtime registers, else those for nvlink, else any."""
         of_member: dict[str, int] = {}
-        for unit in self.units:
+        for unit in self.with_code:
             rank = _rank(unit)
             of_member[unit.member] = min(rank, of_member.get(unit.member, rank))
-        return tuple(unit for unit in self.units if _rank(unit) == of_member[unit.member])
+        return tuple(unit for unit in self.with_code if _rank(unit) == of_member[unit.member])
 
     @cached_property
     def further(self) -> tuple[Unit, ...]:
         """Fatbins of other sections than cuobjdump lists, which the program loads itself, next to those that decide."""
-        others = tuple(unit for unit in self.units if _rank(unit) == _OTHER)
+        others = tuple(unit for unit in self.with_code if _rank(unit) == _OTHER)
         return others if any(_rank(unit) != _OTHER for unit in self.loaded) else ()
 
     @property
     def relocatable(self) -> bool:
         """Return whether all of it has yet to be linked."""
-        return bool(self.units) and not self.of(LINKED, "") and bool(self.of(RELOCATABLE))
+        return not self.of(LINKED, "") and bool(self.of(RELOCATABLE))
 
     def of(self, *sections: str) -> tuple[Unit, ...]:
         """Fatbins of some sections."""
-        return tuple(unit for unit in self.units if unit.section in sections)
+        return tuple(unit for unit in self.with_code if unit.section in sections)
 
 
 def counted_targets(units: Iterable[Unit], kind: Kind) -> dict[Target, int]:

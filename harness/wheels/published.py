@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -32,10 +31,6 @@ SCHEMA = 1
 _LARGEST = 64 << 20
 _OTHER = "other"
 _SECTIONS = ("", LINKED, RELOCATABLE, _OTHER)
-_TOOLS = re.compile(
-    r"lib(cupti|checkpoint|nvperf|pcsamplingutil)\w*[-.]"
-)  # NVIDIA's profiler, which Triton brings along
-_TOGETHER = 24  # files without host code of one folder that count as one library
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -199,14 +194,14 @@ def update(
     Package
         Each package; the known one where the index cannot be asked.
     """
-    for asked, names in packages.items():
+    for label, names in packages.items():
         for name in names:
-            before = known.get(name, Package(name=name, asked=asked))
+            before = known.get(name, Package(name=name, asked=label))
             try:
-                yield _updated(replace(before, asked=asked), most, index, tell, refuse)
+                yield _updated(replace(before, asked=label), most, index, tell, refuse)
             except PartUnavailable as error:
                 refuse(f"{name}: {error}")
-                yield replace(before, asked=asked)
+                yield replace(before, asked=label)
 
 
 def _updated(
@@ -253,26 +248,8 @@ def _read(name: str, chosen: Chosen, tell: Callable[[str], None], refuse: Callab
     uploaded = chosen.file.date.date().isoformat() if chosen.file.date else ""
     return WheelRelease(
         version=str(chosen.version), file=chosen.file.name, sha256=found.sha256, size=size, uploaded=uploaded,
-        libraries=_together(found.libraries),
+        libraries=found.libraries,
     )  # fmt: skip
-
-
-def _together(libraries: Sequence[Library]) -> tuple[Library, ...]:
-    """Libraries without those of NVIDIA's profiler; many cubins of one folder are one."""
-    by_folder: dict[str, list[Library]] = {}
-    for library in libraries:
-        if _TOOLS.match(PurePath(library.name).name):
-            continue
-        plain = all(not unit.section and not unit.member for unit in library.units)
-        by_folder.setdefault(library.name.partition("/")[0] if plain else library.name, []).append(library)
-    found = []
-    for folder, of in by_folder.items():
-        if len(of) < _TOGETHER:
-            found += of
-        else:
-            units = tuple(unit for library in of for unit in library.units)
-            found.append(Library(f"{folder}/… ({len(of):,} files)", sum(library.size for library in of), units))
-    return tuple(found)
 
 
 def packed(packages: Sequence[Package]) -> bytes:
@@ -297,7 +274,7 @@ def _packed(package: Package) -> dict[str, Any]:
         for library in release.libraries:
             # Members of an archive count by what of them is loaded.
             own = {unit.member: _section(unit) for unit in library.loaded if unit.member}
-            counts = Counter(kind_of(unit, own.get(unit.member, "")) for unit in library.units)
+            counts = Counter(kind_of(unit, own.get(unit.member, "")) for unit in library.with_code)
             libraries.append([library.name, library.size, [each for pair in counts.items() for each in pair]])
         of_releases.append([release.version, release.file, release.sha256, release.size, release.uploaded, libraries])
     return {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import shutil
 import zipfile
 import zlib
@@ -15,13 +16,18 @@ from typing import IO, BinaryIO
 
 from harness.diagnostics import one_line
 from harness.errors import NothingToRun, UsageError
+from harness.model import Target
 from harness.model.gpus import Gpu
 from harness.process_locks import TEMPORARY, HeldFolder, temporary_folder
 from harness.wheels.binary import HEAD, is_binary, read_library
 from harness.wheels.coverage import uneven
-from harness.wheels.entries import Broken, Library, Unit
-from harness.wheels.kernels import NoDecompression, with_kernels
+from harness.wheels.entries import Broken, Library
+from harness.wheels.kernels import NoDecompression, with_empty_marked, with_kernels
 
+_PROFILER = re.compile(r"lib(cupti|checkpoint|nvperf|pcsamplingutil)\w*[-.]")
+"""Libraries of CUPTI, which packages bring along; programs run without them."""
+_FOLDED = 24
+"""Files without host code of one package that count as one library: the package chooses among them."""
 _ARCHIVES = (".whl", ".zip")
 _MOST_FILES = 500_000
 _LARGEST = 16 << 30  # bytes of one file of a wheel
@@ -44,6 +50,10 @@ class Found:
         Hash of the file; empty for a folder.
     libraries : tuple of Library
         Files with device code, in the order of their names.
+    without_code : tuple of str
+        Files whose fatbins have neither functions nor variables.
+    profiler : tuple of str
+        Libraries of NVIDIA's profiler, which are not the package's code.
     others : tuple of str
         Files that may have device code and are not read: those for Windows.
     hints : tuple of str
@@ -53,6 +63,8 @@ class Found:
     name: str
     sha256: str
     libraries: tuple[Library, ...]
+    without_code: tuple[str, ...] = ()
+    profiler: tuple[str, ...] = ()
     others: tuple[str, ...] = ()
     hints: tuple[str, ...] = ()
 
@@ -82,6 +94,8 @@ def read_source(path: Path, shown: str = "", *, gpus: Sequence[Gpu] = (), every_
     try:
         if path.is_dir():
             collected.folder(path)
+        elif not path.is_file():
+            raise UsageError(f"{shown} is neither a file nor a folder")  # a pipe or a device may have no end
         else:
             sha256 = hash_of(path)
             if path.suffix.lower() in _ARCHIVES:
@@ -105,34 +119,44 @@ class _Collected:
     def __init__(self, shown: str, gpus: Sequence[Gpu], *, every_name: bool) -> None:
         self.shown, self.gpus, self.every_name = shown, gpus, every_name
         self.libraries: list[Library] = []
+        self.without_code: list[str] = []
+        self.profiler: list[str] = []
         self.others: list[str] = []
         self.hints: dict[str, None] = {}
 
     def found(self, sha256: str) -> Found:
         """All of it."""
-        libraries = sorted(self.libraries, key=lambda library: library.name)
-        return Found(self.shown, sha256, tuple(libraries), tuple(sorted(self.others)), tuple(self.hints))
+        libraries = _folded(sorted(self.libraries, key=lambda library: library.name))
+        return Found(
+            self.shown, sha256, tuple(libraries),
+            without_code=tuple(sorted(self.without_code)), profiler=tuple(sorted(self.profiler)), others=tuple(sorted(self.others)), hints=tuple(self.hints),
+        )  # fmt: skip
 
     def file(self, path: Path, name: str) -> None:
         """Read one file."""
         try:
-            library = read_library(path, name)
+            library = self._decompressed(lambda library: with_empty_marked(library, path), read_library(path, name))
             units = library.loaded if self.every_name else uneven(library, self.gpus)
             if units:
-                library = self._with_names(library, path, units)
+                library = self._decompressed(
+                    lambda library: with_kernels(library, path, units, every=self.every_name), library
+                )
         except Broken as error:
             where = self.shown if name == Path(self.shown).name else f"{self.shown}: {name}"
             raise UsageError(f"{one_line(where)}: {error}") from None
-        if library.units:
+        if library.with_code:
             self.libraries.append(library)
+        elif library.units:
+            self.without_code.append(one_line(name))
 
-    def _with_names(self, library: Library, path: Path, units: list[Unit] | tuple[Unit, ...]) -> Library:
+    def _decompressed(self, read: Callable[[Library], Library], library: Library) -> Library:
         try:
-            return with_kernels(library, path, units, every=self.every_name)
+            return read(library)
         except NoDecompression:
             from harness.errors import install_command  # reads what is installed
 
-            self.hints[f"names of kernels need pyarrow, which decompresses them: {install_command('wheels')}"] = None
+            need = "kernels are read only with pyarrow, which decompresses them; without it, a fatbin without kernels counts as one with kernels"
+            self.hints[f"{need}: {install_command('wheels')}"] = None
             return library
 
     def folder(self, root: Path) -> None:
@@ -154,6 +178,9 @@ class _Collected:
     def _one(self, name: str, head: bytes, read: Callable[[str], None]) -> bool:
         """Read a file that can have device code, and return whether it is one."""
         if is_binary(name, head):
+            if _PROFILER.match(Path(name).name):
+                self.profiler.append(one_line(name))
+                return False
             read(name)
             return True
         if head.startswith(b"MZ") and name.lower().endswith((".dll", ".pyd", ".exe")):
@@ -191,11 +218,40 @@ class _Collected:
         return left - member.file_size if self._one(member.filename, head, read) else left
 
 
+def _folded(libraries: Sequence[Library]) -> list[Library]:
+    """Libraries, where many cubins, fatbins and PTX files of one package are one."""
+    packages: dict[str, list[Library]] = {}
+    for library in libraries:
+        plain = all(not unit.section and not unit.member for unit in library.units)
+        packages.setdefault(library.name.partition("/")[0] if plain else library.name, []).append(library)
+    found = []
+    for package, files in packages.items():
+        if len(files) < _FOLDED:
+            found += files
+            continue
+        kernels: dict[str, frozenset[Target]] = {}
+        for file in files:
+            for name, targets in file.kernels.items():
+                kernels[name] = kernels.get(name, frozenset()) | targets
+        found.append(
+            Library(
+                f"{package} ({len(files):,} files)", sum(file.size for file in files),
+                tuple(unit for file in files for unit in file.units), kernels,
+                tuple(dict.fromkeys(why for file in files for why in file.unread)),
+            )
+        )  # fmt: skip
+    return found
+
+
 def _copy(packed: IO[bytes], plain: BinaryIO, size: int) -> None:
     """Copy a member, and no more than its announced size."""
     shutil.copyfileobj(packed, plain, 1 << 20)
     if plain.tell() != size:
         raise zipfile.BadZipFile("a file has another size than its entry says")
+
+
+def _base(name: str) -> str:
+    return name.rpartition("/")[2]
 
 
 def needs_code(found: Found) -> None:
@@ -208,4 +264,8 @@ def needs_code(found: Found) -> None:
     """
     if not found.libraries:
         windows = f"; {len(found.others)} files for Windows are not read" if found.others else ""
-        raise NothingToRun(f"{found.name} has no device code of NVIDIA GPUs{windows}")
+        empty = f": fatbins without kernels in {', '.join(found.without_code[:3])}" if found.without_code else ""
+        tools = (
+            f"; NVIDIA's profiler ({', '.join(map(_base, found.profiler[:3]))}) is not read" if found.profiler else ""
+        )
+        raise NothingToRun(f"{found.name} has no device code of NVIDIA GPUs{empty}{tools}{windows}")

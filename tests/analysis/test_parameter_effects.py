@@ -1,4 +1,4 @@
-"""What is said along a parameter is true of each of its values, and said only where nothing else differs."""
+"""What is said parameter_effects a parameter is true of each of its values, and said only where nothing else differs."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from record_builders import built, cell, record, rejected
 from harness.analysis import make_frame, statements
 from harness.model import Outcome, Stage, Status
 from harness.records import Record
-from harness.report.sections import along
+from harness.report.sections import parameter_effects
 
 CASE = "shared-memory/static"
 
@@ -22,7 +22,7 @@ def tried(variant: dict[str, Any], works: bool, target: str = "sm_80", **place: 
 
 
 def said(records: list[Record]) -> list[tuple[str, str]]:
-    return [(item.rest, item.sentence) for item in along(statements(make_frame(records)))]
+    return [(item.rest, item.sentence) for item in parameter_effects(statements(make_frame(records)))]
 
 
 WHY = "rejected at assemble"

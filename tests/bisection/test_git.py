@@ -12,7 +12,7 @@ import record_builders as make
 from bisection_builders import GONE, NO, OTHER_WORDS, YES
 
 from harness.bisection.git import OTHER, SAME, UNTESTABLE, Checkout, CommitLog, build, compare
-from harness.bisection.search import Lane, Seen, seen_of
+from harness.bisection.search import Lane, LaneOutcome, outcome_of
 from harness.errors import UsageError
 from harness.model import Outcome
 
@@ -105,11 +105,11 @@ def test_what_is_no_checkout(repository: Repository, tmp_path: Path) -> None:
             checkout.commit(name)
 
 
-def seen(*outcomes: Outcome) -> dict[Lane, Seen]:
+def seen(*outcomes: Outcome) -> dict[Lane, LaneOutcome]:
     found = {}
     for target, outcome in zip(("sm_80", "sm_90"), outcomes, strict=False):
         record = make.record(make.cell(target=target), outcome)
-        if one := seen_of(record):
+        if one := outcome_of(record):
             found[Lane.of(record, "")] = one
     return found
 
@@ -141,14 +141,14 @@ def test_commits_are_trials_of_one_cell_whatever_their_versions_are() -> None:
 
 def test_a_log_keeps_what_was_seen(tmp_path: Path) -> None:
     log = CommitLog(tmp_path)
-    assert log.seen("c" * 40) is None
+    assert log.outcomes("c" * 40) is None
     log.keep("c" * 40, [make.record(outcome=YES)])
     log.keep("d" * 40, [], "the build ended with 2: no rule")
-    assert [one.status for one in (log.seen("c" * 40) or {}).values()] == ["built"]
-    assert (log.seen("d" * 40), log.reason("d" * 40)) == ({}, "the build ended with 2: no rule")
+    assert [one.status for one in (log.outcomes("c" * 40) or {}).values()] == ["built"]
+    assert (log.outcomes("d" * 40), log.reason("d" * 40)) == ({}, "the build ended with 2: no rule")
     log.forget_untestable()
-    assert log.seen("d" * 40) is None
-    assert log.seen("c" * 40)
+    assert log.outcomes("d" * 40) is None
+    assert log.outcomes("c" * 40)
 
 
 def test_builds(tmp_path: Path) -> None:

@@ -33,7 +33,7 @@ def one(*seen: str | None) -> Truth:
     return [{"sm_80": each} for each in seen]
 
 
-def told(search: Search[str], lane: str = "sm_80") -> list[tuple[str, str]]:
+def borders_of(search: Search[str], lane: str = "sm_80") -> list[tuple[str, str]]:
     return [(search.versions[border.before], search.versions[border.after]) for border in search.borders(lane)]
 
 
@@ -41,7 +41,7 @@ def test_a_release_that_alone_differs_is_found_with_both_its_borders() -> None:
     truth = one(*("rejected" if version == "0.59.0" else "built" for version in NUMBA))
     search = Search[str](NUMBA)
     run(search, truth)
-    assert told(search) == [("0.58.1", "0.59.0"), ("0.59.0", "0.59.1")]
+    assert borders_of(search) == [("0.58.1", "0.59.0"), ("0.59.0", "0.59.1")]
     assert len(search.tried) < len(NUMBA)
 
 
@@ -50,7 +50,7 @@ def test_a_history_that_comes_back_to_where_it_was() -> None:
     search = Search[str](CUDA)
     first, *_ = run(search, truth)
     assert len(first) <= len(CUDA) // 2
-    assert told(search) == [("12.3", "12.4"), ("12.6", "12.8")]
+    assert borders_of(search) == [("12.3", "12.4"), ("12.6", "12.8")]
     assert len(search.tried) < len(CUDA)
 
 
@@ -60,8 +60,8 @@ def test_each_lane_has_borders_of_its_own() -> None:
     ]
     search = Search[str](CUDA)
     run(search, truth)
-    assert told(search, "sm_50") == [("12.9", "13.0")]
-    assert told(search, "sm_100") == [("12.6", "12.8")]
+    assert borders_of(search, "sm_50") == [("12.9", "13.0")]
+    assert borders_of(search, "sm_100") == [("12.6", "12.8")]
 
 
 def test_a_lane_that_only_some_releases_have() -> None:
@@ -70,8 +70,8 @@ def test_a_lane_that_only_some_releases_have() -> None:
     ]
     search = Search[str](CUDA)
     run(search, truth)
-    assert told(search, "nvrtc") == []
-    assert told(search, "nvcc") == [("13.2", "13.3")]
+    assert borders_of(search, "nvrtc") == []
+    assert borders_of(search, "nvcc") == [("13.2", "13.3")]
 
 
 def test_what_could_not_be_tried_lies_between_the_sides_of_a_border() -> None:
@@ -104,7 +104,7 @@ def test_what_is_known_to_be_hopeless_is_not_tried() -> None:
     tried = [place for places in run(search, truth) for place in places]
     assert min(tried) == 5
     assert search.history("sm_80")[0] is None
-    assert told(search) == []
+    assert borders_of(search) == []
 
 
 def test_what_is_not_installed_leaves_the_sweep_as_fine_as_before() -> None:
@@ -112,7 +112,7 @@ def test_what_is_not_installed_leaves_the_sweep_as_fine_as_before() -> None:
     truth = one(*(None if each in hopeless else "rejected" if each == "0.59.0" else "built" for each in NUMBA))
     search = Search[str](NUMBA, hopeless=hopeless)
     run(search, truth)
-    assert told(search) == [("0.58.1", "0.59.0"), ("0.59.0", "0.59.1")]
+    assert borders_of(search) == [("0.58.1", "0.59.0"), ("0.59.0", "0.59.1")]
 
 
 def test_every_release_is_tried_where_that_is_asked_for() -> None:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import record_builders as make
 from bisection_builders import FAULT, GONE, NO, OTHER_WORDS, REFUSED, UNKNOWN, YES
 
-from harness.bisection.search import Lane, Seen, seen_of
+from harness.bisection.search import Lane, LaneOutcome, outcome_of
 from harness.model import Expectation, Outcome, Stage, Status
 
 
-def seen(outcome: Outcome, expected: Expectation = make.BUILT) -> Seen:
-    found = seen_of(make.record(outcome=outcome, expected=expected))
+def seen(outcome: Outcome, expected: Expectation = make.BUILT) -> LaneOutcome:
+    found = outcome_of(make.record(outcome=outcome, expected=expected))
     assert found is not None
     return found
 
@@ -28,8 +28,8 @@ def test_an_unknown_target_is_the_same_with_every_release() -> None:
 
 
 def test_what_could_not_be_tried_is_no_outcome() -> None:
-    assert seen_of(make.record(outcome=GONE)) is None
-    assert seen_of(make.record(outcome=Outcome(status=Status.HARNESS_ERROR, reason="a bug"))) is None
+    assert outcome_of(make.record(outcome=GONE)) is None
+    assert outcome_of(make.record(outcome=Outcome(status=Status.HARNESS_ERROR, reason="a bug"))) is None
 
 
 def test_good_goes_by_the_verdict() -> None:
@@ -46,7 +46,7 @@ def test_crashes_differ_by_signal() -> None:
         seen(Outcome(status=Status.CRASHED, stage=Stage.COMPILE, signal=number, reason="it died")) for number in (6, 11)
     )
     assert one.key != other.key
-    assert other.told == "crashed at compile by signal 11: it died"
+    assert other.text == "crashed at compile by signal 11: it died"
 
 
 def test_a_lane_leaves_out_where_releases_stand() -> None:

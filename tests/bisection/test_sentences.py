@@ -9,23 +9,23 @@ import record_builders as make
 from bisection_builders import FAULT, GONE, NO, OTHER_WORDS, REFUSED, UNKNOWN, YES, history
 
 from harness.bisection.search import Ends
-from harness.bisection.sentences import Told, groups_of, tell
+from harness.bisection.sentences import BorderSentence, groups_of, tell
 from harness.model import Expectation, Outcome
 
 
-def told(
+def borders_of(
     outcomes: Mapping[str, Sequence[Outcome]],
     expected: Expectation = make.BUILT,
     good: int | None = None,
     bad: int | None = None,
-) -> list[Told]:
+) -> list[BorderSentence]:
     search, seen = history(outcomes, expected)
     judge = partial(Ends(tuple(search.versions), good, bad).good_of, seen)
     return tell(search.versions, groups_of(seen, judge), search.borders, lambda version: f"lib {version}", judge)
 
 
 def sentences(*outcomes: Outcome, expected: Expectation = make.BUILT, good: int | None = None) -> list[str]:
-    return [each.sentence for each in told({"sm_80": outcomes}, expected, good)]
+    return [each.sentence for each in borders_of({"sm_80": outcomes}, expected, good)]
 
 
 def test_broken_and_mended() -> None:
@@ -37,7 +37,7 @@ def test_broken_and_mended() -> None:
 
 
 def test_a_refusal_that_is_meant_is_neither() -> None:
-    fine = [each.kind for each in told({"sm_80": [NO, YES, NO]}, REFUSED)]
+    fine = [each.kind for each in borders_of({"sm_80": [NO, YES, NO]}, REFUSED)]
     assert fine == ["changed", "changed"]
     assert sentences(NO, NO, expected=REFUSED) == []
 
@@ -69,7 +69,9 @@ def test_releases_between_that_could_not_be_tried_are_named() -> None:
 
 
 def test_a_border_that_several_have_is_told_once() -> None:
-    found = told({"sm_75": [NO, YES, NO], "sm_80": [NO, YES, YES], "sm_90": [NO, YES, YES], "sm_100": [YES, YES, YES]})
+    found = borders_of(
+        {"sm_75": [NO, YES, NO], "sm_80": [NO, YES, YES], "sm_90": [NO, YES, YES], "sm_100": [YES, YES, YES]}
+    )
     assert [(each.name, each.border.after, each.kind) for each in found] == [
         ("sm_75–sm_90", 1, "fixed"),
         ("sm_75", 2, "broke"),

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 import pytest
 from command import Command
+from repositories import Repository, cutlass
 
 from harness.cases.sources import packaged_cases
 from harness.toolkits import Installed
@@ -125,6 +126,31 @@ def test_a_program_without_a_case_with_its_headers(cumatrix: Command, toolkit: C
     assert done.returncode == 2
     assert "name it with --program FILE" in done.stderr
     assert not (other.folder / "out").exists()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("source", ["./cutlass", "./cutlass@main~1"])
+def test_a_folder_and_a_commit_of_a_header_library(
+    source: str, cumatrix: Command, toolkit: Callable[[str], Installed]
+) -> None:
+    toolkit("12.9")
+    checkout = Repository(cumatrix.folder / "cutlass")
+    for number in (1, 2):
+        checkout.commit({**cutlass("9.1.2"), "include/cutlass/part.h": f"#define PART missing_{number}\n"})
+    program = "#include <cutlass/version.h>\n#include <cutlass/part.h>\n__global__ void k(int *p) { *p = PART; }\n"
+    (cumatrix.folder / "kernel.cu").write_text(program)
+    axes = ["-b", "nvrtc", "-t", "12.9", "-a", "sm_80", "--out", "results.jsonl"]
+    cumatrix("try", "kernel.cu", *axes, "--library", f"cutlass={source}")
+    done = cumatrix("repro", "kernel.cu*", "--results", "results.jsonl", "--out", "out", "--check")
+    assert done.returncode == 0, done.stdout + done.stderr
+    headers = {path.name for path in (cumatrix.folder / "out").rglob("cutlass/*.h")}
+    assert headers == {"version.h", "part.h"}
+    assert f"headers of cutlass that the program includes, from {'<file:' if '@' in source else 'a folder'}" in (cumatrix.folder / "out" / "README.md").read_text()  # fmt: skip
+    if "@" not in source:
+        checkout.commit({"include/cutlass/part.h": "#define PART 1\n"})
+        done = cumatrix("repro", "kernel.cu*", "--results", "results.jsonl", "--out", "later")
+        assert done.returncode == 2 and "have changed since" in done.stderr
+        assert not (cumatrix.folder / "later").exists()
 
 
 @pytest.mark.slow

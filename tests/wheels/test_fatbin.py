@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import subprocess
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from harness.errors import NothingToRun
 from harness.model import Target
 from harness.model.compatibility import Way
 from harness.model.gpus import parse_gpus
 from harness.wheels.binary import read_library
 from harness.wheels.coverage import coverage
 from harness.wheels.entries import Kind, Library, Packing
+from harness.wheels.gate import Requirement, missing
 from harness.wheels.kernels import template_of, with_kernels
+from harness.wheels.sources import needs_code, read_source
 
 from .conftest import Tools
 
@@ -56,6 +60,32 @@ def test_cubins_and_ptx_by_themselves(tools: Tools) -> None:
     cubin, ptx = tools.folder / tools.cubin("sm_90a"), tools.folder / tools.ptx("sm_120f")
     assert listed(read_library(cubin, cubin.name)) == [("sass", "sm_90a")]
     assert listed(read_library(ptx, ptx.name)) == [("ptx", "compute_120f")]
+
+
+def test_a_fatbin_without_functions_and_variables_is_no_gap(tools: Tools) -> None:
+    for name, text in {"host.cu": "void host() {}\n", "variable.cu": "__device__ int variable = 1;\n"}.items():
+        (tools.folder / name).write_text(text)
+        tools.run("nvcc", "-c", "-Xcompiler=-fPIC", "-gencode=arch=compute_75,code=[sm_75,compute_75]", name)
+    kernel = tools.objects("kernel.o", "-c", "-Xcompiler=-fPIC", "-arch=sm_90").name
+    for name, objects in {"mixed.so": ["host.o", kernel], "empty.so": ["host.o"], "used.so": ["variable.o"]}.items():
+        subprocess.run(["gcc", "-shared", "-nostdlib", *objects, "-o", name], cwd=tools.folder, check=True)
+    assert [unit.empty for unit in read_library(tools.folder / "mixed.so", "mixed.so").units] == [False, False]
+    for name in ("host.cu", "variable.cu", "host.o", "variable.o", kernel):
+        (tools.folder / name).unlink()
+    found = read_source(tools.folder)
+    assert found.without_code == ("empty.so",)
+    assert [(library.name, [unit.empty for unit in library.units]) for library in found.libraries] == [
+        ("mixed.so", [True, False]), ("used.so", [False]),
+    ]  # fmt: skip
+    required = Requirement(tuple(parse_gpus("H100")))
+    assert [
+        (each.library, each.why.partition(" ")[0])
+        for each in missing([found], replace(required, complete=True, native=True))
+    ] == [("used.so", "PTX")]
+    with pytest.raises(
+        NothingToRun, match=r"empty\.so has no device code of NVIDIA GPUs: fatbins without kernels in empty\.so"
+    ):
+        needs_code(read_source(tools.folder / "empty.so", "empty.so"))
 
 
 def test_relocatable_objects_archives_and_what_is_linked_of_them(tools: Tools) -> None:
@@ -134,3 +164,28 @@ def test_cuobjdump_lists_the_same(tools: Tools, venv: Callable[..., str]) -> Non
 )
 def test_templates(name: str, template: str) -> None:
     assert template_of(name) == template
+
+
+def test_many_cubins_of_one_package_are_one_library(tools: Tools) -> None:
+    package = tools.folder / "site" / "package"
+    package.mkdir(parents=True)
+    for number in range(24):
+        target = ("sm_90a", "sm_100a")[number % 2]
+        (tools.folder / tools.cubin(target)).rename(package / f"{number}.cubin")
+    found = read_source(tools.folder / "site", every_name=True)
+    (library,) = found.libraries
+    assert (library.name, len(library.units)) == ("package (24 files)", 24)
+    assert library.kernels == {KERNEL: {Target.parse("sm_90a"), Target.parse("sm_100a")}}
+    (package / "0.cubin").unlink()
+    assert len(read_source(tools.folder / "site").libraries) == 23
+
+
+def test_the_profiler_is_not_the_package(tools: Tools) -> None:
+    wheel = tools.folder / "site"
+    wheel.mkdir()
+    (tools.folder / tools.cubin("sm_90")).rename(wheel / "libcupti.so.13")
+    found = read_source(wheel)
+    assert (found.libraries, found.profiler) == ((), ("libcupti.so.13",))
+    with pytest.raises(NothingToRun, match=r"NVIDIA's profiler \(libcupti\.so\.13\) is not read"):
+        needs_code(found)
+    assert read_source(wheel / "libcupti.so.13").libraries  # where a user names it

@@ -57,7 +57,7 @@ const code = (() => {
       }
       const text = made.text;
       const place = h("div", {}, facts.code(text, kind));
-      const others = chooser(matrix, cell, index, kind, (other) => beside(text, other, kind, index, place));
+      const others = chooser(matrix, cell, index, kind, (other) => compare(text, other, kind, index, place));
       content.replaceChildren(
         h("p", { class: "soft" }, kind, made.by && ` without offsets, by ${made.by}`),
         ...dom.real([others]),
@@ -107,7 +107,7 @@ const code = (() => {
    * @param {CodeIndex} index
    * @param {HTMLElement} place
    */
-  const beside = async (own, other, kind, index, place) => {
+  const compare = async (own, other, kind, index, place) => {
     const turn = ++asked;
     if (other === null) {
       place.replaceChildren(facts.code(own, kind));

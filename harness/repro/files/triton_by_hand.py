@@ -30,9 +30,12 @@ def build(kernel, signature, capability, **options):
     made = []
     for config in configs:
         values = dict(config.kwargs) if config else {}
-        asked = {**options, **({"num_warps": config.num_warps, "num_stages": config.num_stages} if config else {})}
+        compile_options = {
+            **options,
+            **({"num_warps": config.num_warps, "num_stages": config.num_stages} if config else {}),
+        }
         source = _source(kernel, signature, values)
-        made.append(triton.compile(source, target=GPUTarget("cuda", capability, 32), options=asked))
+        made.append(triton.compile(source, target=GPUTarget("cuda", capability, 32), options=compile_options))
     return made
 
 
