@@ -220,7 +220,7 @@ def variants_of(case: str, label: str, cells: Cells) -> tuple[str, ...]:
         for group in label.split("; "):
             named: dict[str, list[str]] = defaultdict(list)
             for item in group.split(", "):
-                key, _, values = item.partition("=")
+                key, equals, values = item.partition("=")
                 # The label "with cache=True" is a name, though there is a parameter "cache".
                 named[key if key in keys else ""] += values.split(" or ") if key in keys else [item]
             plain = named.pop("", [])
