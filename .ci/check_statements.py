@@ -222,7 +222,8 @@ def variants_of(case: str, label: str, cells: Cells) -> tuple[str, ...]:
             for item in group.split(", "):
                 key, equals, values = item.partition("=")
                 # The label "with cache=True" is a name, though there is a parameter "cache".
-                named[key if key in keys else ""] += values.split(" or ") if key in keys else [item]
+                is_key = bool(equals) and key in keys
+                named[key if is_key else ""] += values.split(" or ") if is_key else [item]
             plain = named.pop("", [])
             if all(own.get(key, "") in values for key, values in named.items()) and all(item in names or names & set(item.split(" or ")) for item in plain):  # fmt: skip
                 found.append(variant)
