@@ -141,13 +141,15 @@ def _read(sources: Sequence[str], tag: str, gpus: Sequence[Gpu], *, every_name: 
     found = []
     for text in sources:
         paths = (
-            [Path(text)] if Path(text).exists() else [Path(each) for each in sorted(glob.glob(text, recursive=True))]
+            [Path(text)]
+            if text and Path(text).exists()
+            else [Path(each) for each in sorted(glob.glob(text, recursive=True))]
         )
         if not paths:
             requirement = requirement_of(text)
             if requirement is None or "/" in text:
                 raise UsageError(
-                    f"{text} is no file and no folder that is there, and no requirement such as bitsandbytes==0.50.2"
+                    f"{text or "''"} is no file and no folder that is there, and no requirement such as bitsandbytes==0.50.2"
                 )
             chosen = choose(requirement, index, tag)
             with ExitStack() as stack:

@@ -94,6 +94,8 @@ def read_source(path: Path, shown: str = "", *, gpus: Sequence[Gpu] = (), every_
     try:
         if path.is_dir():
             collected.folder(path)
+        elif not path.is_file():
+            raise UsageError(f"{shown} is neither a file nor a folder")  # a pipe or a device may have no end
         else:
             sha256 = hash_of(path)
             if path.suffix.lower() in _ARCHIVES:

@@ -161,6 +161,7 @@ def test_the_configuration_gives_defaults(wheel: Wheel, cumatrix: Command) -> No
         ("a.fatbin", b"\x50\xed\x55\xba", 2, "cut off"),
         ("nothing", None, 2, "no file and no folder"),
         ("folder/", None, 3, "has no device code"),
+        ("/dev/zero", None, 2, "is neither a file nor a folder"),
     ],
 )
 def test_what_cannot_be_read_is_one_sentence(
@@ -171,7 +172,7 @@ def test_what_cannot_be_read_is_one_sentence(
         path.mkdir()
     elif data is not None:
         path.write_bytes(data)
-    else:
+    elif not name.startswith("/"):
         name = "no/such.so"
     done = cumatrix("wheel", name)
     assert done.returncode == code and words in done.stderr and done.stderr.count("\n") == 1
