@@ -403,8 +403,10 @@ def is_virtual(target: str) -> bool:
 
 
 def short_target(target: str) -> str:
-    """``80``, ``90a``; ``c80`` for the virtual architecture."""
+    """``80``, ``90a``; ``c80`` for the virtual architecture; ``gfx90a`` where the vendor has no short form."""
     known = Target.parse(target)
+    if not known.vendor.short:
+        return target
     return f"c{known.number}" if known.virtual else known.number
 
 
