@@ -368,7 +368,11 @@ def axis_of(over: str, case: Case, context: RunContext, releases: str | None, co
         if releases:
             raise UsageError("the commits of --with are what is searched: --releases names releases of the index")
         return LibraryCommits.of(over, request, case)
-    raise UsageError(
+    raise UsageError(_unknown_axis(over))
+
+
+def _unknown_axis(over: str) -> str:
+    return (
         f"--over {over!r}: no such axis{did_you_mean(over, OVER)}. For the first release of a package that runs on a GPU: "
         f"cumatrix wheel {one_line(over, 40)} --require sm_120 --since"
     )
@@ -432,7 +436,7 @@ def _options(command: Any) -> Any:
 
 
 @click.command(cls=TryCommand)
-@click.argument("what", metavar="CASE|FILE")
+@click.argument("what", metavar="CASE|FILE", required=False, default="")
 @_options
 @axes
 @habits
@@ -463,6 +467,11 @@ def bisect(what: str, over: str, good: str | None, bad: str | None, as_json: boo
     """
     errors = console_for(sys.stderr)
     git = over.removeprefix("git:") if over.startswith("git:") else None
+    if not what:
+        known = git is not None or over in ("cuda", "headers", *LIBRARIES, *NAMES)
+        raise UsageError(
+            "name the case or the file to compile: cumatrix bisect --help" if known else _unknown_axis(over)
+        )
     if options["git_step"]:
         folder, old = options["git_step"]
         tried = partial(_records, what, options, errors)

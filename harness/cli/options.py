@@ -324,11 +324,11 @@ class TryCommand(Command):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Read the command line."""
-        hints = [
+        words = [
             f"{word}=true" if word in _RELOCATABLE and after not in ("true", "false") else word
-            for word, after in zip(args, [*args[1:], ""], strict=True)
+            for word, after in zip(args, [*args[1:], ""], strict=False)  # of no words, there is none after the last
         ]
-        return super().parse_args(ctx, hints)
+        return super().parse_args(ctx, words)
 
 
 def targets_of(options: Mapping[str, Any]) -> str | None:

@@ -149,7 +149,7 @@ def _read(sources: Sequence[str], tag: str, gpus: Sequence[Gpu], *, every_name: 
             requirement = requirement_of(text)
             if requirement is None or "/" in text:
                 raise UsageError(
-                    f"{text or "''"} is no file and no folder that is there, and no requirement such as bitsandbytes==0.50.2"
+                    f"{text or 'an empty name'} is no file and no folder that is there, and no requirement such as bitsandbytes==0.50.2"
                 )
             chosen = choose(requirement, index, tag)
             with ExitStack() as stack:

@@ -203,6 +203,8 @@ def test_commits_of_a_checkout(cumatrix: Command, library: Path, toolkit: Callab
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
+        (["--over", "numba"], "name the case or the file to compile"),
+        (["--over", "bitsandbytes"], "cumatrix wheel bitsandbytes --require sm_120 --since"),
         (["case/one", "--over", "cudaa"], 'no such axis (did you mean "cuda"?)'),
         (
             ["case/one", "--over", "cuda", "-t", "12.4", "--releases", "12.4"],

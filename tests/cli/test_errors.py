@@ -31,6 +31,11 @@ def test_help(cumatrix: Command, command: str, option: str) -> None:
     assert max(map(len, done.stdout.splitlines())) <= 110
 
 
+@pytest.mark.parametrize("command", ["try", "ask", "bisect", "repro", "explain", "wheel", "arch", "merge", "diff"])
+def test_a_command_without_arguments_says_what_is_missing(cumatrix: Command, command: str) -> None:
+    sentence(cumatrix(command), 2, f"cumatrix {command} --help")
+
+
 def test_help_lists_what_works_and_the_exit_codes(cumatrix: Command) -> None:
     words = cumatrix("--help").stdout
     for command in (
