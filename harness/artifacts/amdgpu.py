@@ -6,6 +6,7 @@ The header and the metadata are laid out as LLVM's guide to AMDGPU says (https:/
 
 from __future__ import annotations
 
+import re
 import struct
 from collections.abc import Iterator
 from typing import Any
@@ -24,7 +25,8 @@ _PROCESSORS = {
     0x44: "1103", 0x43: "1150", 0x4A: "1151", 0x55: "1152", 0x58: "1153", 0x48: "1200", 0x4E: "1201", 0x49: "1250",
 }  # fmt: skip
 _METADATA = (b"AMDGPU\0", 32)  # name and type of the note
-_TRIPLE = "amdgcn-amd-amdhsa--"
+# ``amdgcn-amd-amdhsa--gfx942:xnack-``, and of later LLVMs ``amdgpu9.42-amd-amdhsa-unknown-gfx942``.
+_TARGET = re.compile(r"amd(?:gcn|gpu[0-9a-f.]{0,8})-amd-amdhsa-(?:unknown)?-(gfx[0-9a-f]{3,4})(?::[a-z:+-]+)?")
 _REGISTER = 4  # bytes of a vector register for each thread
 
 
@@ -48,7 +50,8 @@ def read_code_object(data: bytes) -> Contents:
             raise ValueError(f"its processor has the unknown number {elf.flags & _MACH:#x}")
         metadata = _metadata(elf)
         named = metadata.get("amdhsa.target", "")
-        if str(named).partition(":")[0] != f"{_TRIPLE}gfx{number}":
+        found = _TARGET.fullmatch(named)
+        if found is None or found[1] != f"gfx{number}":
             raise ValueError(f"its header says gfx{number}, and its metadata {named!r}")
         there = {symbol.name for symbol in elf.symbols()}
         kernels = tuple(_kernel(each, there) for each in metadata.get("amdhsa.kernels", []))

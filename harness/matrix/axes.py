@@ -264,6 +264,11 @@ def target_key(target: str) -> tuple[int, bool, int, str]:
     return Target.parse(target).sort_key
 
 
+def is_real(target: str) -> bool:
+    """Return whether a target is a real architecture."""
+    return not Target.parse(target).virtual
+
+
 def axis_key(key: str) -> Callable[[str], Any]:
     """Sorting key of the values of an axis."""
     return _KEYS[AXIS[key].kind]

@@ -204,6 +204,11 @@ class Target:
         return Target(virtual=False, cc=self.cc, suffix=self.suffix, vendor=self.vendor)
 
     @property
+    def plain(self) -> Target:
+        """The real architecture without suffix."""
+        return Target(virtual=False, cc=self.cc, vendor=self.vendor)
+
+    @property
     def as_virtual(self) -> Target:
         """The virtual architecture of the same compute capability; the real one of a vendor without virtual targets."""
         return Target(virtual=bool(self.vendor.virtual), cc=self.cc, suffix=self.suffix, vendor=self.vendor)

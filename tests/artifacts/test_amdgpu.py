@@ -63,14 +63,18 @@ def test_a_kernel_has_its_registers_lds_scratch_and_spills() -> None:
     assert (kernel.spill_bytes, kernel.tensor_cores, kernel.instructions) == (1328, None, None)
 
 
-def test_features_after_the_processor_are_no_part_of_the_target() -> None:
-    assert str(read_code_object(code_object(target="amdgcn-amd-amdhsa--gfx942:sramecc+:xnack-")).target) == "gfx942"
+@pytest.mark.parametrize(
+    "target", ["amdgcn-amd-amdhsa--gfx942:sramecc+:xnack-", "amdgpu9.42-amd-amdhsa-unknown-gfx942"]
+)
+def test_other_spellings_of_the_same_processor(target: str) -> None:
+    assert str(read_code_object(code_object(target=target)).target) == "gfx942"
 
 
 @pytest.mark.parametrize(
     ("data", "words"),
     [
         (code_object(KERNEL, flags=0x3F), "its header says gfx90a, and its metadata 'amdgcn-amd-amdhsa--gfx942'"),
+        (code_object(target="gfx942"), "its metadata 'gfx942'"),
         (code_object(KERNEL, flags=0xFE), "unknown number 0xfe"),
         (code_object(KERNEL, machine=190), "another machine"),
         (code_object(KERNEL, symbols=("fill.kd",)), "lists the kernel dot, which it does not have"),
