@@ -10,12 +10,8 @@ from functools import lru_cache
 from harness.model import Target
 from harness.model.compatibility import RULES, Release, Way, answer, best, newer, release_of_gpu, release_of_ptx
 from harness.model.gpus import Gpu
-from harness.wheels.entries import LINKED, RELOCATABLE, Entry, Kind, Library, Unit
+from harness.wheels.entries import Code, Codes, Kind, Library, Unit
 from harness.wheels.kernels import template_of
-
-Code = tuple[Kind, Target, tuple[int, int]]
-"""Properties of an entry that decide on its GPUs."""
-Codes = frozenset[Code]
 
 
 @dataclass(frozen=True)
@@ -75,22 +71,7 @@ class Coverage:
 
 def coverage(library: Library, gpus: Sequence[Gpu]) -> list[Coverage]:
     """The relation of a library to each GPU."""
-    kinds = Counter((frozenset(map(_code, unit.entries)), unit.linked) for unit in library.loaded)
-    if _chooses_itself(library):
-        # Each of the fatbins has a part of the targets.
-        kinds = Counter([(frozenset(code for codes, _ in kinds for code in codes), False)])
-    parts = {frozenset(map(_code, unit.entries)) for unit in library.of(RELOCATABLE) if unit.entries}
-    own = frozenset(_code(entry) for unit in library.further for entry in unit.entries)
-    return [_coverage(kinds, parts, own, gpu) for gpu in gpus]
-
-
-def _chooses_itself(library: Library) -> bool:
-    """Return whether the program loads fatbins of its own sections, and none that the CUDA runtime registers."""
-    return not library.of(LINKED, RELOCATABLE, "")
-
-
-def _code(entry: Entry) -> Code:
-    return entry.kind, entry.target, entry.isa
+    return [_coverage(library.kinds, library.parts, library.own, gpu) for gpu in gpus]
 
 
 def _coverage(
@@ -191,11 +172,11 @@ class KernelGroup:
 
 def uneven(library: Library, gpus: Sequence[Gpu]) -> list[Unit]:
     """Fatbins of a library that do not run on a GPU which others of its fatbins run on; none where the program chooses one itself."""
-    if _chooses_itself(library):
+    if library.chooses_itself:
         return []
-    runs = {codes: _running(codes, gpus) for codes in {frozenset(map(_code, unit.entries)) for unit in library.loaded}}
+    runs = {codes: _running(codes, gpus) for codes in {unit.codes for unit in library.loaded}}
     together = frozenset[int]().union(*runs.values())
-    return [unit for unit in library.loaded if unit.entries and runs[frozenset(map(_code, unit.entries))] != together]
+    return [unit for unit in library.loaded if unit.entries and runs[unit.codes] != together]
 
 
 def _running(codes: Codes, gpus: Sequence[Gpu]) -> frozenset[int]:

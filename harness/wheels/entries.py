@@ -72,6 +72,15 @@ class Entry:
     length: int = 0
     name: str = ""
 
+    @property
+    def code(self) -> Code:
+        """The properties that decide on its GPUs."""
+        return self.kind, self.target, self.isa
+
+
+Code = tuple[Kind, Target, tuple[int, int]]
+Codes = frozenset[Code]
+
 
 @dataclass(frozen=True)
 class Unit:
@@ -99,6 +108,11 @@ class Unit:
     place: int = 0
     linked: bool | None = False
     empty: bool = False
+
+    @property
+    def codes(self) -> Codes:
+        """The properties of its entries that decide on its GPUs."""
+        return frozenset(entry.code for entry in self.entries)
 
 
 LINKED, RELOCATABLE = ".nv_fatbin", "__nv_relfatbin"
@@ -155,6 +169,29 @@ class Library:
         """Fatbins of other sections than cuobjdump lists, which the program loads itself, next to those that decide."""
         others = tuple(unit for unit in self.with_code if _rank(unit) == _OTHER)
         return others if any(_rank(unit) != _OTHER for unit in self.loaded) else ()
+
+    @cached_property
+    def kinds(self) -> Counter[tuple[Codes, bool | None]]:
+        """Numbers of `loaded` by their code, and by whether nvlink wrote them."""
+        kinds = Counter((unit.codes, unit.linked) for unit in self.loaded)
+        if self.chooses_itself:  # each of the fatbins has a part of the targets
+            return Counter([(frozenset(code for codes, _ in kinds for code in codes), False)])
+        return kinds
+
+    @cached_property
+    def parts(self) -> frozenset[Codes]:
+        """Code of the fatbins that nvlink reads."""
+        return frozenset(unit.codes for unit in self.of(RELOCATABLE) if unit.entries)
+
+    @cached_property
+    def own(self) -> Codes:
+        """Code of `further`."""
+        return frozenset(code for unit in self.further for code in unit.codes)
+
+    @property
+    def chooses_itself(self) -> bool:
+        """Return whether the program loads fatbins of its own sections, and none that the CUDA runtime registers."""
+        return not self.of(LINKED, RELOCATABLE, "")
 
     @property
     def relocatable(self) -> bool:
