@@ -24,7 +24,7 @@ from harness.answers.verdict import (
     picked,
 )
 from harness.backends import label_of, library_of
-from harness.matrix.axes import spell_targets, version_key
+from harness.matrix.axes import is_real, spell_targets, version_key
 from harness.model.cell import HOST_COMPILER
 
 SAME = "targets/removed"
@@ -225,7 +225,7 @@ def answer(asked: Query, known: Known, vocabulary: Vocabulary, most: int = SHOWN
         The most findings.
     """
     targets = [target for target in asked.targets if target in known.targets] or (
-        [] if asked.targets else [target for target in known.targets if target.startswith("sm_")]
+        [] if asked.targets else [target for target in known.targets if is_real(target)]
     )
     lines, lacking = meant(lines_of(known, targets), asked, known, vocabulary)
     tools = asked.tools(vocabulary) or {}

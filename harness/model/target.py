@@ -22,6 +22,8 @@ class Vendor:
     ----------
     name : str
         Its key in `VENDORS`.
+    label : str
+        Its name in sentences.
     rank : int
         Its place in the order of targets.
     real, virtual : str
@@ -47,6 +49,7 @@ class Vendor:
     """
 
     name: str
+    label: str
     rank: int
     real: str
     virtual: str = ""
@@ -88,6 +91,7 @@ class Vendor:
 
 NVIDIA = Vendor(
     name="nvidia",
+    label="NVIDIA",
     rank=0,
     real="sm_",
     virtual="compute_",
@@ -107,7 +111,27 @@ NVIDIA = Vendor(
     toolkit="CUDA release",
 )
 
-VENDORS: dict[str, Vendor] = {NVIDIA.name: NVIDIA}
+AMD = Vendor(
+    name="amd",
+    label="AMD",
+    rank=1,
+    real="gfx",
+    number=r"\d{1,2}[0-9a-f]{2}",
+    base=16,
+    minors=2,
+    suffix="",
+    # Processors from Vega on, as https://llvm.org/docs/AMDGPUUsage.html#processors lists them.
+    known=tuple(
+        "900 906 908 90a 942 950 1010 1011 1012 1030 1031 1032 1034 1035 1036 1100 1101 1102 1103 1150 1151 1152 1153 "
+        "1200 1201 1250".split()
+    ),
+    old=("803", "940", "941"),
+    default="gfx90a,gfx942,gfx1100",
+    examples="gfx942 or gfx1100",
+    toolkit="ROCm release",
+)
+
+VENDORS: dict[str, Vendor] = {vendor.name: vendor for vendor in (NVIDIA, AMD)}
 """Every vendor by name."""
 
 
@@ -178,6 +202,11 @@ class Target:
     def real(self) -> Target:
         """The real architecture of the same compute capability."""
         return Target(virtual=False, cc=self.cc, suffix=self.suffix, vendor=self.vendor)
+
+    @property
+    def plain(self) -> Target:
+        """The real architecture without suffix."""
+        return Target(virtual=False, cc=self.cc, vendor=self.vendor)
 
     @property
     def as_virtual(self) -> Target:
