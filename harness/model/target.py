@@ -39,7 +39,7 @@ class Vendor:
     short : str
         Pattern of what users write for a real target; its groups make the number and the suffix. Empty where they write targets in full.
     known, old : tuple of str
-        Numbers with suffixes, in order: those that toolkits know, and those that only old ones know, which are no part of ``all``.
+        Numbers with suffixes, in order: those that toolkits know, and those that only old ones know, which no ``all`` has.
     default : str
         Targets of a run that names none.
     examples : str
@@ -262,7 +262,7 @@ DEFAULT_TARGETS = NVIDIA.default
 def parse_targets(text: str) -> list[Target]:
     """Read ``sm_75..sm_120,sm_90a``, ``compute_80`` or ``all``, in the order of architectures.
 
-    A range covers the targets of one kind without suffix; ``all`` is every known one. ``80`` and ``8.0`` are ``sm_80``.
+    A range covers the targets of one kind without suffix. ``all`` is every known target of NVIDIA, ``amd`` every one of AMD. ``80`` and ``8.0`` are ``sm_80``.
 
     Raises
     ------
@@ -271,14 +271,14 @@ def parse_targets(text: str) -> list[Target]:
     """
     found: dict[Target, None] = {}
     for part in filter(None, (item.strip() for item in text.split(","))):
-        if part == "all":
-            found.update((target, None) for vendor in VENDORS.values() for target in vendor.targets)
+        if part == "all" or part in VENDORS:
+            found.update(dict.fromkeys(VENDORS.get(part, NVIDIA).targets))
         elif ".." in part:
             found.update(dict.fromkeys(_range(part)))
         else:
             found[short_or_whole(part)] = None
     if not found:
-        raise TargetError(f"{text!r} names no target: write sm_80, sm_75..sm_120 or all")
+        raise TargetError(f"{text!r} names no target: write sm_80, sm_75..sm_120, all or amd")
     return sorted(found, key=lambda target: target.sort_key)
 
 

@@ -72,8 +72,10 @@ def test_a_list_is_sorted_and_without_repetition() -> None:
 
 
 def test_all_of_them() -> None:
-    assert parse_targets("all") == sorted(KNOWN_TARGETS, key=lambda target: target.sort_key)
-    assert len(set(names("all"))) == len(KNOWN_TARGETS)
+    assert parse_targets("all,amd") == sorted(KNOWN_TARGETS, key=lambda target: target.sort_key)
+    assert len(set(names("all,amd"))) == len(KNOWN_TARGETS)
+    assert parse_targets("all") == parse_targets("nvidia") == list(NVIDIA.targets)
+    assert names("amd")[0] == "gfx900"
 
 
 def test_the_default_is_known() -> None:
@@ -175,7 +177,7 @@ def test_vendors_follow_each_other_and_numbers_count_in_their_base(other: Vendor
 
 def test_a_range_and_all_take_the_targets_of_another_vendor(other: Vendor) -> None:
     assert names("qpu90a..qpu1030") == ["qpu90a", "qpu942", "qpu1030"]
-    assert names("all") == [*map(str, KNOWN_TARGETS), *map(str, other.targets)]
+    assert names(f"all,amd,{other.name}") == [*map(str, KNOWN_TARGETS), *map(str, other.targets)]
     with pytest.raises(TargetError, match=re.escape("'sm_80..qpu942' mixes architectures of several vendors")):
         parse_targets("sm_80..qpu942")
 
