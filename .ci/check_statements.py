@@ -212,6 +212,7 @@ def _items(note: str) -> Iterator[str]:
 def variants_of(case: str, label: str, cells: Cells) -> tuple[str, ...]:
     """The variants that a label names: ``half, type=a or b``, ``x=1; x=2``; all of them without a label."""
     every = cells.variants(case)
+    keys = {part.partition("=")[0] for variant in every for part in variant.split(",")}
     found = []
     for variant in every:
         own = dict(part.partition("=")[::2] for part in variant.split(",") if part)
@@ -220,7 +221,9 @@ def variants_of(case: str, label: str, cells: Cells) -> tuple[str, ...]:
             named: dict[str, list[str]] = defaultdict(list)
             for item in group.split(", "):
                 key, equals, values = item.partition("=")
-                named[key if equals else ""] += values.split(" or ") if equals else [item]
+                # The label "with cache=True" is a name, though there is a parameter "cache".
+                is_key = bool(equals) and key in keys
+                named[key if is_key else ""] += values.split(" or ") if is_key else [item]
             plain = named.pop("", [])
             if all(own.get(key, "") in values for key, values in named.items()) and all(item in names or names & set(item.split(" or ")) for item in plain):  # fmt: skip
                 found.append(variant)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import hashlib
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -21,12 +22,12 @@ FILES = Path(__file__).resolve().parents[1] / "harness" / "repro" / "files"
 TRITON = """
 import hashlib, sys
 import triton_by_hand
-file, kernel, signature, capability = sys.argv[1], sys.argv[2], sys.argv[3], int(sys.argv[4])
-triton_by_hand.use(capability)
+file, kernel, signature, arch = sys.argv[1:]
+target = triton_by_hand.use(int(arch) if arch.isdigit() else arch)
 names = {"__name__": "__main__"}
 exec(compile(open(file).read(), file, "exec"), names)
-made = triton_by_hand.build(names[kernel], signature, capability)
-print("sha256", hashlib.sha256(b"".join(each.asm["cubin"] for each in made)).hexdigest())
+made = triton_by_hand.build(names[kernel], signature, target)
+print("sha256", hashlib.sha256(b"".join(each.asm["cubin" if arch.isdigit() else "hsaco"] for each in made)).hexdigest())
 """
 WARP = """
 import hashlib, re, sys
@@ -53,7 +54,7 @@ def by_hand(library: str, python: str, file: Path, target: str, signature: str) 
         argv = [python, str(file)]
         if library == "triton":
             kernel, _, text = signature.partition("=")
-            argv = [python, "-c", TRITON, str(file), kernel, text, target.removeprefix("sm_").rstrip("a")]
+            argv = [python, "-c", TRITON, str(file), kernel, text, re.sub(r"sm_(\d+)a?", r"\1", target)]
         elif library == "warp":
             argv = [python, "-c", WARP, str(file), target]
         elif library == "cutile":

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -24,7 +24,7 @@ from harness.answers.verdict import (
     picked,
 )
 from harness.backends import label_of, library_of
-from harness.matrix.axes import spell_targets, version_key
+from harness.matrix.axes import is_real, spell_targets, version_key
 from harness.model.cell import HOST_COMPILER
 
 SAME = "targets/removed"
@@ -90,18 +90,37 @@ def sentence_of(findings: Sequence[FeatureFinding], targets: Sequence[str], *, s
     (lead,) = leads if len(leads) == 1 else (_LEADS["part"],)
     if since and lead != _LEADS["refused"]:
         lead = _since(variants) or lead
+    contrary = _contrary(findings, leads, targets)
     by_text: dict[str, list[str]] = {}
     for finding, _, told in variants:
         by_text.setdefault(_statements(told, targets, since=since), []).append(finding.label)
     if len(by_text) == 1:
-        return f"{lead}. {next(iter(by_text))}."
+        return f"{lead}. {next(iter(by_text))}.{contrary}"
     if len(by_text) <= _TOLD:
-        return " ".join((f"{lead}.", *(f"{'; '.join(labels)}: {text}." for text, labels in by_text.items())))
+        parts = (f"{'; '.join(labels)}: {text}." for text, labels in by_text.items())
+        return " ".join((f"{lead}.", *parts)) + contrary
     by_lead: dict[str, list[str]] = {}
     for finding, of, _ in sorted(variants, key=lambda variant: list(_LEADS.values()).index(variant[1])):
         by_lead.setdefault(of, []).append(finding.label)
     words = {"Yes": "Builds", "In part": "Builds in part", "No": "Does not build", "Not tried": "Not tried"}
-    return " ".join((f"{lead}.", *(f"{words[of]}: {'; '.join(labels)}." for of, labels in by_lead.items())))
+    return " ".join((f"{lead}.", *(f"{words[of]}: {'; '.join(labels)}." for of, labels in by_lead.items()))) + contrary
+
+
+def _contrary(findings: Sequence[FeatureFinding], leads: Collection[str], targets: Sequence[str]) -> str:
+    """The other cases that fit the question as well, with the opposite answer: ``But instructions/fp8-mma does not build.``"""
+    opposite = {_LEADS["works"]: _LEADS["refused"], _LEADS["refused"]: _LEADS["works"]}.get(*leads) if len(leads) == 1 else None  # fmt: skip
+    by_case: dict[str, set[str]] = {}
+    for finding in findings:
+        of, told = _best(finding, targets)
+        if told and finding.weight >= findings[0].weight and finding.case != findings[0].case:
+            by_case.setdefault(finding.case, set()).add(of)
+    cases = [case for case, of in by_case.items() if of == {opposite}]
+    if not (cases and findings[0].case):
+        return ""
+    more = f" and {len(cases) - _TOLD} more" if len(cases) > _TOLD else ""
+    one = len(cases) == 1
+    verb = ("does not build" if one else "do not build") if _LEADS["refused"] == opposite else "builds" if one else "build"  # fmt: skip
+    return f" But {', '.join(cases[:_TOLD])}{more} {verb}."
 
 
 def _statements(told: Sequence[ToolFinding], targets: Sequence[str], *, since: bool) -> str:
@@ -206,7 +225,7 @@ def answer(asked: Query, known: Known, vocabulary: Vocabulary, most: int = SHOWN
         The most findings.
     """
     targets = [target for target in asked.targets if target in known.targets] or (
-        [] if asked.targets else [target for target in known.targets if target.startswith("sm_")]
+        [] if asked.targets else [target for target in known.targets if is_real(target)]
     )
     lines, lacking = meant(lines_of(known, targets), asked, known, vocabulary)
     tools = asked.tools(vocabulary) or {}
@@ -309,7 +328,9 @@ def finding_of(
         and (not tools or not (versions := tools.get(item.entry.backend)) or row.version in versions)
     }
     faults = tuple((reason, link) for reason, link, of in feature.faults if places.intersection(of))
-    return FeatureFinding(case=line.case, title=feature.title, label=line.label, said=tuple(said), faults=faults)
+    return FeatureFinding(
+        case=line.case, title=feature.title, label=line.label, said=tuple(said), faults=faults, weight=line.weight
+    )
 
 
 def _without(said: Iterable[ToolFinding], headers: Mapping[str, Sequence[str]]) -> Iterator[ToolFinding]:

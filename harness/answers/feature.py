@@ -13,7 +13,7 @@ from harness.answers.table import FeatureRow, known_releases, lines_of
 from harness.answers.verdict import FAULT, SILENT, SURPRISE, WORKS, Places, VersionGrid
 from harness.answers.vocabulary import variant_label
 from harness.backends import label_of, library_of
-from harness.matrix.axes import spell_targets, version_key
+from harness.matrix.axes import is_real, spell_targets, version_key
 from harness.matrix.ranges import consecutive, ranges, spell, spell_tried
 from harness.toolkits.header_libraries import LIBRARIES
 
@@ -237,7 +237,7 @@ class FeaturePage:
 
 def feature_page(known: Known, case: str) -> FeaturePage:
     """All that is known of a case."""
-    targets = [target for target in known.targets if target.startswith("sm_")]
+    targets = [target for target in known.targets if is_real(target)]
     lines = lines_of(known, targets, case)
     entries = [entry for entry in known.entries_of(case) if entry.answered]
     toolkits = sorted({toolkit for entry in entries for toolkit in _tried(entry)[1]}, key=version_key)
@@ -275,9 +275,7 @@ def _cell(entry: Entry, version: str, toolkit: str) -> tuple[str, str]:
     rows = {
         target: row
         for target in entry.grids
-        if (row := entry.proofs.get((version, toolkit, target)))
-        and row.letter not in SILENT
-        and target.startswith("sm_")
+        if (row := entry.proofs.get((version, toolkit, target))) and row.letter not in SILENT and is_real(target)
     }
     if not rows:
         return "", ""

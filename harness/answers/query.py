@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from harness.answers.cells import Entry, Known, Row
@@ -103,7 +103,7 @@ def meant(
     chosen = _best_variants(chosen, {key: line.words for key, line in some.items()}, words, vocabulary)
     chosen.sort(key=lambda key: -scores[key][1])
     lacking = _lacking(chosen[0], some, words, known, vocabulary) if least and chosen else words if least else ()
-    return [some[key] for key in chosen], tuple(lacking)
+    return [replace(some[key], weight=scores[key][1]) for key in chosen], tuple(lacking)
 
 
 def _readings(lines: Lines, asked: Query, known: Known, vocabulary: Vocabulary) -> Iterator[tuple[Lines, list[str]]]:
@@ -211,6 +211,7 @@ class FeatureFinding:
     label: str
     said: tuple[ToolFinding, ...]
     faults: tuple[tuple[str, str], ...]
+    weight: int = 0
 
     @property
     def broken(self) -> bool:

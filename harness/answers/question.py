@@ -11,6 +11,8 @@ from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
+from harness.model.target import VENDORS
+
 NEAREST = 3
 _WORD = re.compile(r"[^\s,;?!()\"'\u201c\u201d]+")
 _SAID = re.compile(r"(?<![\w$.])[a-z]{4,40}(?![\w$])")
@@ -128,7 +130,13 @@ def score(
     return missing, total
 
 
-_TARGET = re.compile(r"(sm|compute)[_-]?(\d{2,3})([af]?)")
+_KINDS = {kind.rstrip("_"): kind for vendor in VENDORS.values() for kind in vendor.kinds}
+_TARGET = re.compile(
+    "|".join(
+        f"({'|'.join(kind.rstrip('_') for kind in vendor.kinds)})[_-]?({vendor.number}{vendor.suffix})"
+        for vendor in VENDORS.values()
+    )
+)
 _SHORT = re.compile(r"\d{2,3}[af]")
 _CAPABILITY = re.compile(r"(\d{1,2})\.(\d)([af]?)")
 # A number of four digits is that of an issue.
@@ -244,7 +252,7 @@ class Vocabulary:
 
     def to_json(self) -> dict[str, Any]:
         """Plain values, for the page's script, with the grammar's patterns and weights."""
-        grammar = {"weights": WEIGHTS, "prefix": _PREFIX, "phrase": _PHRASE, "beyond": _BEYOND}
+        grammar = {"kinds": _KINDS, "weights": WEIGHTS, "prefix": _PREFIX, "phrase": _PHRASE, "beyond": _BEYOND}
         return {
             **asdict(self),
             "grammar": {**grammar, "patterns": {name: each.pattern for name, each in _PATTERNS.items()}},
@@ -329,7 +337,8 @@ def _next(tokens: Sequence[str], at: int, known: Vocabulary, before: Sequence[Ch
             if size:
                 return [replace(_word(str(1024 * int(size[1])), known), text=text, near=())], at + length
     if target := _TARGET.fullmatch(token):
-        return [_target(f"{target[1]}_{target[2]}{target[3]}", token, known)], at + 1
+        kind, number = filter(None, target.groups())
+        return [_target(_KINDS[kind] + number, token, known)], at + 1
     if _SHORT.fullmatch(token) and f"sm_{token}" in known.targets:
         return [_target(f"sm_{token}", token, known)], at + 1
     glued = _GLUED.fullmatch(token)
@@ -407,8 +416,8 @@ def _target(target: str, text: str, known: Vocabulary) -> Chip:
     if target in known.targets:
         return Chip(kind="target", text=text, name=target, values=(target,))
     number = re.sub(r"\D", "", target)
-    kind = target.partition("_")[0]
-    numbers = {re.sub(r"\D", "", item): item for item in reversed(known.targets) if item.startswith(f"{kind}_")}
+    kind = re.sub(r"\d.*", "", target)
+    numbers = {re.sub(r"\D", "", item): item for item in reversed(known.targets) if item.startswith(kind)}
     near = tuple(numbers[item] for item in nearest_versions(number, list(numbers)))
     return Chip(kind="unknown", text=text, name="target", near=near)
 

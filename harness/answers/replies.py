@@ -24,6 +24,7 @@ from harness.libraries import label_of as library_label
 from harness.matrix.axes import spell_targets, target_key, version_key
 from harness.matrix.ranges import between, spell_tried
 from harness.model import Target
+from harness.model.target import NVIDIA
 from harness.protocol.text import counted
 
 GENERATIONS = ("kepler", "maxwell", "pascal", "volta", "turing", "ampere", "ada", "hopper", "blackwell")
@@ -36,6 +37,7 @@ WITHOUT_TENSOR = re.compile(r"(gtx )?16[56]0( ti)?|t1000")
 _GUIDE = "https://docs.nvidia.com/cuda/cuda-programming-guide/05-appendices/compute-capabilities.html"
 _TENSOR_GUIDE = "https://docs.nvidia.com/cuda/cuda-c-programming-guide/index.html#warp-matrix-functions"
 _PRODUCTS = "https://developer.nvidia.com/cuda-gpus"
+_PROCESSORS = "https://llvm.org/docs/AMDGPUUsage.html#processors"
 _NAMED = 4
 _PAIRED = 24
 """The most releases that the page compares each with each."""
@@ -57,6 +59,7 @@ class Replies:
     def __init__(self, known: Known, itself: Known, vocabulary: Vocabulary) -> None:
         self.known, self.vocabulary = known, vocabulary
         self.comparison = Comparison(known)
+        self._broken: dict[str, dict[str, str]] = {}
         self.builds: dict[str, dict[str, Row]] = {}
         for row in itself.rows:
             if row.target.startswith("sm_") and "+headers" not in row.toolkit:
@@ -138,9 +141,17 @@ class Replies:
         gone = [target for target in self.builds if self._built(target, before) and self._built(target, after) is False]
         lost = f" {other} builds nothing for {spell_targets(gone)}." if name == "cuda" and gone else ""
         own = companions_of(name)
+        worse = "".join(f" In between, {lost}" for lost in self._broken_between(name, before, after))
         note = f" Each with its own {' and '.join(map(library_label, own))}." if own and broken else ""
         rows = (*self._rows(broken, "never"), *self._rows(fixed, "works"))
-        return Reply(sentence=f"{lead}{lost}{more}{note}", rows=rows)
+        return Reply(sentence=f"{lead}{lost}{more}{worse}{note}", rows=rows)
+
+    def _broken_between(self, name: str, before: str, after: str) -> list[str]:
+        """Sentences about the releases between two of a library that build nothing; those of CUDA always build something."""
+        if name not in self._broken:
+            of = {item: self._release(f"{name} {item}") for item in self.comparison.releases.get(name, ())}
+            self._broken[name] = {item: reply.sentence.removeprefix("Yes. ") for item, reply in of.items() if reply and reply.sentence.startswith("Yes. ")}  # fmt: skip
+        return [sentence for item, sentence in self._broken[name].items() if version_key(before) < version_key(item) < version_key(after)]  # fmt: skip
 
     def _release(self, rest: str) -> Reply | None:
         name, release = rest.split(" ")
@@ -374,6 +385,14 @@ class Replies:
         plain = list(dict.fromkeys(Target.parse(target).capability for target in targets))
         own = Target.parse(targets[0])
         label = _product(name)
+        if own.vendor is not NVIDIA:
+            of_amd = name in self.vocabulary.architectures
+            sentence = (
+                f"{label} is {', '.join(targets)}."
+                if of_amd
+                else f"{own} is a target of {own.vendor.label}{self._examples(own)}."
+            )
+            return Reply(sentence=sentence, sources=(_PROCESSORS,))
         of = " or ".join(plain) if len(plain) > 1 else plain[0]
         if name in GENERATIONS:
             sentence = f"{label} is compute capability {', '.join(plain)} ({', '.join(targets)})."
@@ -387,12 +406,12 @@ class Replies:
         return Reply(sentence=" ".join(filter(None, (sentence, first.sentence if first else ""))), rows=first.rows if first else (), sources=(_PRODUCTS,))  # fmt: skip
 
     def _generation(self, target: str) -> str:
-        plain = target.rstrip("af").replace("compute_", "sm_")
+        plain = str(Target.parse(target).plain)
         of = self.vocabulary.architectures
         return next((f", {name.capitalize()}" for name in GENERATIONS if plain in of.get(name, ())), "")
 
     def _examples(self, target: Target) -> str:
-        plain = f"sm_{target.cc}"
+        plain = str(target.plain)
         names = [
             name
             for name, targets in self.vocabulary.architectures.items()
@@ -405,6 +424,8 @@ class Replies:
     def _tensor(self, name: str) -> Reply | None:
         targets = self.vocabulary.architectures.get(name, (name,))
         own = Target.parse(targets[0])
+        if own.vendor is not NVIDIA:
+            return None
         with_them, without = (
             list(dict.fromkeys(each.capability for each in map(Target.parse, targets) if (each.cc >= TENSOR) is have))
             for have in (True, False)
@@ -546,12 +567,12 @@ def _product(name: str) -> str:
     """``RTX 4090``, ``Hopper``; a bare number of a card with its series."""
     if name in GENERATIONS or name == "ada lovelace":
         return name.title()
-    if re.match(r"(sm|compute)_", name):
+    if re.match(r"(sm_|compute_|gfx)\d", name):
         return name
     words = name.split(" ")
     return " ".join(word.title() if word in _WORDS or word == "ti" else word.upper() for word in words)
 
 
 _WORDS = frozenset(
-    "jetson nano orin xavier agx thor tegra tesla titan quadro grace spark pro hopper maxwell ada".split()
+    "radeon jetson nano orin xavier agx thor tegra tesla titan quadro grace spark pro hopper maxwell ada".split()
 )

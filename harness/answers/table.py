@@ -16,7 +16,7 @@ from harness.libraries import companions_of
 from harness.libraries import label_of as library_label
 from harness.matrix.axes import natural_key, version_key
 from harness.matrix.ranges import between, spell_tried
-from harness.model import KNOWN_TARGETS
+from harness.model import KNOWN_TARGETS, Target
 from harness.model.condition import HOST_VERSIONS
 from harness.model.gpus import ARCHITECTURES
 from harness.tables import read_table
@@ -74,12 +74,15 @@ class FeatureRow:
         Their parameters.
     fields : tuple of Field
         One a tool and architecture.
+    weight : int
+        Weight of the words that it has of a question (`harness.answers.question.score`).
     """
 
     case: str
     label: str
     variants: tuple[str, ...]
     fields: tuple[Field, ...]
+    weight: int = 0
 
     @property
     def words(self) -> list[str]:
@@ -143,7 +146,7 @@ def _where(entry: Entry, target: str) -> str:
 
     ``from`` needs two cells that differ in the architecture alone. Architectures are compared where something builds.
     """
-    kind = target.partition("_")[0] + "_"
+    kind = Target.parse(target).kind
     answered = [item for item in entry.answered if item.startswith(kind)]
     working = [item for item in entry.working if item.startswith(kind)]
     # An architecture that only versions were tried with that build for none tells nothing.

@@ -229,6 +229,17 @@ _VERSION_WORDS = _words(
 _WHEEL_WORDS = _words(
     "first last latest newest oldest earliest wheel wheels package binary binaries pip native natively jit code image ptx sass driver"
 )
+_CHANGES = (
+    r"^should (i|we)\b|\b(break|breaks|breaking|broke|broken|regress\w*|upgrad\w*|migrat\w*|updat\w*|moving)\b|\bchange[ds]?\b|->|\u2192|what('s| is) new"
+    r"|\bdifferen(ce|ces|t)\b|\bcompared?\b|\bvs\b|\bversus\b|\b(stops|stopped) (working|building|compiling)\b"
+)
+"""Of questions about two releases."""
+
+_CHANGE_WORDS = _words(
+    "breaks regression regressions regressed regress upgrade upgrading upgraded migrate migrating migration update updating moving move "
+    "lose loses lost losing compare versus changed changes change between new safely safe code release compared difference different "
+    "differences impact downgrade downgrading downgraded roll rolling rolled back go going against relative stop stops stopped"
+)
 _OF_TOOLS = ("tool", "toolkit", "header", "host")
 
 INTENTS: tuple[Intent, ...] = (
@@ -273,25 +284,29 @@ INTENTS: tuple[Intent, ...] = (
         words=_words("usable ok okay safe good stable reliable"),
         key="release",
     ),
-    Intent(
-        name="breaks",
-        pattern=r"^should (i|we)\b|\b(break|breaks|breaking|broke|broken|regress\w*|upgrad\w*|migrat\w*|updat\w*|moving)\b|\bchange[ds]?\b|->|\u2192|what('s| is) new"
-        r"|\bdifferen(ce|ces|t)\b|\bcompared?\b|\bvs\b|\bversus\b",
-        needs=("release", "bare"),
-        lacks=("target",),
-        words=_words(
-            "breaks regression regressions regressed regress upgrade upgrading upgraded migrate migrating migration update updating moving move "
-            "lose loses lost losing compare versus changed changes change between new safely safe code release compared difference different differences impact"
-        ),
-        key="change",
+    *(
+        Intent(name="breaks", pattern=pattern, needs=("release", "bare"), lacks=("target",), words=_CHANGE_WORDS, key=key)
+        for pattern, key in (
+            (rf"(?=.*({_CHANGES})).*(->|\u2192|\bfrom .*\d.* to .*\d)", "change"),
+            (r"\bdowngrad|\b(roll(ing|ed)?|go(ing)?|mov(e|ing)) back\b", "change down"),
+            (_CHANGES, "change up"),
+        )
     ),
     Intent(
         name="drop",
-        pattern=r"\b(drop|dropping|dropped|still needs?|get rid|remove support|end support|stop (supporting|building|shipping))\b"
+        pattern=r"\b(drop|dropping|dropped|still needs?|get rid|removing|remove|end support|stop (supporting|building|shipping))\b"
         r"|\b(what|which|anything)\b(?!.*\b(cuda|toolkit|version|driver)\b.*\bneed).*\b(only|needs?|requires?)\b",
         needs=("bare",),
-        words=_words("features cases only needs need requires require drop dropping dropped rid end stop remove shipping ship supporting safely wheels wheel still"),
+        words=_words("features cases only needs need requires require drop dropping dropped rid end stop remove removing shipping ship supporting safe safely lose loses wheels wheel still"),
         key="each",
+    ),
+    Intent(
+        name="first",
+        pattern=r"\b(need(s|ed)?|required?|requires|necessary)\b",
+        needs=("target", "toolkit", "bare"),
+        lacks=("release",),
+        words=(*_VERSION_WORDS, "need", "needs", "needed", "require", "requires", "required", "necessary"),
+        key="target",
     ),
     Intent(
         name="fails",
@@ -351,10 +366,10 @@ INTENTS: tuple[Intent, ...] = (
     ),
     Intent(
         name="capability",
-        pattern=r"compute capabilit|\bcc\b|\b(same as|differ|difference)\b|\b(which|what) (gpus?|cards?|products?) (are|is|have|use)\b|\bwhat('s| is| are)\b|\b(which|what) (arch\w*|sm|cc|generation)\b|\bsm (version|number)\b|\b(valid|known)\b",
+        pattern=r"compute capabilit|\bcc\b|\b(same( \w+)? as|differ|difference|vs|versus)\b|\b(which|what) (gpus?|cards?|products?) (are|is|have|use)\b|\bwhat('s| is| are)\b|\b(which|what) (arch\w*|sm|cc|generation)\b|\bsm (version|number)\b|\b(valid|known)\b",
         needs=("target", "bare"),
         lacks=("toolkit", "release"),
-        words=(*_VERSION_WORDS, "number", "generation", "cuda", "same", "differ", "difference", "between"),
+        words=(*_VERSION_WORDS, "number", "generation", "cuda", "same", "differ", "difference", "between", "as", "vs", "versus"),
         key="target",
     ),
     Intent(
@@ -477,10 +492,12 @@ def _keys(
         found = [f"{name} {number}" for name in names for number in numbers] if numbers else names
     elif intent.key == "pair":
         found = [f"{target} {releases[0][1][0]} {releases[0][1][-1]}" for target in targets if releases]
-    elif intent.key == "change" and releases:
+    elif intent.key.startswith("change") and releases:
         name, (first, *_) = releases[0][0], releases[0][1]
-        others = [values[-1] for other, values in releases[1:] if other == name]
-        found = [f"{name} {releases[0][1][-1]} {others[0]}" if others else f"{name} {first}"]
+        both = [values[-1] for other, values in releases if other == name][:2]
+        if intent.key != "change":
+            both.sort(key=tried[name].index, reverse=intent.key == "change down")
+        found = [f"{name} {' '.join(both)}" if len(both) > 1 else f"{name} {first}"]
     elif intent.key == "release":
         found = last[:1]
     return tuple(f"{intent.name} {key}" for key in found)

@@ -10,11 +10,11 @@ from harness.answers.query import Reply, ReplyRow
 from harness.diagnostics import one_line
 from harness.model.compatibility import Way
 from harness.model.gpus import Gpu
-from harness.model.target import KNOWN_TARGETS
+from harness.model.target import NVIDIA
 from harness.protocol.text import counted
 from harness.wheels.published import WHEELS, Package, Support, WheelRelease, read_wheels, since, support
 
-CAPABILITIES = tuple(sorted({target.cc for target in KNOWN_TARGETS}))
+CAPABILITIES = tuple(sorted({target.cc for target in NVIDIA.targets}))
 """Compute capabilities that questions may name."""
 
 _LIBRARIES = 3

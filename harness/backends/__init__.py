@@ -92,6 +92,8 @@ class BackendInfo:
         What such a cell may take, roughly: it is used only where nothing is known, to share work out and to foretell its end.
     every_target : bool
         Whether every target goes to the library, which has no list of them: its refusal is the outcome.
+    vendors : tuple of str
+        Vendors of the GPUs that it builds for (`harness.model.target.VENDORS`).
     repro : str
         The function that writes the script of ``cumatrix repro``, as ``module:function`` (`cumatrix.repro_script`); empty for none. Only the scheduler loads it.
     repro_seconds : float
@@ -127,6 +129,7 @@ class BackendInfo:
     text_only: bool = False
     in_questions: bool = True
     every_target: bool = False
+    vendors: tuple[str, ...] = ("nvidia",)
     repro: str = ""
     repro_seconds: float = 300.0
 
@@ -333,6 +336,7 @@ _OWN: Final[Mapping[str, BackendInfo]] = {
             imports=("triton",),
             specific_from="3.0",
             every_target=True,
+            vendors=("nvidia", "amd"),
             repro="harness.repro.kernel_languages:triton",
         ),
         BackendInfo(

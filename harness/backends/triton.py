@@ -183,9 +183,10 @@ class TritonBackend:
         return Ready(observed={"triton": self.version, "python": platform.python_version()})
 
     def compile(self, setup: Setup, job: Job) -> None:
-        """To a cubin for a real architecture, to PTX for a virtual one."""
+        """To a cubin or an AMD code object for a real architecture, to PTX for a virtual one."""
         self._check(job)
-        job.device.update(virtual=True, compute_capability=job.compute_capability)
+        if not _is_amd(job):
+            job.device.update(virtual=True, compute_capability=job.compute_capability)
         self._build(job)
 
     def execute(self, setup: Setup, job: Job) -> None:
@@ -196,9 +197,12 @@ class TritonBackend:
 
     def _check(self, job: Job) -> None:
         """Raise for what Triton has no word for."""
-        specific = job.capability >= (9, 0) and (self._number >= (3, 3) or job.capability == (9, 0))
-        made = job.arch.rstrip("af") + "a" * specific
-        if job.arch != made and (self._number >= (3, 3) or job.arch != f"{made}a"):
+        if _is_amd(job):
+            if self._number < (3, 5):
+                raise Unsupported(
+                    f"Triton {self.version} links code for AMD GPUs with ROCm's ld.lld; 3.5 is the first that brings a linker"
+                )
+        elif (made := self._made(job)) != job.arch and (self._number >= (3, 3) or job.arch != f"{made}a"):
             raise Unsupported(
                 f"Triton {self.version} takes a compute capability, and makes sm_{made} of it, not {job.target}"
             )
@@ -208,6 +212,11 @@ class TritonBackend:
             if job.options.get(name):
                 raise Unsupported(f"Triton takes no options for compilers ({name})")
 
+    def _made(self, job: Job) -> str:
+        """The architecture that Triton makes of the target's compute capability: ``"90a"``."""
+        specific = job.capability >= (9, 0) and (self._number >= (3, 3) or job.capability == (9, 0))
+        return job.arch.rstrip("af") + "a" * specific
+
     @property
     def _number(self) -> tuple[int, int]:
         major, minor = re.findall(r"\d+", self.version)[:2]
@@ -216,13 +225,13 @@ class TritonBackend:
     def _build(self, job: Job) -> None:
         """Run the program, then compile what its signatures name; one refusal makes the cell rejected, and the others are tried all the same."""
         import triton
-        from triton.backends.compiler import GPUTarget
 
         job.modules = LIBRARIES["triton"].modules
         os.environ["TRITON_CACHE_DIR"] = str(job.scratch / "triton-cache")
-        target = GPUTarget("cuda", int(job.arch.rstrip("af")), 32)
+        target = _gpu_target(job)
         triton.runtime.driver.set_active(CellDriver(target))
-        _note_tool(job, target.arch)
+        if not _is_amd(job):
+            _note_tool(job, target.arch)
         job.enter("compile")
         program = Program(job)
         with _outcome(job, self.version):
@@ -274,6 +283,19 @@ def _fail(job: Job, version: str, program: Program) -> None:
     if program.failure:
         with _outcome(job, version):
             raise program.failure
+
+
+def _is_amd(job: Job) -> bool:
+    return job.target.startswith("gfx")
+
+
+def _gpu_target(job: Job) -> Any:
+    """The target in Triton's words; gfx9 has 64 threads in a wave, and later processors have 32."""
+    from triton.backends.compiler import GPUTarget
+
+    if _is_amd(job):
+        return GPUTarget("hip", job.target, 64 if len(job.arch) == 3 else 32)
+    return GPUTarget("cuda", int(job.arch.rstrip("af")), 32)
 
 
 def _note_tool(job: Job, arch: int) -> None:
@@ -355,7 +377,7 @@ def _compile(job: Job, kernel: Kernel, signature: Signature, target: Any) -> Non
             triton.compile(_source(kernel, signature), target=target, options=options)
         except _Made:
             pass
-    for kind in ("cubin", "ptx"):
+    for kind in ("hsaco", "cubin", "ptx"):
         if kind in made:
             data = made[kind]
             job.keep(data if isinstance(data, bytes) else str(data).encode(), kind)
@@ -371,15 +393,17 @@ def _followed(job: Job) -> Iterator[dict[str, Any]]:
     """Note in the log which step begins, and keep what the last ones make; a virtual target ends with PTX."""
     from triton.backends import backends
 
-    cuda = backends["nvidia"].compiler
-    original, made = cuda.add_stages, dict[str, Any]()
+    compiler = backends["amd" if _is_amd(job) else "nvidia"].compiler
+    original, made = compiler.add_stages, dict[str, Any]()
+
+    last = "hsaco" if _is_amd(job) else "ptx" if job.virtual else "cubin"
 
     def followed(name: str, step: Callable[..., Any]) -> Callable[..., Any]:
         def run(*arguments: Any) -> Any:
-            job.enter("assemble" if name == "cubin" else "compile")
+            job.enter("assemble" if name in ("cubin", "hsaco") else "compile")
             job.say(f"triton: {name}")
             made[name] = step(*arguments)
-            if name == ("ptx" if job.virtual else "cubin"):
+            if name == last:
                 raise _Made
             return made[name]
 
@@ -390,11 +414,11 @@ def _followed(job: Job) -> Iterator[dict[str, Any]]:
         for name, step in stages.items():
             stages[name] = followed(name, step)
 
-    cuda.add_stages = add_stages
+    compiler.add_stages = add_stages
     try:
         yield made
     finally:
-        cuda.add_stages = original
+        compiler.add_stages = original
 
 
 @contextmanager

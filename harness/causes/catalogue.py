@@ -61,7 +61,7 @@ _KEYS = frozenset(
 _PATTERNS = ("pattern", "unless", "header", "file", "near", "against")
 HEADER = re.compile(
     r"(?:could not|[cC]annot) open (?:source|include) file:? [\"'](?P<open>[^\"']{1,300})[\"']"
-    r"|(?:^|error: )(?P<gcc>[^\s:'\"]{1,300}): No such file or directory(?:$| +#include )|['“](?P<clang>[^'”\s]{1,300})(?:' file not found|”: No such file or directory$)"
+    r"|(?:^|error: )(?P<gcc>[^\s:'\"]{1,300}): No such file or directory(?:$| +#include )|['“](?P<clang>[^'”\s]{1,300})(?:' file not found|”: No such file or directory$)|include file '(?P<tcc>[^']{1,300})' not found"
 )
 """A missing header, in the words of each compiler."""
 
@@ -139,7 +139,7 @@ class Cause:
         """Return whether a message about a file has its words."""
         if self.header is not None:
             match = HEADER.search(message)
-            name = match and (match["open"] or match["gcc"] or match["clang"])
+            name = match and next(filter(None, match.groups()), "")
             if not name or not self.header.found_in(name):
                 return False
             # NVRTC speaks in the front end's words, never in gcc's or cl's.

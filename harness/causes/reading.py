@@ -31,7 +31,7 @@ _CARET = re.compile(r"^\s+[\^~][\s^~]*$")
 _MAY_TELL = re.compile(
     r"error|fail|not |n't|cannot|unsupported|undefined|mismatch|missing|died|dumped|terminated|Killed|memory|requires|invalid|incompatible"
     r"|too |no |unable|unknown|deprecated|must |more than|insufficient|unresolved|unexpected|duplicate|overflow|broken|incomplete|older|newer"
-    r"|denied|attempted|outside|redefin|sm_|bad input|declaration|aborted|ended by|asked for|suffix|silently|identifier|forward|once"
+    r"|denied|attempt|outside|redefin|sm_|bad input|declaration|aborted|ended by|asked for|suffix|silently|identifier|forward|once"
     r"|parse expected|feature|disabled|has a bug|ambiguous|only allowed|set to|compiled with|mask|sure that|panicked|ADVANCED",
     re.IGNORECASE,
 )
@@ -48,7 +48,7 @@ _SPEAKERS = {
     "nvcc": re.compile(r"tmpxft_|__attribute__\(\((?:global|device|shared|host)|\bnvcc\b(?! flag)|cudafe|\bcicc\b|\.cudafe1\.|building extension"),
     "nvrtc": re.compile(
         # nvcc's front end shows the program as the host's preprocessor leaves it, NVRTC as it was written.
-        r"(?im)^\s(?>.*?__(?:global|device|shared)__\b).*+\n\s++\^|^\W{0,8}default_program\(\d|nvrtc|\bjit (?:mode|compile log)|cupy|jitify|no directories in search list|catastrophic error: cannot open source file|compileexception"
+        r"(?im)^\s(?>.*?__(?:global|device|shared)__\b).*+\n\s++\^|^\W{0,8}default_program\(\d|nvrtc|\bjit (?:mode|compile log)|cupy|jitify|no directories in search list|^\s{0,12}(?:[^\"\s][^\n]{0,400}?)?catastrophic error: cannot open source file|compileexception"
     ),
 }  # fmt: skip
 _PREFIX = re.compile(r"^(ptxas|nvlink|nvrtc|nvcc|cudafe\+\+|cicc|nvvm): ", re.IGNORECASE)

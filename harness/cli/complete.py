@@ -53,9 +53,9 @@ def _numbers(release: str) -> list[int]:
 
 
 def _targets() -> Iterable[str]:
-    from harness.model.target import KNOWN_TARGETS  # help stays fast
+    from harness.model.target import KNOWN_TARGETS, VENDORS  # help stays fast
 
-    return (*map(str, KNOWN_TARGETS), "native", "all")
+    return (*map(str, KNOWN_TARGETS), "native", "all", *VENDORS)
 
 
 def _libraries() -> Iterable[str]:

@@ -19,6 +19,7 @@ from itertools import islice
 from pathlib import Path
 
 from harness.artifacts import Contents, is_relocatable, read_cubin, read_ptx
+from harness.artifacts.amdgpu import read_code_object
 from harness.backends import BACKENDS
 from harness.cases.kernel_texts import note_of
 from harness.diagnostics import clean, one_line, parse_log, read_line
@@ -201,7 +202,9 @@ def read_product(target: Target, product: Product, folder: Path, log: str) -> tu
     data = b"".join(data for data, _, _ in parts)
     formats = {kind for _, _, kind in parts}
     artifact = Artifact(
-        format=next(kind for kind in ("ptx", "object", "cubin") if kind in formats),  # as far as all of them got
+        format=next(
+            kind for kind in ("ptx", "object", "cubin", "hsaco") if kind in formats
+        ),  # as far as all of them got
         target=", ".join(dict.fromkeys(str(contents.target) for _, contents, _ in parts)),
         bytes=len(data),
         sha256=hashlib.sha256(data).hexdigest(),
@@ -245,6 +248,8 @@ def _contents(wanted: Target, kind: str, data: bytes, log: str) -> tuple[Content
         target = contents.target
         if target.cc == wanted.cc and not _has_suffix_note(data):
             contents = replace(contents, target=wanted.real)  # this format does not say, and the number is right
+    elif kind == "hsaco":
+        contents = read_code_object(data)
     else:
         raise ValueError(f"unknown format {kind!r}")
     return contents, kind

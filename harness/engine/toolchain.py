@@ -22,6 +22,7 @@ from harness.engine.fork_server import ForkServer
 from harness.engine.program_axes import absent as absent_host
 from harness.errors import PartUnavailable
 from harness.model import Case, Cell, Outcome, Status, Target, Toolchain, ToolkitRef
+from harness.model.target import VENDORS
 from harness.nvidia.nvcc import missing_from
 from harness.protocol.backend import Ended
 from harness.protocol.messages import CLAIMED_LANDLOCK, Ready, Setup, made_for
@@ -241,6 +242,9 @@ class PreparedToolchain:
 
     def unknown_target(self, cell: Cell, ready: Ready) -> str:
         """The reason why this toolchain lacks the cell's target, by the compilers' own lists; empty if it has it."""
+        info = BACKENDS[self.toolchain.backend]
+        if cell.target.vendor.name not in info.vendors:
+            return f"{info.name} builds for {' and '.join(VENDORS[name].label for name in info.vendors)} GPUs alone, not for {cell.target}"
         release, targets = self.toolchain.toolkit.release, _to_be_known(cell)
         for each in targets:
             if str(each) not in ready.targets:

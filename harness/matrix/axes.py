@@ -264,6 +264,11 @@ def target_key(target: str) -> tuple[int, bool, int, str]:
     return Target.parse(target).sort_key
 
 
+def is_real(target: str) -> bool:
+    """Return whether a target is a real architecture."""
+    return not Target.parse(target).virtual
+
+
 def axis_key(key: str) -> Callable[[str], Any]:
     """Sorting key of the values of an axis."""
     return _KEYS[AXIS[key].kind]
@@ -403,8 +408,10 @@ def is_virtual(target: str) -> bool:
 
 
 def short_target(target: str) -> str:
-    """``80``, ``90a``; ``c80`` for the virtual architecture."""
+    """``80``, ``90a``; ``c80`` for the virtual architecture; ``gfx90a`` where the vendor has no short form."""
     known = Target.parse(target)
+    if not known.vendor.short:
+        return target
     return f"c{known.number}" if known.virtual else known.number
 
 

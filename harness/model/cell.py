@@ -15,7 +15,7 @@ from harness.libraries import names_in_conditions
 from harness.model.case import Case, Variant
 from harness.model.condition import HOST_VERSIONS, NAMES, Condition, ConditionError, Version, Words, read_version
 from harness.model.outcome import Stage, Status, Verdict
-from harness.model.target import Target
+from harness.model.target import NVIDIA, Target
 
 HOST_COMPILER = r"(gcc|clang)-(\d{1,2})"
 """Names of the machine's host compilers, as distributions name their packages."""
@@ -141,7 +141,7 @@ def _target_facts(target: Target) -> Mapping[str, Any]:
         "target": str(target),
         "virtual": target.virtual,
         "suffix": target.suffix,
-        "cc": read_version(target.capability),
+        "cc": read_version(target.capability) if target.vendor is NVIDIA else None,
     }
 
 

@@ -1,6 +1,7 @@
 """Marketing names of GPUs and generations, with their targets.
 
-NVIDIA's table: https://developer.nvidia.com/cuda-gpus and, for older ones, https://developer.nvidia.com/cuda-legacy-gpus
+NVIDIA's table: https://developer.nvidia.com/cuda-gpus and, for older ones, https://developer.nvidia.com/cuda-legacy-gpus.
+AMD's: https://rocm.docs.amd.com/en/latest/reference/gpu-arch-specs.html and https://llvm.org/docs/AMDGPUUsage.html#processors.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from harness.errors import did_you_mean
-from harness.model.target import Target, TargetError, check_known, parse_targets
+from harness.model.target import NVIDIA, VENDORS, Target, TargetError, check_known, parse_targets
 
 _NAMED: Mapping[str, tuple[str, ...]] = {
     "kepler": ("sm_30", "sm_32", "sm_35", "sm_37"),
@@ -66,6 +67,24 @@ _NAMED: Mapping[str, tuple[str, ...]] = {
         ("sm_120", "sm_120a"),
     ),
     **dict.fromkeys(("gb10", "dgx spark"), ("sm_121", "sm_121a")),
+    "cdna": ("gfx908", "gfx90a", "gfx942", "gfx950"),
+    "cdna2": ("gfx90a",),
+    "cdna3": ("gfx942",),
+    "cdna4": ("gfx950",),
+    "rdna2": ("gfx1030", "gfx1031", "gfx1032", "gfx1034", "gfx1035", "gfx1036"),
+    "rdna3": ("gfx1100", "gfx1101", "gfx1102", "gfx1103"),
+    "rdna4": ("gfx1200", "gfx1201"),
+    **dict.fromkeys(("mi50", "mi60", "radeon vii"), ("gfx906",)),
+    "mi100": ("gfx908",),
+    **dict.fromkeys(("mi210", "mi250", "mi250x"), ("gfx90a",)),
+    **dict.fromkeys(("mi300", "mi300a", "mi300x", "mi325x"), ("gfx942",)),
+    **dict.fromkeys(("mi350", "mi350x", "mi355x"), ("gfx950",)),
+    **dict.fromkeys(("rx 6800", "rx 6800 xt", "rx 6900 xt", "rx 6950 xt"), ("gfx1030",)),
+    **dict.fromkeys(("rx 7900", "rx 7900 gre", "rx 7900 xt", "rx 7900 xtx"), ("gfx1100",)),
+    **dict.fromkeys(("rx 7700 xt", "rx 7800 xt"), ("gfx1101",)),
+    "rx 7600": ("gfx1102",),
+    **dict.fromkeys(("rx 9060", "rx 9060 xt"), ("gfx1200",)),
+    **dict.fromkeys(("rx 9070", "rx 9070 gre", "rx 9070 xt"), ("gfx1201",)),
 }  # fmt: skip
 
 ARCHITECTURES: Mapping[str, tuple[str, ...]] = {
@@ -78,14 +97,14 @@ ARCHITECTURES: Mapping[str, tuple[str, ...]] = {
 """Targets by the marketing name of an architecture or a product, the one that is meant first."""
 
 
-_SOLD = {Target.parse(target).cc for targets in _NAMED.values() for target in targets} - {
-    101
-}  # the former number of 110
+_SOLD = {
+    target.cc for targets in _NAMED.values() for target in map(Target.parse, targets) if target.vendor is NVIDIA
+} - {101}  # the former number of 110
 
 
 @dataclass(frozen=True, order=True)
 class Gpu:
-    """GPUs of one compute capability.
+    """GPUs of NVIDIA of one compute capability.
 
     Parameters
     ----------
@@ -107,32 +126,34 @@ DEFAULT_GPUS = "sm_70,sm_75,sm_80,sm_86,sm_87,sm_89,sm_90,sm_100,sm_103,sm_110,s
 
 
 def parse_gpus(text: str) -> list[Gpu]:
-    """Read ``sm_75..sm_121``, ``RTX 5090,H100``, ``90`` or ``all``, in the order of compute capabilities.
+    """Read GPUs of NVIDIA: ``sm_75..sm_121``, ``RTX 5090,H100``, ``90`` or ``all``, in the order of compute capabilities.
 
     A range has the compute capabilities of products that NVIDIA's table names.
 
     Raises
     ------
     TargetError
-        For a name that no table has.
+        For a name that no table has, and for a GPU of another vendor.
     """
     found: dict[int, Gpu] = {}
     for word in filter(None, (item.strip() for item in text.split(","))):
         named = ARCHITECTURES.get(_plain(word))
         if named:
+            _check_nvidia(word, Target.parse(named[0]))
             name = " ".join(word.split())
             found |= {
                 cc: Gpu(cc, name) for cc in dict.fromkeys(Target.parse(target).cc for target in named) if cc in _SOLD
             }
             continue
         try:
-            targets = parse_targets(word)
+            targets = list(NVIDIA.targets) if word == "all" else parse_targets(word)
             for target in targets:
                 check_known(target)
         except TargetError as error:
-            if re.match(r"(sm_|compute_|\d)", word):
+            if re.match(rf"({'|'.join(kind for vendor in VENDORS.values() for kind in vendor.kinds)}|\d)", word):
                 raise
             raise TargetError(f"no GPU is called {word!r}{did_you_mean(_plain(word), ARCHITECTURES)}") from error
+        _check_nvidia(word, targets[0])
         several = ".." in word or word == "all"
         for target in targets:
             if not several or target.cc in _SOLD:
@@ -140,6 +161,11 @@ def parse_gpus(text: str) -> list[Gpu]:
     if not found:
         raise TargetError("no GPU is named: write sm_75..sm_121, RTX 5090 or H100")
     return sorted(found.values())
+
+
+def _check_nvidia(word: str, target: Target) -> None:
+    if target.vendor is not NVIDIA:
+        raise TargetError(f"{word} is no GPU of NVIDIA: only code for NVIDIA's GPUs is known here")
 
 
 def _plain(word: str) -> str:

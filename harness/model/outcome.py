@@ -95,7 +95,7 @@ class Diagnostic:
 
 @dataclass(frozen=True, kw_only=True)
 class KernelResources:
-    """Resources of one kernel, read back from the cubin. All sizes are bytes.
+    """Resources of one kernel, read back from the cubin or the AMD code object. All sizes are bytes.
 
     `instructions` counts its own, without the functions that it calls and without what fills up its end; `opcodes` their kinds.
     `tensor_cores` names its instructions for tensor cores, ``HMMA IMMA``; it is empty without any, and None where that is not known.
@@ -115,7 +115,7 @@ class KernelResources:
 
 @dataclass(frozen=True, kw_only=True)
 class Artifact:
-    """Artifact formats: ``ptx``, ``cubin``, ``object`` (relocatable cubin) or ``ltoir``."""
+    """Artifact formats: ``ptx``, ``cubin``, ``object`` (relocatable cubin), ``ltoir`` or ``hsaco`` (AMD code object)."""
 
     format: str
     target: str

@@ -22,6 +22,8 @@ class Vendor:
     ----------
     name : str
         Its key in `VENDORS`.
+    label : str
+        Its name in sentences.
     rank : int
         Its place in the order of targets.
     real, virtual : str
@@ -37,7 +39,7 @@ class Vendor:
     short : str
         Pattern of what users write for a real target; its groups make the number and the suffix. Empty where they write targets in full.
     known, old : tuple of str
-        Numbers with suffixes, in order: those that toolkits know, and those that only old ones know, which are no part of ``all``.
+        Numbers with suffixes, in order: those that toolkits know, and those that only old ones know, which no ``all`` has.
     default : str
         Targets of a run that names none.
     examples : str
@@ -47,6 +49,7 @@ class Vendor:
     """
 
     name: str
+    label: str
     rank: int
     real: str
     virtual: str = ""
@@ -88,6 +91,7 @@ class Vendor:
 
 NVIDIA = Vendor(
     name="nvidia",
+    label="NVIDIA",
     rank=0,
     real="sm_",
     virtual="compute_",
@@ -107,7 +111,27 @@ NVIDIA = Vendor(
     toolkit="CUDA release",
 )
 
-VENDORS: dict[str, Vendor] = {NVIDIA.name: NVIDIA}
+AMD = Vendor(
+    name="amd",
+    label="AMD",
+    rank=1,
+    real="gfx",
+    number=r"\d{1,2}[0-9a-f]{2}",
+    base=16,
+    minors=2,
+    suffix="",
+    # Processors from Vega on, as https://llvm.org/docs/AMDGPUUsage.html#processors lists them.
+    known=tuple(
+        "900 906 908 90a 942 950 1010 1011 1012 1030 1031 1032 1034 1035 1036 1100 1101 1102 1103 1150 1151 1152 1153 "
+        "1200 1201 1250".split()
+    ),
+    old=("803", "940", "941"),
+    default="gfx90a,gfx942,gfx1100",
+    examples="gfx942 or gfx1100",
+    toolkit="ROCm release",
+)
+
+VENDORS: dict[str, Vendor] = {vendor.name: vendor for vendor in (NVIDIA, AMD)}
 """Every vendor by name."""
 
 
@@ -180,6 +204,11 @@ class Target:
         return Target(virtual=False, cc=self.cc, suffix=self.suffix, vendor=self.vendor)
 
     @property
+    def plain(self) -> Target:
+        """The real architecture without suffix."""
+        return Target(virtual=False, cc=self.cc, vendor=self.vendor)
+
+    @property
     def as_virtual(self) -> Target:
         """The virtual architecture of the same compute capability; the real one of a vendor without virtual targets."""
         return Target(virtual=bool(self.vendor.virtual), cc=self.cc, suffix=self.suffix, vendor=self.vendor)
@@ -233,7 +262,7 @@ DEFAULT_TARGETS = NVIDIA.default
 def parse_targets(text: str) -> list[Target]:
     """Read ``sm_75..sm_120,sm_90a``, ``compute_80`` or ``all``, in the order of architectures.
 
-    A range covers the targets of one kind without suffix; ``all`` is every known one. ``80`` and ``8.0`` are ``sm_80``.
+    A range covers the targets of one kind without suffix. ``all`` is every known target of NVIDIA, ``amd`` every one of AMD. ``80`` and ``8.0`` are ``sm_80``.
 
     Raises
     ------
@@ -242,14 +271,14 @@ def parse_targets(text: str) -> list[Target]:
     """
     found: dict[Target, None] = {}
     for part in filter(None, (item.strip() for item in text.split(","))):
-        if part == "all":
-            found.update((target, None) for vendor in VENDORS.values() for target in vendor.targets)
+        if part == "all" or part in VENDORS:
+            found.update(dict.fromkeys(VENDORS.get(part, NVIDIA).targets))
         elif ".." in part:
             found.update(dict.fromkeys(_range(part)))
         else:
             found[short_or_whole(part)] = None
     if not found:
-        raise TargetError(f"{text!r} names no target: write sm_80, sm_75..sm_120 or all")
+        raise TargetError(f"{text!r} names no target: write sm_80, sm_75..sm_120, all or amd")
     return sorted(found, key=lambda target: target.sort_key)
 
 

@@ -6,6 +6,7 @@ cumatrix's own: they import the standard library only, and the backend's library
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
@@ -92,12 +93,12 @@ class Job(CellJob):
 
     @property
     def arch(self) -> str:
-        """The target without its kind: ``"80"``, ``"90a"``."""
-        return self.target.split("_")[1]
+        """The target without its kind: ``"80"``, ``"90a"``, ``"942"`` of ``gfx942``."""
+        return re.sub(r"^[a-z]+_?", "", self.target)
 
     @property
     def capability(self) -> tuple[int, int]:
-        """Compute capability as two numbers: ``(8, 0)``."""
+        """Compute capability of an NVIDIA target as two numbers: ``(8, 0)``."""
         number = int(self.arch.rstrip("af"))
         return number // 10, number % 10
 
@@ -160,7 +161,7 @@ class Job(CellJob):
                 file.write(text + "\n")
 
     def keep(self, data: bytes, kind: str) -> Path:
-        """Keep what came out (``ptx``, ``cubin``, ``object``, ``ltoir``); the last one counts."""
+        """Keep what came out (``ptx``, ``cubin``, ``object``, ``ltoir``, ``hsaco``); the last one counts."""
         if kind == "cubin" and data[16:18] == b"\x01\x00":  # ELF's ET_REL, whatever options asked for it
             kind = "object"
         path = self.scratch / f"artifact.{kind}"

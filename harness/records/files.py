@@ -97,7 +97,7 @@ def _umask() -> int:
     return mask
 
 
-FORMATS = ("ptx", "cubin", "object")
+FORMATS = ("ptx", "cubin", "object", "hsaco")
 """Artifact formats in records, with their file suffixes."""
 
 

@@ -295,7 +295,7 @@ class Kernel(TypedDict):
 class Artifact(TypedDict):
     """The artifact."""
 
-    format: Annotated[str, "`ptx`, `cubin`, `object` for a relocatable cubin, `ltoir`"]
+    format: Annotated[str, "`ptx`, `cubin`, `object` for a relocatable cubin, `ltoir`, `hsaco` for an AMD code object"]
     target: Annotated[str, "architecture read back from it"]
     bytes: Annotated[int, COUNT, "size in bytes"]
     sha256: Annotated[str, "SHA-256 of its content, in hexadecimal digits"]

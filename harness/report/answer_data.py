@@ -31,7 +31,7 @@ from harness.answers.wheels import names_of
 from harness.cases.discovery import case_rank, library_topics
 from harness.causes.catalogue import HEADER, catalogue
 from harness.matrix.marks import ANSWER_KINDS, GROUPS
-from harness.model import Status
+from harness.model import Status, Target
 from harness.model.cell import HostCompiler
 from harness.model.gpus import ARCHITECTURES
 from harness.protocol.text import clean
@@ -82,7 +82,7 @@ def first_target(known: Known) -> str:
 
 def architecture_of(target: str) -> str:
     """``Ada``; empty where no generation is known of a target."""
-    plain = target.rstrip("af").replace("compute_", "sm_")
+    plain = str(Target.parse(target).plain)
     generations = ("maxwell", "pascal", "volta", "turing", "ampere", "ada", "hopper", "blackwell")
     return next((name.capitalize() for name in generations if plain in ARCHITECTURES[name]), "")
 

@@ -29,8 +29,9 @@ def triton(subject: ReproTarget) -> Script:
         words = re.sub(r"[A-Za-z_]\w*", lambda found: str(definitions.get(found[0], found[0])), signature)
         options = {key: job.options[key] for key in ("num_warps", "num_stages") if key in job.options}
         more = "".join(f", {key}={value}" for key, value in options.items())
-        lines.append(f"made += triton_by_hand.build({name}, {text_of(words)}, capability{more})\n")
-    program, kind = text_of(str(job.source)), "ptx" if job.virtual else "cubin"
+        lines.append(f"made += triton_by_hand.build({name}, {text_of(words)}, target{more})\n")
+    amd = job.target.startswith("gfx")
+    program, kind = text_of(str(job.source)), "hsaco" if amd else _kind(subject)
     cuda = "" if bundled else _TOOLKIT
     head = " ".join(f"# {subject.record['cell']}".encode("ascii", "replace").decode().split())
     text = f"""{head}
@@ -44,8 +45,7 @@ os.environ["TRITON_CACHE_DIR"] = tempfile.mkdtemp()
 {cuda}
 import triton_by_hand  # noqa: E402
 
-capability = {job.capability[0] * 10 + job.capability[1]}
-triton_by_hand.use(capability)
+target = triton_by_hand.use({text_of(job.target) if amd else job.capability[0] * 10 + job.capability[1]})
 sys.argv = [{program}]
 sys.path.insert(0, os.path.dirname(os.path.abspath({program})))
 globals().update({pprint.pformat(definitions, width=110)})  # what the program is given

@@ -127,3 +127,20 @@ def test_refusals_name_what_is_wrong_before_the_program_s_lines(attempt: Any) ->
     assert cell.status == "unsupported" and '--signature "dot=' in cell.reason
     (cell,) = attempt("import absent\n" + DOT, "sm_80")
     assert cell.status == "unavailable" and "absent" in cell.reason
+
+
+@pytest.mark.slow
+def test_code_for_amd_is_read_back(attempt: Any) -> None:
+    cells = attempt(DOT, "gfx90a,gfx942,gfx1100", signature={"dot": "*fp16, *fp16, *fp32, 64"})
+    for cell, target in zip(cells, ("gfx90a", "gfx942", "gfx1100"), strict=True):
+        assert (cell.status, cell.target, cell.stages) == ("built", target, ["compile", "assemble"]), cell.log
+        assert (cell.artifact["format"], cell.artifact["target"]) == ("hsaco", target)
+        (kernel,) = cell.kernels
+        assert kernel.name == "dot" and kernel.registers > 32
+        assert "triton: hsaco" in cell.log
+
+
+@pytest.mark.slow
+def test_triton_refuses_a_gpu_of_amd_that_it_does_not_know(attempt: Any) -> None:
+    (cell,) = attempt(TUNED, "gfx900", signature={"fill": "*fp32, fp32, constexpr"})
+    assert (cell.status, cell.stage) == ("rejected", "compile")

@@ -129,6 +129,7 @@ def rows() -> Iterator[str]:
         ("after those 899", [issue["before"] for issue in ISSUES if issue.get("round") == 16]),
         ("after those 960", [issue["before"] for issue in ISSUES if issue.get("round") == 17]),
         ("after those 1,020", [issue["before"] for issue in ISSUES if issue.get("round") == 18]),
+        ("after those 1,078", [issue["before"] for issue in ISSUES if issue.get("round") == 19]),
     ):
         count = Counter(answers)
         yield f"| {name} | {len(answers)} | {count['right']} | {count['wrong']} | {count['none']} |"

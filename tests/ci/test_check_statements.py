@@ -357,6 +357,16 @@ class TestWords:
         assert inside("12.4", ((None, "12.4"),)) and not inside("12.10", ((None, "12.4"),))
 
 
+def test_a_label_with_a_sign_of_equality_is_a_name() -> None:
+    case = "cooperative/numba-9432"
+    cells = cells_of([row(case=case, variant=f"cache={value}", backend="numba") for value in ("false", "true")])
+    assert variants_of(case, "with cache=True", cells) == ("cache=true",)
+    # And a name is no parameter, though there is one of that name.
+    case = "cupy/fuse-max"
+    cells = cells_of([row(case=case, variant=f"type=half,fused={value}", backend="cupy-nvrtc") for value in ("false", "true")])  # fmt: skip
+    assert variants_of(case, "type=half, fused", cells) == ("type=half,fused=true",)
+
+
 def page(folder: Path, text: str, letters: str) -> Path:
     """The data of a page with one statement."""
     (folder / "data").mkdir(parents=True)

@@ -159,6 +159,16 @@ def test_headers_that_are_not_there_settle_a_cell(
 
 
 @pytest.mark.compilers
+def test_a_backend_for_nvidia_is_not_applicable_to_a_target_of_amd(
+    store: ToolkitStore, cell: Cell, toolkit: Callable[[str], Installed]
+) -> None:
+    toolkit("12.4")
+    with Run(RunContext(PLAIN, store, None, RunRequest(limits=Limits(seconds=120)))) as run:
+        outcome = run.result(replace(cell, target=Target.parse("gfx942"))).outcome
+    assert (outcome.status, outcome.reason) == ("unsupported", "nvrtc builds for NVIDIA GPUs alone, not for gfx942")
+
+
+@pytest.mark.compilers
 def test_a_later_run_knows_what_fork_servers_of_an_earlier_one_said(
     store: ToolkitStore, cell: Cell, toolkit: Callable[[str], Installed], tmp_path: Path
 ) -> None:

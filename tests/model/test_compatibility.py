@@ -67,7 +67,15 @@ def test_names_of_gpus(text: str, gpus: list[Gpu]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "words"), [("RTX 9090", "did you mean"), ("sm_81", "nearest"), (",", "no GPU is named")]
+    ("text", "words"),
+    [
+        ("RTX 9090", "did you mean"),
+        ("sm_81", "nearest"),
+        (",", "no GPU is named"),
+        ("MI300X", "is no GPU of NVIDIA"),
+        ("gfx942", "is no GPU of NVIDIA"),
+        ("gfx943", "nearest"),
+    ],
 )
 def test_names_of_none(text: str, words: str) -> None:
     with pytest.raises(TargetError, match=words):

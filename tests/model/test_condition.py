@@ -10,6 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from harness.model import Target
+from harness.model.cell import cell_facts
 from harness.model.condition import NAMES, Condition, ConditionError, Spelled, Version
 
 FACTS: dict[str, Any] = {
@@ -103,6 +105,11 @@ def test_a_version_that_a_cell_does_not_have_makes_its_comparison_false(operator
     assert holds(f'numba {operator} "0.59"') is False
     assert holds(f'library {operator} "0.59"', library=None) is False
     assert holds(f'not numba {operator} "0.59"') is True
+
+
+def test_a_target_of_amd_has_no_compute_capability() -> None:
+    assert cell_facts({}, Target.parse("gfx1100"), {})["cc"] is None
+    assert cell_facts({}, Target.parse("sm_110"), {})["cc"] == Version("11.0")
 
 
 @pytest.mark.parametrize("operator", ["==", "!=", "<", "<=", ">", ">="])

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from harness.matrix.axes import fold_targets, short_target, spell_targets, target_key
 from harness.model import KNOWN_TARGETS, Target, TargetError
 from harness.model import target as module
-from harness.model.target import DEFAULT_TARGETS, NVIDIA, VENDORS, Vendor, check_known, parse_targets
+from harness.model.target import AMD, DEFAULT_TARGETS, NVIDIA, VENDORS, Vendor, check_known, parse_targets
 from harness.toolkits import Installed
 
 
@@ -72,8 +72,10 @@ def test_a_list_is_sorted_and_without_repetition() -> None:
 
 
 def test_all_of_them() -> None:
-    assert parse_targets("all") == sorted(KNOWN_TARGETS, key=lambda target: target.sort_key)
-    assert len(set(names("all"))) == len(KNOWN_TARGETS)
+    assert parse_targets("all,amd") == sorted(KNOWN_TARGETS, key=lambda target: target.sort_key)
+    assert len(set(names("all,amd"))) == len(KNOWN_TARGETS)
+    assert parse_targets("all") == parse_targets("nvidia") == list(NVIDIA.targets)
+    assert names("amd")[0] == "gfx900"
 
 
 def test_the_default_is_known() -> None:
@@ -128,9 +130,9 @@ def test_what_no_release_knows_is_told_with_the_nearest(text: str, words: str) -
 def other() -> Iterator[Vendor]:
     """A vendor with hexadecimal numbers, features after them, and no virtual targets."""
     vendor = Vendor(
-        name="other", rank=1, real="gfx", number=r"\d{1,2}[0-9a-f]{2}", base=16, minors=2, suffix=r"(?::[a-z]+[+-])*",
-        known=("908", "90a", "90a:xnack+", "942", "1030", "1100"), old=("803",), default="gfx90a", examples="gfx90a or gfx1100",
-        toolkit="ROCm release",
+        name="other", label="Other", rank=2, real="qpu", number=r"\d{1,2}[0-9a-f]{2}", base=16, minors=2, suffix=r"(?::[a-z]+[+-])*",
+        known=("908", "90a", "90a:xnack+", "942", "1030", "1100"), old=("803",), default="qpu90a", examples="qpu90a or qpu1100",
+        toolkit="qpu release",
     )  # fmt: skip
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(VENDORS, vendor.name, vendor)
@@ -144,10 +146,10 @@ def other() -> Iterator[Vendor]:
 @pytest.mark.parametrize(
     ("text", "cc", "number", "suffix", "capability"),
     [
-        ("gfx90a", 0x90A, "90a", "", "9.0.10"),
-        ("gfx942", 0x942, "942", "", "9.4.2"),
-        ("gfx1100", 0x1100, "1100", "", "11.0.0"),
-        ("gfx90a:sramecc-:xnack+", 0x90A, "90a:sramecc-:xnack+", ":sramecc-:xnack+", "9.0.10"),
+        ("qpu90a", 0x90A, "90a", "", "9.0.10"),
+        ("qpu942", 0x942, "942", "", "9.4.2"),
+        ("qpu1100", 0x1100, "1100", "", "11.0.0"),
+        ("qpu90a:sramecc-:xnack+", 0x90A, "90a:sramecc-:xnack+", ":sramecc-:xnack+", "9.0.10"),
     ],
 )
 def test_a_target_of_another_vendor_is_read_as_it_is_written(
@@ -155,48 +157,56 @@ def test_a_target_of_another_vendor_is_read_as_it_is_written(
 ) -> None:
     target = Target.parse(text)
     assert (target.vendor, target.virtual, target.cc, target.number) == (other, False, cc, number)
-    assert (target.kind, target.suffix, target.capability, str(target)) == ("gfx", suffix, capability, text)
+    assert (target.kind, target.suffix, target.capability, str(target)) == ("qpu", suffix, capability, text)
     assert target.real == target.as_virtual == target
     assert target != Target(virtual=False, cc=cc, suffix=suffix)
 
 
+def test_a_target_of_amd() -> None:
+    target = Target.parse("gfx90a")
+    assert (target.vendor, target.virtual, target.cc, target.number) == (AMD, False, 0x90A, "90a")
+    assert names("gfx1100,sm_90,gfx90a..gfx950") == ["sm_90", "gfx90a", "gfx942", "gfx950", "gfx1100"]
+    assert all(each.vendor is NVIDIA for each in parse_targets(DEFAULT_TARGETS))
+
+
 def test_vendors_follow_each_other_and_numbers_count_in_their_base(other: Vendor) -> None:
-    mixed = "gfx1100,compute_80,gfx942,sm_120,gfx90a,sm_90,gfx908,gfx90a:xnack+"
-    ordered = ["sm_90", "sm_120", "compute_80", "gfx908", "gfx90a", "gfx90a:xnack+", "gfx942", "gfx1100"]
+    mixed = "qpu1100,compute_80,qpu942,sm_120,qpu90a,sm_90,qpu908,qpu90a:xnack+"
+    ordered = ["sm_90", "sm_120", "compute_80", "qpu908", "qpu90a", "qpu90a:xnack+", "qpu942", "qpu1100"]
     assert names(mixed) == sorted(mixed.split(","), key=target_key) == ordered
 
 
 def test_a_range_and_all_take_the_targets_of_another_vendor(other: Vendor) -> None:
-    assert names("gfx90a..gfx1030") == ["gfx90a", "gfx942", "gfx1030"]
-    assert names("all") == [*map(str, KNOWN_TARGETS), *map(str, other.targets)]
-    with pytest.raises(TargetError, match=re.escape("'sm_80..gfx942' mixes architectures of several vendors")):
-        parse_targets("sm_80..gfx942")
+    assert names("qpu90a..qpu1030") == ["qpu90a", "qpu942", "qpu1030"]
+    assert names(f"all,amd,{other.name}") == [*map(str, KNOWN_TARGETS), *map(str, other.targets)]
+    with pytest.raises(TargetError, match=re.escape("'sm_80..qpu942' mixes architectures of several vendors")):
+        parse_targets("sm_80..qpu942")
 
 
 def test_a_number_alone_belongs_to_the_vendor_that_has_a_short_form(other: Vendor) -> None:
     assert names("90a,8.0") == ["sm_80", "sm_90a"]
     with pytest.raises(
-        TargetError, match="'942b' is not a target: write sm_80, sm_90a or compute_80, gfx90a or gfx1100"
+        TargetError,
+        match="'942b' is not a target: write sm_80, sm_90a or compute_80, gfx942 or gfx1100, qpu90a or qpu1100",
     ):
         parse_targets("942b")
 
 
 def test_what_no_release_of_another_vendor_knows_is_told_with_its_nearest(other: Vendor) -> None:
-    check_known(Target.parse("gfx942"))
-    check_known(Target.parse("gfx803"))
-    with pytest.raises(TargetError, match="no ROCm release knows gfx940; the nearest are gfx90a and gfx942"):
-        check_known(Target.parse("gfx940"))
+    check_known(Target.parse("qpu942"))
+    check_known(Target.parse("qpu803"))
+    with pytest.raises(TargetError, match="no qpu release knows qpu940; the nearest are qpu90a and qpu942"):
+        check_known(Target.parse("qpu940"))
 
 
 def test_messages_and_headings_have_targets_of_another_vendor(other: Vendor) -> None:
-    target = Target.parse("gfx90a")
-    assert target.masked("gfx90a: no gfx90a in gfx90a0, sm_90a") == "gfxXX: no gfxXX in gfx90a0, sm_90a"
-    assert target.unmasked("no gfxXX, but sm_XX") == "no gfx90a, but sm_XX"
-    assert short_target("gfx90a") == "90a"
-    axis = ["sm_80", "sm_90", "compute_80", "gfx908", "gfx90a", "gfx942"]
-    assert fold_targets(["sm_90", "compute_80", "gfx90a", "gfx942"], axis) == "sm_90, compute_80, gfx90a, gfx942"
-    assert fold_targets(axis, axis) == "sm_80, sm_90, compute_80, gfx908–gfx942"
-    assert spell_targets(["sm_80", "gfx90a", "gfx942", "gfx908", "gfx1100"]) == "sm_80, gfx908–gfx942, gfx1100"
+    target = Target.parse("qpu90a")
+    assert target.masked("qpu90a: no qpu90a in qpu90a0, sm_90a") == "qpuXX: no qpuXX in qpu90a0, sm_90a"
+    assert target.unmasked("no qpuXX, but sm_XX") == "no qpu90a, but sm_XX"
+    assert short_target("qpu90a") == "qpu90a"
+    axis = ["sm_80", "sm_90", "compute_80", "qpu908", "qpu90a", "qpu942"]
+    assert fold_targets(["sm_90", "compute_80", "qpu90a", "qpu942"], axis) == "sm_90, compute_80, qpu90a, qpu942"
+    assert fold_targets(axis, axis) == "sm_80, sm_90, compute_80, qpu908–qpu942"
+    assert spell_targets(["sm_80", "qpu90a", "qpu942", "qpu908", "qpu1100"]) == "sm_80, qpu908–qpu942, qpu1100"
 
 
 def test_messages_hide_the_number_of_both_kinds() -> None:

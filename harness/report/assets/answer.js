@@ -50,7 +50,7 @@
  * @property {Fields} itself of the architecture itself
  */
 /** @typedef {{lines: FeatureLine[], words: string[]}} Reading */
-/** @typedef {{line: FeatureLine, fields: Map<number, Verdict>}} Found */
+/** @typedef {{line: FeatureLine, fields: Map<number, Verdict>, weight?: number}} Found weight: of the words that it has */
 
 const answering = (() => {
   /** The case that asks for nothing but an architecture (harness/answers/answer.py). */
@@ -255,7 +255,7 @@ const answering = (() => {
       .filter(({ line, own }) => own === most.get(line[0]))
       // Those that count as much stand by title; without words, as on the page.
       .sort((a, b) => b.total - a.total || (words.length ? a.line[0] - b.line[0] : 0) || a.at - b.at)
-      .map(({ line }) => ({ line, fields: fieldsOf(data, part, line, of, some) }))
+      .map(({ line, total }) => ({ line, fields: fieldsOf(data, part, line, of, some), weight: total }))
       .filter(({ fields }) => fields.size);
     // Tried features come first, where something was asked for.
     const untried = (/** @type {Found} */ { fields }) => [...fields.values()].every((each) => isSilent(data, each));
@@ -415,13 +415,43 @@ const answering = (() => {
         value,
         its.filter((each) => each[by] === value).map(({ label }) => label),
       ]);
+    const but = contrary(data, found, one);
     const texts = grouped("text");
-    if (texts.length === 1) return `${lead}. ${texts[0][0]}. `;
+    if (texts.length === 1) return `${lead}. ${texts[0][0]}. ${but}`;
     if (texts.length <= TOLD)
-      return `${lead}. ${texts.map(([text, labels]) => `${labels.join("; ")}: ${text}. `).join("")}`;
+      return `${lead}. ${texts.map(([text, labels]) => `${labels.join("; ")}: ${text}. `).join("")}${but}`;
     return `${lead}. ${grouped("lead")
       .map(([of, labels]) => `${WORDS[of]}: ${labels.join("; ")}. `)
-      .join("")}`;
+      .join("")}${but}`;
+  };
+
+  /**
+   * The other cases that fit the question as well, with the opposite answer.
+   *
+   * @param {AnswersData} data
+   * @param {Found[]} found
+   * @param {string} lead
+   */
+  const contrary = (data, found, lead) => {
+    const opposite = { [LEADS.works]: "refused", [LEADS.refused]: "works" }[lead];
+    const [first] = found;
+    if (!opposite || first.line[0] < 0) return "";
+    /** @type {Map<number, Set<string>>} */
+    const senses = new Map();
+    for (const { line, fields, weight = 0 } of found) {
+      if (line[0] < 0 || line[0] === first.line[0] || weight < (first.weight ?? 0)) continue;
+      for (const each of fields.values()) {
+        if (isSilent(data, each)) continue;
+        senses.set(line[0], (senses.get(line[0]) ?? new Set()).add(data.kinds[each.kind].sense));
+      }
+    }
+    const cases = [...senses]
+      .filter(([, of]) => of.size === 1 && of.has(opposite))
+      .map(([at]) => data.features[at].case);
+    if (!cases.length) return "";
+    const more = cases.length > TOLD ? ` and ${cases.length - TOLD} more` : "";
+    const [one, many] = opposite === "refused" ? ["does not build", "do not build"] : ["builds", "build"];
+    return `But ${cases.slice(0, TOLD).join(", ")}${more} ${cases.length > 1 ? many : one}. `;
   };
 
   /**

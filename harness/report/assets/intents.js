@@ -75,10 +75,15 @@ const intents = (() => {
       found = all.size ? names.flatMap((each) => [...all].map((cc) => `${each} ${cc}`)) : names;
     } else if (key === "pair" && releases.length) {
       found = targets.map((target) => `${target} ${releases[0][1][0]} ${releases[0][1].at(-1)}`);
-    } else if (key === "change" && releases.length) {
-      const [[of, values], ...more] = releases;
-      const other = more.find(([each]) => each === of);
-      found = [other ? `${of} ${values.at(-1)} ${other[1].at(-1)}` : `${of} ${values[0]}`];
+    } else if (key.startsWith("change") && releases.length) {
+      const [[of, values]] = releases;
+      const both = releases
+        .filter(([each]) => each === of)
+        .map(([, each]) => each.at(-1) ?? "")
+        .slice(0, 2);
+      const place = (/** @type {string} */ each) => tried[of].indexOf(each);
+      if (key !== "change") both.sort((a, b) => (key === "change down" ? place(b) - place(a) : place(a) - place(b)));
+      found = [both.length > 1 ? `${of} ${both.join(" ")}` : `${of} ${values[0]}`];
     } else if (key === "release") found = last.slice(0, 1);
     return found.map((each) => `${name} ${each}`);
   };

@@ -7,6 +7,7 @@
 /**
  * @typedef {object} Grammar
  * @property {Record<string, string>} patterns
+ * @property {Record<string, string>} kinds kinds of targets by their letters
  * @property {number[]} weights of words in a name, a title, causes and parameters
  * @property {number} prefix the least letters of a word's beginning that match
  * @property {number} phrase the most words of a name
@@ -179,11 +180,11 @@ const question = (() => {
   /** @param {string} target @param {string} text @param {Vocabulary} known */
   const targetChip = (target, text, known) => {
     if (known.targets.includes(target)) return chip("target", text, target, [target]);
-    const kind = target.split("_")[0];
+    const kind = target.replace(/\d.*/, "");
     /** @type {Record<string, string>} */
     const plain = {};
     for (const item of [...known.targets].reverse()) {
-      if (item.startsWith(`${kind}_`)) plain[item.replace(/\D/g, "")] = item;
+      if (item.startsWith(kind)) plain[item.replace(/\D/g, "")] = item;
     }
     const near = nearestVersions(target.replace(/\D/g, ""), Object.keys(plain)).map((item) => plain[item]);
     return chip("unknown", text, "target", [], near);
@@ -296,7 +297,10 @@ const question = (() => {
       }
     }
     const target = patterns.target.exec(token);
-    if (target) return { found: [targetChip(`${target[1]}_${target[2]}${target[3]}`, token, known)], end: at + 1 };
+    if (target) {
+      const [kind, number] = target.slice(1).filter(Boolean);
+      return { found: [targetChip(known.grammar.kinds[kind] + number, token, known)], end: at + 1 };
+    }
     if (patterns.short.test(token) && known.targets.includes(`sm_${token}`)) {
       return { found: [targetChip(`sm_${token}`, token, known)], end: at + 1 };
     }

@@ -17,12 +17,17 @@ class Driver:
         self.get_benchmarker = lambda: None
 
 
-def use(capability):
-    """Name the GPU, such as 90, before the program's decorators ask for one."""
-    triton.runtime.driver.set_active(Driver(GPUTarget("cuda", capability, 32)))
+def use(arch):
+    """Name the GPU, such as 90 or "gfx942", before the program's decorators ask for one."""
+    if isinstance(arch, str):
+        target = GPUTarget("hip", arch, 64 if arch.startswith("gfx9") else 32)
+    else:
+        target = GPUTarget("cuda", arch, 32)
+    triton.runtime.driver.set_active(Driver(target))
+    return target
 
 
-def build(kernel, signature, capability, **options):
+def build(kernel, signature, target, **options):
     """Compile a kernel for a signature such as "*fp16, i32, 128", once for each configuration of its autotuner."""
     configs = [None]
     while not hasattr(kernel, "arg_names") or hasattr(kernel, "configs"):
@@ -35,7 +40,7 @@ def build(kernel, signature, capability, **options):
             **({"num_warps": config.num_warps, "num_stages": config.num_stages} if config else {}),
         }
         source = _source(kernel, signature, values)
-        made.append(triton.compile(source, target=GPUTarget("cuda", capability, 32), options=compile_options))
+        made.append(triton.compile(source, target=target, options=compile_options))
     return made
 
 
