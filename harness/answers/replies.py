@@ -41,6 +41,8 @@ _PROCESSORS = "https://llvm.org/docs/AMDGPUUsage.html#processors"
 _NAMED = 4
 _PAIRED = 24
 """The most releases that the page compares each with each."""
+_ENOUGH_PROGRAMS = 10
+"""Programs that two releases have in common, from which on the newer one can be said not to be broken."""
 
 
 class Replies:
@@ -163,7 +165,9 @@ class Replies:
         broken = [(pair.before, pair.after) for pair in built if pair.breaks]
         one, own = release_label(name, before), release_label(name, release)
         if not broken:
-            return Reply(sentence=f"No. {own} builds each of the {len(built):,} programs that {one} builds.")
+            few = len(built) < _ENOUGH_PROGRAMS
+            head, tail = ("Not that is known", ", and no other was tried with both") if few else ("No", "")
+            return Reply(sentence=f"{head}. {own} builds each of the {len(built):,} programs that {one} builds{tail}.")
         lost = {id(row) for _, row in broken}
         # The next release may have been tried with other programs.
         again, after = next(

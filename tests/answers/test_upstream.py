@@ -1,4 +1,4 @@
-"""A hundred and eighty questions from upstream reports and of maintainers (upstream.toml), put to the published matrix."""
+"""Questions from upstream reports and of maintainers (upstream.toml), put to the published matrix."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ def source() -> AnswerSource:
     return AnswerSource(name="published", title="the published matrix", store=store)
 
 
-def test_there_are_a_hundred_and_eighty() -> None:
-    assert len({question["asked"] for question in QUESTIONS}) == 180
+def test_none_is_left_out() -> None:
+    assert len({question["asked"] for question in QUESTIONS}) == 181
 
 
 @pytest.mark.parametrize("question", QUESTIONS, ids=lambda question: question["asked"])
