@@ -42,7 +42,7 @@ _NAMED = 4
 _PAIRED = 24
 """The most releases that the page compares each with each."""
 _ENOUGH_PROGRAMS = 10
-"""Programs that two releases have in common, from which on the newer one can be said not to be broken."""
+"""The least number of programs built by both of two releases for an answer that the newer one is not broken."""
 
 
 class Replies:

@@ -102,7 +102,8 @@ def with_empty_marked(library: Library, path: Path) -> Library:
 
 
 def _may_be_empty(unit: Unit) -> bool:
-    return all(
+    # A file that is a cubin, PTX or a fatbin was made for its code, whatever that is.
+    return bool(unit.section) and all(
         entry.kind in (Kind.PTX, Kind.SASS) and max(entry.length, entry.size) <= _LARGEST_EMPTY
         for entry in unit.entries
     )
