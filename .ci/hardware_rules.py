@@ -1,4 +1,4 @@
-"""Replies on products, tensor cores and limits against `hardware.toml`, which is written from NVIDIA's documents."""
+"""Replies on products, tensor cores and limits against `hardware.toml`, which is written from NVIDIA's and AMD's documents."""
 
 from __future__ import annotations
 
@@ -48,7 +48,12 @@ def _number(text: str) -> int:
 
 
 def capability(name: str, sentence: str) -> Iterator[str]:
-    """Yield what is false of a reply that names a compute capability."""
+    """Yield what is false of a reply that names a compute capability, or the targets of AMD's products."""
+    if of_amd := {target for target, names in _table()["amd"].items() if name in names}:
+        words = re.fullmatch(r"(.+) is (gfx\w+(?:, gfx\w+)*)\.", sentence)
+        if words is None or words[1].lower() != name or not of_amd.issuperset(words[2].split(", ")):
+            yield f"{name} is {', '.join(sorted(of_amd))}"
+        return
     known = capabilities(name)
     found = re.match(r"(.+?) is (?:the \S+-specific target of )?compute capability ([\d., or]+?)(?: \(([^)]*)\))?(?:, (\w+))?(?:: ([^.]*))?\.(?: |$)", sentence)  # fmt: skip
     if known is None or found is None:

@@ -179,7 +179,7 @@ def ask(question: str, results: Results | str | PathLike[str] | Iterable[str | P
 
 def _finding(found: Found, source: AnswerSource) -> Finding:
     return Finding(
-        case=found.case, title=found.title, variants=found.label, said=tuple(map(_support, found.said)), faults=found.faults,
+        case=found.case, title=found.title, variants=found.label, said=tuple(map(_support, found.tools)), faults=found.faults,
         source=source.name, stale=source.stale(found.case),
     )  # fmt: skip
 

@@ -50,9 +50,9 @@ def known_of_itself(known: Known) -> Known:
     return Known(rows=rows, features={"": FEATURE}, runs=known.runs)
 
 
-def asks_for_itself(asked: Query) -> bool:
+def is_about_architecture(query: Query) -> bool:
     """Return whether a question names an architecture, perhaps a CUDA release or a tool, and nothing else."""
-    return bool(asked.targets) and not asked.words
+    return bool(query.targets) and not query.words
 
 
 SHOWN = 5
@@ -64,7 +64,7 @@ _LEADS = {"works": "Yes", "part": "In part", "refused": "No", "silent": "Not tri
 _SENSES = tuple(_LEADS)
 _LONG = 110
 """The most letters of what other versions do, in the first sentence."""
-_TOLD = 3
+_MOST_TOOLS = 3
 """The most variants whose statements one sentence has in full."""
 
 
@@ -92,11 +92,11 @@ def sentence_of(findings: Sequence[FeatureFinding], targets: Sequence[str], *, s
         lead = _since(variants) or lead
     contrary = _contrary(findings, leads, targets)
     by_text: dict[str, list[str]] = {}
-    for finding, _, told in variants:
-        by_text.setdefault(_statements(told, targets, since=since), []).append(finding.label)
+    for finding, _, of_tools in variants:
+        by_text.setdefault(_statements(of_tools, targets, since=since), []).append(finding.label)
     if len(by_text) == 1:
         return f"{lead}. {next(iter(by_text))}.{contrary}"
-    if len(by_text) <= _TOLD:
+    if len(by_text) <= _MOST_TOOLS:
         parts = (f"{'; '.join(labels)}: {text}." for text, labels in by_text.items())
         return " ".join((f"{lead}.", *parts)) + contrary
     by_lead: dict[str, list[str]] = {}
@@ -111,30 +111,30 @@ def _contrary(findings: Sequence[FeatureFinding], leads: Collection[str], target
     opposite = {_LEADS["works"]: _LEADS["refused"], _LEADS["refused"]: _LEADS["works"]}.get(*leads) if len(leads) == 1 else None  # fmt: skip
     by_case: dict[str, set[str]] = {}
     for finding in findings:
-        of, told = _best(finding, targets)
-        if told and finding.weight >= findings[0].weight and finding.case != findings[0].case:
+        of, of_tools = _best(finding, targets)
+        if of_tools and finding.weight >= findings[0].weight and finding.case != findings[0].case:
             by_case.setdefault(finding.case, set()).add(of)
     cases = [case for case, of in by_case.items() if of == {opposite}]
     if not (cases and findings[0].case):
         return ""
-    more = f" and {len(cases) - _TOLD} more" if len(cases) > _TOLD else ""
+    more = f" and {len(cases) - _MOST_TOOLS} more" if len(cases) > _MOST_TOOLS else ""
     one = len(cases) == 1
     verb = ("does not build" if one else "do not build") if _LEADS["refused"] == opposite else "builds" if one else "build"  # fmt: skip
-    return f" But {', '.join(cases[:_TOLD])}{more} {verb}."
+    return f" But {', '.join(cases[:_MOST_TOOLS])}{more} {verb}."
 
 
-def _statements(told: Sequence[ToolFinding], targets: Sequence[str], *, since: bool) -> str:
+def _statements(findings: Sequence[ToolFinding], targets: Sequence[str], *, since: bool) -> str:
     # A GPU has several targets, and a question without one is about all.
     if not targets:
         by_tool: dict[str, list[ToolFinding]] = {}
-        for said in told:
-            by_tool.setdefault(said.tool, []).append(said)
+        for finding in findings:
+            by_tool.setdefault(finding.tool, []).append(finding)
         return "; ".join(f"{tool}: {_on_all(of)}" for tool, of in by_tool.items())
     parts = []
-    for said in told:
-        place = "" if len(targets) == 1 else f", as {said.place}"
-        every = f" in each release tried ({said.tried})" if since and said.verdict.kind == "works" else ""
-        parts.append(f"{said.tool}{place}: {said.verdict.text}{every}{_qualified(said)}")
+    for finding in findings:
+        place = "" if len(targets) == 1 else f", as {finding.place}"
+        every = f" in each release tried ({finding.tried})" if since and finding.verdict.kind == "works" else ""
+        parts.append(f"{finding.tool}{place}: {finding.verdict.text}{every}{_qualified(finding)}")
     return "; ".join(parts)
 
 
@@ -143,30 +143,30 @@ def _short(text: str) -> str:
     return text if len(text) <= _LONG else ""
 
 
-def _qualified(said: ToolFinding) -> str:
-    linked = [note for note in said.verdict.note.split("; ") if note.startswith(UNLINKED)]
-    notes = "; ".join(filter(None, (*linked, _short(said.overall))))
+def _qualified(finding: ToolFinding) -> str:
+    linked = [note for note in finding.verdict.note.split("; ") if note.startswith(UNLINKED)]
+    notes = "; ".join(filter(None, (*linked, _short(finding.overall))))
     return f" ({notes})" if notes else ""
 
 
-def _on_all(told: Sequence[ToolFinding]) -> str:
+def _on_all(findings: Sequence[ToolFinding]) -> str:
     """The statement of one tool about every architecture: ``builds since CUDA 12.0 on sm_90a; never (0 of 28) on sm_52–sm_90``."""
     by_text: dict[str, list[ToolFinding]] = {}
-    for said in sorted(told, key=lambda said: _SENSES.index(said.verdict.sense)):
-        by_text.setdefault("" if said.verdict.refused else said.verdict.text, []).append(said)
-    if len(by_text) > _TOLD:
-        senses = dict.fromkeys(said.verdict.sense for said in told)
+    for finding in sorted(findings, key=lambda finding: _SENSES.index(finding.verdict.sense)):
+        by_text.setdefault("" if finding.verdict.refused else finding.verdict.text, []).append(finding)
+    if len(by_text) > _MOST_TOOLS:
+        senses = dict.fromkeys(finding.verdict.sense for finding in findings)
         return "builds with releases that depend on the architecture" + (", on some not" if "refused" in senses else "")
     parts = []
     for text, of in by_text.items():
         words = text or _refusal(of)
-        targets = [target for said in of for target in said.targets]
+        targets = [target for finding in of for target in finding.targets]
         place = f" on {spell_targets(targets)}" if len(by_text) > 1 else ""
         notes: dict[str, list[str]] = {}
-        for said in of:
-            if short := _short(said.overall):
-                notes.setdefault(short, []).extend(said.targets)
-        linked = {note for said in of for note in said.verdict.note.split("; ") if note.startswith(UNLINKED)}
+        for finding in of:
+            if short := _short(finding.overall):
+                notes.setdefault(short, []).extend(finding.targets)
+        linked = {note for finding in of for note in finding.verdict.note.split("; ") if note.startswith(UNLINKED)}
         note = f" ({linked.pop()})" if len(linked) == 1 else ""
         if len(notes) == 1:
             ((others, some),) = notes.items()
@@ -179,13 +179,17 @@ def _refusal(of: Sequence[ToolFinding]) -> str:
     """The count of several refusals together: ``never (0 of 28)``."""
     if len(of) == 1:
         return of[0].verdict.text
-    count = sum(said.verdict.cells for said in of)
-    return f"never (0 of {count})" if all(said.verdict.text.startswith("never") for said in of) else f"0 of {count}"
+    count = sum(finding.verdict.cells for finding in of)
+    return (
+        f"never (0 of {count})" if all(finding.verdict.text.startswith("never") for finding in of) else f"0 of {count}"
+    )
 
 
 def _since(variants: Sequence[tuple[FeatureFinding, str, Sequence[ToolFinding]]]) -> str:
     """``Since CUDA 12.1``, where every statement about what builds names that release."""
-    texts = {said.verdict.text for _, _, told in variants for said in told if said.verdict.kind == "since"}
+    texts = {
+        of_tool.verdict.text for _, _, of_tools in variants for of_tool in of_tools if of_tool.verdict.kind == "since"
+    }
     found = {match[1] for text in texts if (match := re.fullmatch(r"builds since (.+)", text))}
     return f"Since {found.pop()}" if len(found) == len(texts) == 1 else ""
 
@@ -193,29 +197,31 @@ def _since(variants: Sequence[tuple[FeatureFinding, str, Sequence[ToolFinding]]]
 def _best(finding: FeatureFinding, targets: Sequence[str]) -> tuple[str, list[ToolFinding]]:
     """The first word of an answer, and the best finding of each tool; "Yes" and "No" are of all tools, and without targets of all architectures."""
     best: dict[str, ToolFinding] = {}
-    for said in sorted(finding.said, key=lambda each: (_SENSES.index(each.verdict.sense), not each.overall)):
-        best.setdefault(said.tool, said)
-    told = [said for said in best.values() if not said.verdict.silent]
-    every = [said for said in finding.said if not said.verdict.silent]
-    builds = {target for said in told if said.verdict.works for target in said.targets}
+    for of_tool in sorted(finding.tools, key=lambda each: (_SENSES.index(each.verdict.sense), not each.overall)):
+        best.setdefault(of_tool.tool, of_tool)
+    answered = [of_tool for of_tool in best.values() if not of_tool.verdict.silent]
+    every = [of_tool for of_tool in finding.tools if not of_tool.verdict.silent]
+    builds = {target for of_tool in answered if of_tool.verdict.works for target in of_tool.targets}
     tried = {
-        said.tool: {target for each in finding.said if each.tool == said.tool for target in each.targets}
-        for said in told
+        of_tool.tool: {target for each in finding.tools if each.tool == of_tool.tool for target in each.targets}
+        for of_tool in answered
     }
     # Of a GPU, a tool without a cell for the target that builds does not say no.
-    counted = told if targets else every
+    counted = answered if targets else every
     senses = {
-        said.verdict.sense for said in counted if not said.verdict.refused or not builds or builds & tried[said.tool]
+        of_tool.verdict.sense
+        for of_tool in counted
+        if not of_tool.verdict.refused or not builds or builds & tried[of_tool.tool]
     }
-    return _LEADS[senses.pop() if len(senses) == 1 else "part" if senses else "silent"], told if targets else every
+    return _LEADS[senses.pop() if len(senses) == 1 else "part" if senses else "silent"], answered if targets else every
 
 
-def answer(asked: Query, known: Known, vocabulary: Vocabulary, most: int = SHOWN) -> QueryResult:
+def answer(query: Query, known: Known, vocabulary: Vocabulary, most: int = SHOWN) -> QueryResult:
     """Answer a question.
 
     Parameters
     ----------
-    asked : Query
+    query : Query
         The question.
     known : Known
         What was tried.
@@ -224,34 +230,34 @@ def answer(asked: Query, known: Known, vocabulary: Vocabulary, most: int = SHOWN
     most : int
         The most findings.
     """
-    targets = [target for target in asked.targets if target in known.targets] or (
-        [] if asked.targets else [target for target in known.targets if is_real(target)]
+    targets = [target for target in query.targets if target in known.targets] or (
+        [] if query.targets else [target for target in known.targets if is_real(target)]
     )
-    lines, lacking = meant(lines_of(known, targets), asked, known, vocabulary)
-    tools = asked.tools(vocabulary) or {}
-    itself = known_of_itself(known) if asks_for_itself(asked) and asked.intent != "fails" else None
-    findings = [finding_of(line, asked, itself, tools) for line in lines_of(itself, targets)] if itself else []
-    features = [finding_of(line, asked, known, tools) for line in lines]
-    some = bool(tools or asked.toolkits)
-    if some and not asked.words:
+    lines, lacking = meant(lines_of(known, targets), query, known, vocabulary)
+    tools = query.tools(vocabulary) or {}
+    itself = known_of_itself(known) if is_about_architecture(query) and query.intent != "fails" else None
+    findings = [finding_of(line, query, itself, tools) for line in lines_of(itself, targets)] if itself else []
+    features = [finding_of(line, query, known, tools) for line in lines]
+    some = bool(tools or query.toolkits)
+    if some and not query.words:
         # A question about versions alone: what these versions break, and others do not, comes first.
         features.sort(key=lambda finding: not finding.broken)
-    told = any(not said.verdict.silent for finding in findings for said in finding.said)
-    features = [finding for finding in features if not told or finding.case != SAME]
-    if some and told:
+    answered = any(not of_tool.verdict.silent for finding in findings for of_tool in finding.tools)
+    features = [finding for finding in features if not answered or finding.case != SAME]
+    if some and answered:
         # That nothing of it is applicable follows.
-        features = [finding for finding in features if any(not said.verdict.silent for said in finding.said)]
-    findings = [finding for finding in (*findings, *features) if finding.said]
-    findings.sort(key=lambda finding: not any(said.proof for said in finding.said))
-    lacking = (*(chip.text for chip in asked.unknown), *lacking)
-    if asked.intent == "fails" and not lacking:
-        sentence, findings = _failing(findings, asked)
+        features = [finding for finding in features if any(not of_tool.verdict.silent for of_tool in finding.tools)]
+    findings = [finding for finding in (*findings, *features) if finding.tools]
+    findings.sort(key=lambda finding: not any(of_tool.proof for of_tool in finding.tools))
+    lacking = (*(chip.text for chip in query.unknown), *lacking)
+    if query.intent == "fails" and not lacking:
+        sentence, findings = _failing(findings, query)
     elif lacking:
         sentence = f"Not known: no case has {' and '.join(lacking)}."
-    elif findings and not (asked.words or asked.targets):
-        sentence = _failing(findings, asked)[0]
+    elif findings and not (query.words or query.targets):
+        sentence = _failing(findings, query)[0]
     elif findings:
-        sentence = sentence_of(findings, asked.targets, since=asked.intent == "since")
+        sentence = sentence_of(findings, query.targets, since=query.intent == "since")
     else:
         sentence = f"{_LEADS['silent']}."
     return QueryResult(
@@ -259,28 +265,28 @@ def answer(asked: Query, known: Known, vocabulary: Vocabulary, most: int = SHOWN
     )
 
 
-def _failing(findings: Sequence[FeatureFinding], asked: Query) -> tuple[str, list[FeatureFinding]]:
+def _failing(findings: Sequence[FeatureFinding], query: Query) -> tuple[str, list[FeatureFinding]]:
     """Findings of cases with a form that does not build, known faults first, and their number in a sentence."""
-    tried = [finding for finding in findings if any(not said.verdict.silent for said in finding.said)]
-    failing = [finding for finding in tried if any(_refused(said) for said in finding.said)]
-    failing.sort(key=lambda finding: not any(said.verdict.kind == "fault" for said in finding.said))
+    tried = [finding for finding in findings if any(not of_tool.verdict.silent for of_tool in finding.tools)]
+    failing = [finding for finding in tried if any(_refused(of_tool) for of_tool in finding.tools)]
+    failing.sort(key=lambda finding: not any(of_tool.verdict.kind == "fault" for of_tool in finding.tools))
     count, of = (len({finding.case for finding in each}) for each in (failing, tried))
     if not of:
         return f"{_LEADS['silent']}.", []
-    used = dict.fromkeys(chip.text for chip in asked.chips if chip.kind in ("tool", "toolkit", "header", "host"))
+    used = dict.fromkeys(chip.text for chip in query.chips if chip.kind in ("tool", "toolkit", "header", "host"))
     where = "".join(
-        (f" on {', '.join(asked.targets)}" if asked.targets else "", f" with {' and '.join(used)}" if used else "")
+        (f" on {', '.join(query.targets)}" if query.targets else "", f" with {' and '.join(used)}" if used else "")
     )
-    kept = [replace(finding, said=tuple(filter(_refused, finding.said))) for finding in failing]
+    kept = [replace(finding, tools=tuple(filter(_refused, finding.tools))) for finding in failing]
     return f"{count} of {of} cases tried{where} have a form that does not build.", kept
 
 
-def _refused(said: ToolFinding) -> bool:
-    return not said.verdict.silent and not said.verdict.works
+def _refused(finding: ToolFinding) -> bool:
+    return not finding.verdict.silent and not finding.verdict.works
 
 
 def finding_of(
-    line: FeatureRow, asked: Query, known: Known, tools: Mapping[str, Sequence[str] | None]
+    line: FeatureRow, query: Query, known: Known, tools: Mapping[str, Sequence[str] | None]
 ) -> FeatureFinding:
     """The finding for a line.
 
@@ -288,64 +294,64 @@ def finding_of(
     ----------
     line : FeatureRow
         The feature, on the architectures that count.
-    asked : Query
+    query : Query
         The question: CUDA releases and header libraries in it.
     known : Known
         What was tried.
     tools : Mapping
         Versions by backend, None for all (`Query.tools`); none of them for every tool.
     """
-    hosts = asked.hosts()
-    axes = {**asked.headers(), **hosts}
-    said: list[ToolFinding] = []
+    hosts = query.hosts()
+    axes = {**query.headers(), **hosts}
+    of_tools: list[ToolFinding] = []
     by_tool: dict[tuple[str, str], list[Field]] = {}
     for field in line.fields:
         if not tools or field.entry.backend in tools:
             by_tool.setdefault((field.entry.tool, field.entry.axis), []).append(field)
-    asked_for = {fields[0].entry.tool for fields in by_tool.values() if fields[0].entry.axis in hosts}
+    named_hosts = {fields[0].entry.tool for fields in by_tool.values() if fields[0].entry.axis in hosts}
     for fields in by_tool.values():
         entry = fields[0].entry
         versions = axes.get(entry.axis, []) or None if entry.axis else tools.get(entry.backend)
-        if entry.axis not in axes and any(asked.headers().values()):
-            said += _without(_said(fields, versions, asked.toolkits), asked.headers())
+        if entry.axis not in axes and any(query.headers().values()):
+            of_tools += _without(_of_tools(fields, versions, query.toolkits), query.headers())
         elif not hosts or entry.axis in hosts or entry.backend not in hosted():
-            said += _said(fields, versions, asked.toolkits)
-        elif not is_host(entry.axis) and entry.tool not in asked_for:
-            said += _on_own(_said(fields, versions, asked.toolkits), known, hosts)
-    if len(asked.targets) > 1 and len({re.sub(r"\D", "", target) for target in asked.targets}) == 1:
+            of_tools += _of_tools(fields, versions, query.toolkits)
+        elif not is_host(entry.axis) and entry.tool not in named_hosts:
+            of_tools += _on_own(_of_tools(fields, versions, query.toolkits), known, hosts)
+    if len(query.targets) > 1 and len({re.sub(r"\D", "", target) for target in query.targets}) == 1:
         # A GPU runs all of its targets: the one that builds counts.
-        order = list(dict.fromkeys(each.tool for each in said))
-        said.sort(key=lambda each: (order.index(each.tool), _SENSES.index(each.verdict.sense)))
+        order = list(dict.fromkeys(each.tool for each in of_tools))
+        of_tools.sort(key=lambda each: (order.index(each.tool), _SENSES.index(each.verdict.sense)))
     feature = known.features[line.case]
     # Those of another tool, of other architectures or releases answer nothing that was asked.
     places = {
         place_of_fault(item.entry.backend, row.version, row.toolkit)
-        for item in said
+        for item in of_tools
         for row in item.entry.proofs.values()
         if row.letter == FAULT
         and row.target in item.targets
-        and (asked.toolkits is None or row.toolkit in asked.toolkits)
+        and (query.toolkits is None or row.toolkit in query.toolkits)
         and (not tools or not (versions := tools.get(item.entry.backend)) or row.version in versions)
     }
     faults = tuple((reason, link) for reason, link, of in feature.faults if places.intersection(of))
     return FeatureFinding(
-        case=line.case, title=feature.title, label=line.label, said=tuple(said), faults=faults, weight=line.weight
+        case=line.case, title=feature.title, label=line.label, tools=tuple(of_tools), faults=faults, weight=line.weight
     )
 
 
-def _without(said: Iterable[ToolFinding], headers: Mapping[str, Sequence[str]]) -> Iterator[ToolFinding]:
+def _without(findings: Iterable[ToolFinding], headers: Mapping[str, Sequence[str]]) -> Iterator[ToolFinding]:
     """The finding for a program without a header library, when the question names a release of one."""
     name = "with the CCCL that CUDA brings" if "cccl" in headers else f"without {' and '.join(headers)}"
-    for each in said:
+    for each in findings:
         overall = f"{name}: {each.verdict.text}"
         yield each if each.verdict.silent else replace(each, verdict=UNTRIED_VERDICT, overall=overall, proof=())
 
 
-def _on_own(said: Iterable[ToolFinding], known: Known, hosts: Mapping[str, Sequence[str]]) -> Iterator[ToolFinding]:
+def _on_own(findings: Iterable[ToolFinding], known: Known, hosts: Mapping[str, Sequence[str]]) -> Iterator[ToolFinding]:
     """The finding for the machine's own host compiler, when the question names another; an equal version counts as the requested one."""
     name = f"the machine's own host compiler ({' or '.join(known.hosts) or 'version unknown'})"
     same = are_own(known.hosts, hosts)
-    for each in said:
+    for each in findings:
         if each.verdict.silent:
             yield each
         elif same:
@@ -354,7 +360,9 @@ def _on_own(said: Iterable[ToolFinding], known: Known, hosts: Mapping[str, Seque
             yield replace(each, verdict=UNTRIED_VERDICT, overall=f"with {name}: {each.verdict.text}", proof=())
 
 
-def _said(fields: Sequence[Field], versions: Sequence[str] | None, toolkits: Sequence[str] | None) -> list[ToolFinding]:
+def _of_tools(
+    fields: Sequence[Field], versions: Sequence[str] | None, toolkits: Sequence[str] | None
+) -> list[ToolFinding]:
     """Of one tool; architectures with the same verdict together."""
     some = versions is not None or toolkits is not None
     groups: dict[tuple[Support, str, str], list[Field]] = {}
@@ -448,42 +456,42 @@ def newest_day(values: Mapping[str, str]) -> str:
     return max(values.values(), default="")[:10]
 
 
-def _changes(said: ToolFinding, target: str) -> list[dict[str, Any]]:
+def _changes(finding: ToolFinding, target: str) -> list[dict[str, Any]]:
     """Changes that the statement names: axis, versions before and after, and the two cells."""
     found = []
-    for claim in field_of(said.entry, target).verdict.claims:
+    for claim in field_of(finding.entry, target).verdict.claims:
         number = CLAIM_AXES.index(claim.axis)
-        rows = [said.entry.proofs.get((*place, target)) for place in (claim.before, claim.after)]
+        rows = [finding.entry.proofs.get((*place, target)) for place in (claim.before, claim.after)]
         cells = [row.cell for row in rows if row]
-        axis = said.entry.axis or library_of(said.entry.backend) if number == 0 else "cuda"
+        axis = finding.entry.axis or library_of(finding.entry.backend) if number == 0 else "cuda"
         found.append({"axis": axis, "before": claim.before[number], "after": claim.after[number], "builds": claim.builds, "cells": cells})  # fmt: skip
     return found
 
 
-def said_json(said: ToolFinding) -> dict[str, Any]:
+def finding_json(finding: ToolFinding) -> dict[str, Any]:
     """The keys that both have."""
     return {
-        "backend": said.entry.backend,
-        "library": "" if is_host(said.entry.axis) else said.entry.axis,
-        "host_compiler": said.entry.axis if is_host(said.entry.axis) else "",
-        "targets": list(said.targets),
-        "kind": said.verdict.kind,
-        "answer": said.verdict.text,
-        "note": "; ".join(filter(None, (said.verdict.note, said.overall))),
-        "tried": said.tried,
-        "changes": [change for target in said.targets for change in _changes(said, target) if said.of_all],
-        "cells": [row.cell for row in said.proof],
+        "backend": finding.entry.backend,
+        "library": "" if is_host(finding.entry.axis) else finding.entry.axis,
+        "host_compiler": finding.entry.axis if is_host(finding.entry.axis) else "",
+        "targets": list(finding.targets),
+        "kind": finding.verdict.kind,
+        "answer": finding.verdict.text,
+        "note": "; ".join(filter(None, (finding.verdict.note, finding.overall))),
+        "tried": finding.tried,
+        "changes": [change for target in finding.targets for change in _changes(finding, target) if finding.of_all],
+        "cells": [row.cell for row in finding.proof],
     }
 
 
-def command_for(asked: Query, vocabulary: Vocabulary, case: str = "", backend: str = "") -> str:
+def command_for(query: Query, vocabulary: Vocabulary, case: str = "", backend: str = "") -> str:
     """The command that tries an untried combination: ``cumatrix run`` if there is a case for it, else ``cumatrix try``."""
     parts = [f"cumatrix run {case.rpartition('@')[0] or case}" if case else "cumatrix try kernel.cu"]
-    hosts = asked.hosts()
+    hosts = query.hosts()
     # Of several that a host compiler has a part in, the first.
     tools = (
-        (asked.tools(vocabulary) or {})
-        if any(chip.kind == "tool" for chip in asked.chips) or not hosts
+        (query.tools(vocabulary) or {})
+        if any(chip.kind == "tool" for chip in query.chips) or not hosts
         else dict.fromkeys(hosted()[:1])
     )
     for name in dict.fromkeys(filter(None, (backend, *tools))):
@@ -492,12 +500,12 @@ def command_for(asked: Query, vocabulary: Vocabulary, case: str = "", backend: s
         text = f"--with {library}={versions[-1] if versions else 'all'}" if library else f"-b {name}"
         if text not in parts:
             parts.append(text)
-    parts += [f"--library {name}={','.join(versions) or 'all'}" for name, versions in asked.headers().items()]
+    parts += [f"--library {name}={','.join(versions) or 'all'}" for name, versions in query.headers().items()]
     names = [f"{name}-{version}" for name, versions in hosts.items() for version in versions]
     if names:
         parts.append(f"--host-compiler {','.join(name if re.fullmatch(HOST_COMPILER, name) else f'{name}=/path/to/g++' for name in names)}")  # fmt: skip
-    if asked.toolkits:
-        parts.append(f"-t {','.join(asked.toolkits)}")
-    if asked.targets:
-        parts.append(f"-a {asked.targets[0]}")
+    if query.toolkits:
+        parts.append(f"-t {','.join(query.toolkits)}")
+    if query.targets:
+        parts.append(f"-a {query.targets[0]}")
     return " ".join(parts)

@@ -10,7 +10,7 @@ from functools import cache, cached_property, lru_cache
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from harness.answers.question import WEIGHTS, in_series, words_of, words_said
+from harness.answers.question import WEIGHTS, in_series, words_of, words_of_messages
 from harness.answers.verdict import REFUSED, SILENT, UNAVAILABLE, UNTRIED, WORKS, VersionGrid
 from harness.backends import BACKENDS
 from harness.matrix.axes import backend_key, natural_key, target_key, version_key
@@ -164,8 +164,8 @@ def own_of(backend: str, name: str, toolchain: Mapping[str, Any]) -> str:
     """
     if name or backend not in hosted():
         return ""
-    asked, said = (toolchain[key].get("host_compiler") or "" for key in ("requested", "observed"))
-    return str(asked) or told_version(str(said))
+    requested, observed = (toolchain[key].get("host_compiler") or "" for key in ("requested", "observed"))
+    return str(requested) or told_version(str(observed))
 
 
 def own_in(records: Iterable[Mapping[str, Any]]) -> set[str]:
@@ -175,21 +175,21 @@ def own_in(records: Iterable[Mapping[str, Any]]) -> set[str]:
     }
 
 
-def are_own(own: Iterable[str], asked: Mapping[str, Sequence[str]]) -> bool:
+def are_own(own: Iterable[str], requested: Mapping[str, Sequence[str]]) -> bool:
     """Return whether cells without a requested host compiler were all compiled with the one a question names. The page's script does the same (`assets/answer.js`).
 
     Parameters
     ----------
     own : iterable of str
         Versions of the machines' own ones: ``gcc 12.2.0, glibc 2.36``.
-    asked : Mapping[str, sequence of str]
+    requested : Mapping[str, sequence of str]
         Versions by name: of ``gcc``, ``clang``, ``glibc``; none of them for all.
     """
-    told = [HostCompiler(version=version).versions for version in own]
-    return bool(told) and all(
+    own_versions = [HostCompiler(version=version).versions for version in own]
+    return bool(own_versions) and all(
         versions[name] and (not wanted or any(in_series(versions[name], each) for each in wanted))
-        for versions in told
-        for name, wanted in asked.items()
+        for versions in own_versions
+        for name, wanted in requested.items()
     )
 
 
@@ -220,11 +220,11 @@ def releases_by_name(tried: Iterable[Sequence[str]]) -> dict[str, tuple[str, ...
     return {name: tuple(sorted(releases, key=version_key)) for name, releases in sorted(found.items())}
 
 
-def told_of(status: str, message: str, reason: str, notes: Iterable[str]) -> str:
+def text_of_row(status: str, message: str, reason: str, notes: Iterable[str]) -> str:
     """The message of a row: of built code that it was not linked or which tensor cores it uses, else its main message."""
     if status == "built":
-        told = [note for note in notes if note.startswith(OF_CODE)]
-        if note := next((note for start in OF_CODE for note in told if note.startswith(start)), ""):
+        of_code = [note for note in notes if note.startswith(OF_CODE)]
+        if note := next((note for start in OF_CODE for note in of_code if note.startswith(start)), ""):
             return note
     return main_message(status, message, reason)
 
@@ -355,13 +355,13 @@ class Known:
         return sorted({entry.tool for entry in self.entries}, key=_tool_key)
 
     @cached_property
-    def said(self) -> dict[str, frozenset[str]]:
-        """By case, words of what compilers said against it (`harness.answers.question.words_said`)."""
+    def message_words(self) -> dict[str, frozenset[str]]:
+        """By case, words of what compilers said against it (`harness.answers.question.words_of_messages`)."""
         found: dict[str, set[str]] = {}
         for row in self.rows:
             if row.letter in REFUSED:
                 found.setdefault(row.case, set()).add(row.message)
-        return {case: words_said(messages) for case, messages in found.items()}
+        return {case: words_of_messages(messages) for case, messages in found.items()}
 
     def words_of(self, case: str) -> tuple[list[str], list[str], list[str]]:
         """`words_of_feature` of a case."""

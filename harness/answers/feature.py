@@ -63,7 +63,7 @@ class Change:
     label: str = ""
 
 
-def broken_now(known: Known, reasons: Mapping[str, tuple[str, str]]) -> list[Broken]:
+def current_breakage(known: Known, reasons: Mapping[str, tuple[str, str]]) -> list[Broken]:
     """Current faults of the newest tried versions, in the order of the matrix; surprises first.
 
     The newest version is that of a program on any architecture: what an earlier one did, where that one is the last that was tried, is not now.
@@ -93,15 +93,15 @@ def broken_now(known: Known, reasons: Mapping[str, tuple[str, str]]) -> list[Bro
 
 def latest_changes(known: Known) -> list[Change]:
     """The newest release of each tool and of CUDA that began or stopped to build something; some of each."""
-    found: dict[tuple[str, str], dict[tuple[str, bool], _Seen]] = {}
+    found: dict[tuple[str, str], dict[tuple[str, bool], _Change]] = {}
     variants: dict[str, set[str]] = {}
     for entry in known.entries:
         variants.setdefault(entry.case, set()).add(entry.rest)
         for target in entry.answered:
             for axis, before, version, works in _borders(entry, entry.grids[target]):
-                seen = found.setdefault((axis, version), {}).setdefault((entry.case, works), _Seen())
-                seen.variants[entry.rest] = None
-                seen.targets.setdefault((tool_label(entry), before), {})[target] = None
+                change = found.setdefault((axis, version), {}).setdefault((entry.case, works), _Change())
+                change.variants[entry.rest] = None
+                change.targets.setdefault((tool_label(entry), before), {})[target] = None
     newest: dict[str, list[str]] = {}
     for axis, version in sorted(found, key=lambda item: version_key(item[1]), reverse=True):
         newest.setdefault(axis, []).append(version)
@@ -110,17 +110,17 @@ def latest_changes(known: Known) -> list[Change]:
             release=f"{axis} {version}",
             case=case,
             works=works,
-            tools=seen.tools,
-            label=seen.label(case, variants[case]),
+            tools=change.tools,
+            label=change.label(case, variants[case]),
         )
         for axis, versions in sorted(newest.items(), key=lambda item: item[0] != "CUDA")
         for version in versions[:2]
-        for (case, works), seen in list(found[axis, version].items())[:LISTED]
+        for (case, works), change in list(found[axis, version].items())[:LISTED]
     ]
 
 
 @dataclass(frozen=True)
-class _Seen:
+class _Change:
     """Changes: variants, and by tool and release before the architectures."""
 
     variants: dict[str, None] = field(default_factory=dict)
@@ -231,8 +231,10 @@ class FeaturePage:
     @property
     def short(self) -> str:
         """A short summary: ``NVRTC: builds since CUDA 12.0, Numba: 0 of 3``."""
-        said = [f"{said.tool}: {said.verdict.text}" for variant in self.variants for said in variant.finding.said]
-        return ", ".join(list(dict.fromkeys(said))[:SHORT]) or "not tried"
+        texts = [
+            f"{of_tool.tool}: {of_tool.verdict.text}" for variant in self.variants for of_tool in variant.finding.tools
+        ]
+        return ", ".join(list(dict.fromkeys(texts))[:SHORT]) or "not tried"
 
 
 def feature_page(known: Known, case: str) -> FeaturePage:
@@ -243,7 +245,7 @@ def feature_page(known: Known, case: str) -> FeaturePage:
     toolkits = sorted({toolkit for entry in entries for toolkit in _tried(entry)[1]}, key=version_key)
     variants = [_variant(line, known, toolkits) for line in lines]
     return FeaturePage(
-        variants=tuple(variant for variant in variants if variant.finding.said),
+        variants=tuple(variant for variant in variants if variant.finding.tools),
         toolkits=tuple(toolkits),
         untried=tuple(_untried(entries, toolkits)),
     )
@@ -305,11 +307,11 @@ def _untried(entries: Sequence[Entry], toolkits: Sequence[str]) -> list[str]:
         library = entry.axis or library_of(entry.backend)
         if library:
             tried.setdefault(library, set()).update(_tried(entry)[0])
-    said = []
+    texts = []
     for name, versions in tried.items():
         known = known_releases().get(name, ())
         numbers = [version_of(version) for version in versions if version_of(version)]
         missing = {item for item in known if item not in versions and numbers and version_of(item) > min(numbers)}
         if missing:
-            said.append(f"{'CUDA' if name == 'cuda' else name} {', '.join(map(spell, consecutive(missing, known)))}")
-    return said
+            texts.append(f"{'CUDA' if name == 'cuda' else name} {', '.join(map(spell, consecutive(missing, known)))}")
+    return texts

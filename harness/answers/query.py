@@ -79,7 +79,7 @@ Lines = Mapping[Key, FeatureRow]
 
 
 def meant(
-    lines: Iterable[FeatureRow], asked: Query, known: Known, vocabulary: Vocabulary
+    lines: Iterable[FeatureRow], query: Query, known: Known, vocabulary: Vocabulary
 ) -> tuple[list[FeatureRow], tuple[str, ...]]:
     """The lines that a question means, best first, and the words that the best one lacks.
 
@@ -87,7 +87,7 @@ def meant(
     ----------
     lines : iterable of FeatureRow
         All there are.
-    asked : Query
+    query : Query
         The question.
     known : Known
         What was tried.
@@ -96,7 +96,7 @@ def meant(
     """
     every = {(line.case, line.variants): line for line in lines}
     some, words, scores, least = min(
-        (_scored(lines, words, known, vocabulary) for lines, words in _readings(every, asked, known, vocabulary)),
+        (_scored(lines, words, known, vocabulary) for lines, words in _readings(every, query, known, vocabulary)),
         key=lambda item: item[3],
     )
     chosen = [key for key, (missing, _) in scores.items() if missing == least and (missing < len(words) or not words)]
@@ -106,9 +106,9 @@ def meant(
     return [replace(some[key], weight=scores[key][1]) for key in chosen], tuple(lacking)
 
 
-def _readings(lines: Lines, asked: Query, known: Known, vocabulary: Vocabulary) -> Iterator[tuple[Lines, list[str]]]:
+def _readings(lines: Lines, query: Query, known: Known, vocabulary: Vocabulary) -> Iterator[tuple[Lines, list[str]]]:
     """Lines that may be meant, and words to find them by; of those that lack as few words the first counts. The page's script does the same (`assets/answer.js`)."""
-    headers, hosts, words = asked.headers(), asked.hosts(), asked.words
+    headers, hosts, words = query.headers(), query.hosts(), query.words
     if of_header := _with_axis(lines, headers):
         # Programs that use the library, not those that speak of it.
         lines, words = of_header, [word for word in words if word not in headers]
@@ -135,15 +135,15 @@ def _with_axis(lines: Lines, names: Collection[str]) -> Lines:
 
 def _lacking(key: Key, lines: Lines, words: list[str], known: Known, vocabulary: Vocabulary) -> list[str]:
     fields = (*known.words_of(key[0]), lines[key].words)
-    said = known.said.get(key[0], ())
+    in_messages = known.message_words.get(key[0], ())
     counted = [word for word in words if word not in vocabulary.parts] or words
-    return [word for word in counted if score([word], fields, vocabulary, said)[0]]
+    return [word for word in counted if score([word], fields, vocabulary, in_messages)[0]]
 
 
 def _scored(lines: Lines, words: list[str], known: Known, vocabulary: Vocabulary) -> tuple[Lines, list[str], dict[Key, tuple[int, int]], int]:  # fmt: skip
-    said = known.said if vocabulary.are_said(words) else {}
+    in_messages = known.message_words if vocabulary.in_messages(words) else {}
     scores = {
-        key: score(words, (*known.words_of(key[0]), line.words), vocabulary, said.get(key[0], ()))
+        key: score(words, (*known.words_of(key[0]), line.words), vocabulary, in_messages.get(key[0], ()))
         for key, line in lines.items()
     }
     return lines, words, scores, min((missing for missing, _ in scores.values()), default=0)
@@ -209,14 +209,14 @@ class FeatureFinding:
     case: str
     title: str
     label: str
-    said: tuple[ToolFinding, ...]
+    tools: tuple[ToolFinding, ...]
     faults: tuple[tuple[str, str], ...]
     weight: int = 0
 
     @property
     def broken(self) -> bool:
         """Return whether the requested versions fail where others work."""
-        return any(said.overall and said.verdict.refused for said in self.said)
+        return any(of_tool.overall and of_tool.verdict.refused for of_tool in self.tools)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -293,4 +293,4 @@ class QueryResult:
         """Return whether a cell or a source supports it."""
         if self.reply:
             return self.reply.known
-        return not self.lacking and any(said.proof for finding in self.findings for said in finding.said)
+        return not self.lacking and any(of_tool.proof for finding in self.findings for of_tool in finding.tools)

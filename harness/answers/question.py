@@ -15,7 +15,7 @@ from harness.model.target import VENDORS
 
 NEAREST = 3
 _WORD = re.compile(r"[^\s,;?!()\"'\u201c\u201d]+")
-_SAID = re.compile(r"(?<![\w$.])[a-z]{4,40}(?![\w$])")
+_MESSAGE_WORD = re.compile(r"(?<![\w$.])[a-z]{4,40}(?![\w$])")
 _PART = re.compile(r"[a-z]+[a-z0-9]*|[0-9]+[a-z0-9]*")
 
 
@@ -29,9 +29,9 @@ def words_of(text: str) -> list[str]:
     return _PART.findall(text.lower())
 
 
-def words_said(messages: Iterable[str]) -> frozenset[str]:
+def words_of_messages(messages: Iterable[str]) -> frozenset[str]:
     """Searchable words of compiler messages: no numbers, no mangled names."""
-    return frozenset(word for message in messages for word in _SAID.findall(message.lower()))
+    return frozenset(word for message in messages for word in _MESSAGE_WORD.findall(message.lower()))
 
 
 def version_of(text: str) -> tuple[int, ...]:
@@ -101,7 +101,7 @@ def score(
     words: Sequence[str],
     fields: Sequence[Sequence[str]],
     vocabulary: Vocabulary,
-    said: Container[str] = (),
+    in_messages: Container[str] = (),
 ) -> tuple[int, int]:
     """Count the missing words, and weigh the others.
 
@@ -113,7 +113,7 @@ def score(
         Words of the name, the title, the causes, the parameters (`WEIGHTS`).
     vocabulary : Vocabulary
         Words that mean the same, and parts of words that may be missing.
-    said : container of str
+    in_messages : container of str
         Words of what compilers said, for a question that is a message: they count one each.
     """
     synonyms, missing, total = vocabulary.synonyms, 0, 0
@@ -124,7 +124,7 @@ def score(
         )  # fmt: skip
         # In a name the word itself counts more than one that means the same.
         found += word in fields[0]
-        found = found or int(word in said)
+        found = found or int(word in in_messages)
         total += found
         missing += not found and (word not in vocabulary.parts or len(words) == 1)
     return missing, total
@@ -222,7 +222,7 @@ class Vocabulary:
         Words that mean the same.
     words : sequence of str
         Every word of titles, names, features, parameters and causes.
-    said : sequence of str
+    message_words : sequence of str
         Words of compiler messages, in addition.
     parts : sequence of str
         Words that names of functions and instructions end or begin with, which a case may lack: ``sync`` of ``redux.sync``.
@@ -241,13 +241,13 @@ class Vocabulary:
     ignored: Sequence[str]
     synonyms: Sequence[Sequence[str]]
     words: Sequence[str] = field(default=())
-    said: Sequence[str] = field(default=())
+    message_words: Sequence[str] = field(default=())
     parts: Sequence[str] = field(default=())
     packages: Mapping[str, str] = field(default_factory=dict)
 
-    def are_said(self, words: Iterable[str]) -> bool:
+    def in_messages(self, words: Iterable[str]) -> bool:
         """Return whether words are those of a message: compilers use one of them, and no feature has it, nor a word that begins so."""
-        only = frozenset(words).intersection(self.said)
+        only = frozenset(words).intersection(self.message_words)
         return any(not any(other.startswith(word) for other in self.words) for word in only)
 
     def to_json(self) -> dict[str, Any]:
@@ -423,17 +423,17 @@ def _target(target: str, text: str, known: Vocabulary) -> Chip:
 
 
 def _word(word: str, known: Vocabulary) -> Chip:
-    if any(says(word, other, known.synonyms) for other in known.words) or word in known.said:
+    if any(says(word, other, known.synonyms) for other in known.words) or word in known.message_words:
         return Chip(kind="word", text=word, name=word)
     return Chip(kind="unknown", text=word, name="word", near=tuple(nearest_words(word, known.words)))
 
 
-def _fits(value: str, asked: str) -> bool:
+def _fits(value: str, requested: str) -> bool:
     """Return whether a version matches: 13 and 13.x are every 13, >=13 and 13+ all from there on, 12.4..13.0 the range."""
     numbers = version_of(value)
-    if between := _RANGE.fullmatch(asked):
+    if between := _RANGE.fullmatch(requested):
         return bool(numbers) and version_of(between[1]) <= numbers and (numbers <= version_of(between[2]) or in_series(value, between[2]))  # fmt: skip
-    match = _VERSION.fullmatch(asked)
+    match = _VERSION.fullmatch(requested)
     if match is None or not numbers:
         return False
     sign, wanted = match[1] or "", version_of(match[2])

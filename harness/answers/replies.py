@@ -308,30 +308,30 @@ class Replies:
 
     def _supports(self, rest: str) -> Reply | None:
         name, low, high = rest.rsplit(" ", 2)
-        asked = [item for item in self.toolkits if version_key(low) <= version_key(item) <= version_key(high)]
+        within = [item for item in self.toolkits if version_key(low) <= version_key(item) <= version_key(high)]
         targets = self._targets(name)
-        outcomes = {(target, item): self._built(target, item) for target in targets for item in asked}
-        told = {value for value in outcomes.values() if value is not None}
-        if not told:
+        outcomes = {(target, item): self._built(target, item) for target in targets for item in within}
+        outcomes_known = {value for value in outcomes.values() if value is not None}
+        if not outcomes_known:
             return None
-        label = f"CUDA {self._spell(asked)}"
-        if told == {True}:
-            sentence = f"Yes. {label} {'builds' if len(asked) == 1 else 'build'} for {spell_targets(targets)}."
-        elif told == {False}:
+        label = f"CUDA {self._spell(within)}"
+        if outcomes_known == {True}:
+            sentence = f"Yes. {label} {'builds' if len(within) == 1 else 'build'} for {spell_targets(targets)}."
+        elif outcomes_known == {False}:
             (last, first), target = (self._last_of(targets[0]), self._first_of(targets[0])), targets[0]
             other = (
                 f"; CUDA {last} is the last release that does"
-                if last and version_key(last) < version_key(asked[0])
+                if last and version_key(last) < version_key(within[0])
                 else f"; CUDA {first} is the first release that does"
                 if first
                 else ""
             )
-            sentence = f"No. {label} {'does' if len(asked) == 1 else 'do'} not build for {spell_targets(targets)}{other if len({self._last_of(each) for each in targets}) == 1 or not last else f' ({target}: CUDA {first} to {last})'}."
+            sentence = f"No. {label} {'does' if len(within) == 1 else 'do'} not build for {spell_targets(targets)}{other if len({self._last_of(each) for each in targets}) == 1 or not last else f' ({target}: CUDA {first} to {last})'}."
         else:
-            good = [item for item in asked if any(outcomes[target, item] for target in targets)]
-            best = [target for target in targets if any(outcomes[target, item] for item in asked)]
+            good = [item for item in within if any(outcomes[target, item] for target in targets)]
+            best = [target for target in targets if any(outcomes[target, item] for item in within)]
             sentence = f"In part. CUDA {self._spell(good)} {'builds' if len(good) == 1 else 'build'} for {spell_targets(best)}."
-        return Reply(sentence=sentence, rows=tuple(self._itself(target, item) for target in targets for item in asked))
+        return Reply(sentence=sentence, rows=tuple(self._itself(target, item) for target in targets for item in within))
 
     def _sound(self, rest: str) -> Reply | None:
         return _without_lead(self._release(rest))

@@ -25,11 +25,11 @@ from harness.answers.cells import (
     releases_by_name,
     split_host,
     split_variant,
-    told_of,
+    text_of_row,
     words_of_feature,
 )
 from harness.answers.query import Query, QueryResult
-from harness.answers.question import Vocabulary, score, words_of, words_said
+from harness.answers.question import Vocabulary, score, words_of, words_of_messages
 from harness.answers.replies import Replies
 from harness.answers.table import make_vocabulary
 from harness.answers.verdict import REFUSED, SILENT, UNAVAILABLE, UNTRIED
@@ -65,7 +65,7 @@ class Store:
         Cells of some cases.
     hosts : tuple of str
         Versions of the machines' own host compilers (`harness.answers.cells.Known`).
-    said : Mapping[str, frozenset of str]
+    message_words : Mapping[str, frozenset of str]
         By case, words of what compilers said against it.
     """
 
@@ -78,7 +78,7 @@ class Store:
     answered: int
     rows_of: Callable[[Iterable[str]], list[Row]]
     hosts: tuple[str, ...] = ()
-    said: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    message_words: Mapping[str, frozenset[str]] = field(default_factory=dict)
 
     @classmethod
     def of(cls, known: Known) -> Store:
@@ -100,7 +100,7 @@ class Store:
             answered=sum(row.letter not in SILENT for row in known.rows),
             rows_of=lambda cases: [row for case in cases for row in by_case.get(case, ())],
             hosts=known.hosts,
-            said=known.said,
+            message_words=known.message_words,
         )
 
     def known(self, cases: Iterable[str]) -> Known:
@@ -109,26 +109,28 @@ class Store:
         features = {case: feature for case, feature in self.features.items() if case in wanted}
         return Known(rows=self.rows_of(features), features=features, runs=self.runs, hosts=self.hosts)
 
-    def bounds(self, asked: Query, vocabulary: Vocabulary) -> dict[str, int]:
+    def bounds(self, query: Query, vocabulary: Vocabulary) -> dict[str, int]:
         """By case, how many of a question's words none of its variants has; only cases that use the header libraries that are named."""
-        headers, hosts = asked.headers(), asked.hosts()
+        headers, hosts = query.headers(), query.hosts()
         cases = [case for case in self.features if any(use[2] in headers for use in self.uses.get(case, ()))]
-        words = [word for word in asked.words if word not in hosts and not (cases and word in headers)]
-        said = self.said if vocabulary.are_said(words) else {}
+        words = [word for word in query.words if word not in hosts and not (cases and word in headers)]
+        in_messages = self.message_words if vocabulary.in_messages(words) else {}
         found = {}
         for case in cases or self.features:
             own = list(dict.fromkeys(word for rest in self.variants.get(case, ()) for word in words_of(rest)))
-            found[case], _ = score(words, (*words_of_feature(self.features[case]), own), vocabulary, said.get(case, ()))
+            found[case], _ = score(
+                words, (*words_of_feature(self.features[case]), own), vocabulary, in_messages.get(case, ())
+            )
         return found
 
-    def answer(self, asked: Query, vocabulary: Vocabulary, most: int = SHOWN) -> QueryResult:
+    def answer(self, query: Query, vocabulary: Vocabulary, most: int = SHOWN) -> QueryResult:
         """Answer a question: `harness.answers.answer.answer`, from the cells of the cases that can be meant."""
-        bounds = self.bounds(asked, vocabulary)
+        bounds = self.bounds(query, vocabulary)
         missing = min(bounds.values(), default=0)
-        unknown = len(asked.unknown)
+        unknown = len(query.unknown)
         while True:
             known = self.known(case for case, count in bounds.items() if count <= missing)
-            found = answer(asked, known, vocabulary, most)
+            found = answer(query, known, vocabulary, most)
             # Words that a case has, but no variant of it by itself: then another case may have more of them.
             if len(found.lacking) - unknown <= missing:
                 return found
@@ -164,16 +166,16 @@ def vocabulary_of(*stores: Store) -> Vocabulary:
     rests: dict[str, None] = {}
     versions: dict[str, set[str]] = {}
     targets: dict[str, None] = {}
-    said: set[str] = set()
+    in_messages: set[str] = set()
     for store in stores:
-        said.update(*store.said.values())
+        in_messages.update(*store.message_words.values())
         features |= store.features
         rests.update(dict.fromkeys(rest for found in store.variants.values() for rest in found))
         targets.update(dict.fromkeys(store.targets))
         # What was paired with the headers of another release is no version that people have.
         for name, releases in store.releases.items():
             versions.setdefault(name, set()).update(releases)
-    return make_vocabulary(features.values(), rests, versions, targets, said)
+    return make_vocabulary(features.values(), rests, versions, targets, in_messages)
 
 
 loads = lru_cache(maxsize=None)(json.loads)
@@ -205,12 +207,12 @@ def _known(parts: Iterable[_Part]) -> Known:
     facts: dict[tuple[Any, ...], None] = {}
     runs: dict[str, str] = {}
     hosts: set[str] = set()
-    for found, told, started, own in parts:
+    for found, part_rows, started, own in parts:
         for row in found:
             # An answer is never hidden behind a run that had none.
             if row.cell not in rows or row.letter not in (UNTRIED, UNAVAILABLE):
                 rows[row.cell] = row
-        facts.update(dict.fromkeys(told))
+        facts.update(dict.fromkeys(part_rows))
         runs |= started
         hosts |= own
     features = features_of(
@@ -246,10 +248,12 @@ def _parquet(path: Path) -> _Part:
         why = (str(error).splitlines() or ["damaged"])[0]
         raise RecordError(f"{path}: this is not a file of cumatrix's results: {why}") from None
     notes = [loads(text) if text and any(start in text for start in OF_CODE) else () for text in columns["notes_json"]]
-    columns["message"] = list(map(told_of, columns["status"], columns["message"], columns["reason"], notes))
+    columns["message"] = list(map(text_of_row, columns["status"], columns["message"], columns["reason"], notes))
     rows = [make_row(*values) for values in zip(*(columns[name] for name in COLUMNS), strict=True)]
-    asked = dict.fromkeys(zip(columns["backend"], columns["host_compiler"], columns["toolchain_json"], strict=True))
-    hosts = {own_of(backend, name, loads(text)) for backend, name, text in asked}
+    toolchains = dict.fromkeys(
+        zip(columns["backend"], columns["host_compiler"], columns["toolchain_json"], strict=True)
+    )
+    hosts = {own_of(backend, name, loads(text)) for backend, name, text in toolchains}
     return rows, dict.fromkeys(zip(*(columns[name] for name in _FACTS), strict=True)), runs, hosts - {""}
 
 
@@ -280,7 +284,7 @@ def _records(records: Iterable[Record], plans: Iterable[Mapping[str, Any]]) -> _
     hosts: set[str] = set()
     for record in records:
         first = record["diagnostics"][0]["message"] if record["diagnostics"] else ""
-        message = told_of(record["status"], first, record["reason"], record["notes"])
+        message = text_of_row(record["status"], first, record["reason"], record["notes"])
         place: Mapping[str, Any] = record
         rows.append(
             make_row(*(place.get(name, "") for name in COLUMNS[:-3]), kind_of(record).key, record["status"], message)
@@ -392,8 +396,8 @@ def _store(value: Mapping[str, Any]) -> Store:
     refused, silent = ({number for number, letter in enumerate(letters) if letter in of} for of in (REFUSED, SILENT))
     variants: dict[str, dict[str, None]] = {}
     uses: dict[str, set[Use]] = {}
-    told: set[int] = set()
-    said: dict[str, set[int]] = {}
+    with_message: set[int] = set()
+    words_of: dict[str, set[int]] = {}
     answered = 0
     for case, groups in cells.items():
         for variant, backend, library, _, host, _, targets, of, messages in groups:
@@ -403,8 +407,8 @@ def _store(value: Mapping[str, Any]) -> Store:
             uses.setdefault(case, set()).add((names["backend"][backend], names["library"][library], *axis))
             loud = [target for target, mark in zip(targets, of, strict=True) if mark not in silent]
             answered += len(loud)
-            told.update(loud)
-            said.setdefault(case, set()).update(
+            with_message.update(loud)
+            words_of.setdefault(case, set()).update(
                 message for mark, message in zip(of, messages, strict=True) if mark in refused
             )
 
@@ -416,12 +420,14 @@ def _store(value: Mapping[str, Any]) -> Store:
         variants={case: tuple(found) for case, found in variants.items()},
         uses={case: frozenset(found) for case, found in uses.items()},
         toolkits=names["toolkit"],
-        targets=sorted((names["target"][number] for number in told), key=target_key),
+        targets=sorted((names["target"][number] for number in with_message), key=target_key),
         runs=value["runs"],
         answered=answered,
         rows_of=rows_of,
         hosts=tuple(value["hosts"]),
-        said={case: words_said(names["message"][number] for number in found) for case, found in said.items()},
+        message_words={
+            case: words_of_messages(names["message"][number] for number in found) for case, found in words_of.items()
+        },
     )
 
 

@@ -178,7 +178,7 @@ def make_vocabulary(
     variants: Iterable[str],
     versions: Mapping[str, Iterable[str]],
     targets: Iterable[str],
-    said: Iterable[str] = (),
+    in_messages: Iterable[str] = (),
 ) -> Vocabulary:
     """All that questions may name.
 
@@ -192,7 +192,7 @@ def make_vocabulary(
         Versions that were tried, by name of the library; those of CUDA as ``cuda``.
     targets : iterable of str
         Targets that were tried.
-    said : iterable of str
+    in_messages : iterable of str
         Words of what compilers said.
     """
     found: dict[str, set[str]] = {name: set(known) for name, known in known_releases().items()}
@@ -220,6 +220,6 @@ def make_vocabulary(
         ignored=sorted(vocabulary.IGNORED),
         synonyms=vocabulary.SYNONYMS,
         words=sorted(words),
-        said=sorted(frozenset(said) - vocabulary.IGNORED - words.keys()),
+        message_words=sorted(frozenset(in_messages) - vocabulary.IGNORED - words.keys()),
         parts=vocabulary.PARTS,
     )

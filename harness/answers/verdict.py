@@ -167,11 +167,11 @@ def verdict_of(grid: VersionGrid, known: Mapping[str, Sequence[str]], library: s
     silent = [{place[axis] for place, letter in grid.cells() if letter != UNTRIED} for axis in (0, 1)]
     silent = [values - {place[axis] for place in answered} for axis, values in enumerate(silent)]
     releases = (known.get(library, ()), known.get("cuda", ()))
-    told = set(grid.letters) - SILENT
+    letters = set(grid.letters) - SILENT
     axes = Places(
         answered, *([item for item in of if item not in values] for of, values in zip(releases, silent, strict=True))
     )
-    return axes.statement(fault=FAULT in told and told <= {FAULT, SURPRISE})
+    return axes.statement(fault=FAULT in letters and letters <= {FAULT, SURPRISE})
 
 
 class Places:
@@ -341,24 +341,24 @@ def picked(grid: VersionGrid, libraries: Sequence[str] | None, toolkits: Sequenc
         for place, letter in grid.cells()
         if (libraries is None or place[0] in libraries) and (toolkits is None or place[1] in toolkits)
     ]
-    told = [item for item in found if item[1] not in SILENT]
-    if not told:
+    answered = [item for item in found if item[1] not in SILENT]
+    if not answered:
         return _silent("".join(letter for _, letter in found))
-    good = [place for place, letter in told if letter == WORKS]
-    if len(good) == len(told):
-        return Support(kind="works", text=ANSWER_KINDS["works"].text, cells=len(told))
+    good = [place for place, letter in answered if letter == WORKS]
+    if len(good) == len(answered):
+        return Support(kind="works", text=ANSWER_KINDS["works"].text, cells=len(answered))
     if not good:
-        fault = all(letter == FAULT for _, letter in told)
-        text = f"{GROUPS['not'].word}, 0 of {len(told)}" + (f": a {GROUPS['fault'].word}" if fault else "")
-        return Support(kind="fault" if fault else "never", text=text, cells=len(told))
-    bad = [place for place, letter in told if letter != WORKS]
+        fault = all(letter == FAULT for _, letter in answered)
+        text = f"{GROUPS['not'].word}, 0 of {len(answered)}" + (f": a {GROUPS['fault'].word}" if fault else "")
+        return Support(kind="fault" if fault else "never", text=text, cells=len(answered))
+    bad = [place for place, letter in answered if letter != WORKS]
     for axis, prefix in ((0, ""), (1, "CUDA ")):
         names = [list(dict.fromkeys(place[axis] for place in group)) for group in (good, bad)]
         shared = {place[1 - axis] for place in good} & {place[1 - axis] for place in bad}
         if shared and not set(names[0]) & set(names[1]):
             text = f"builds with {prefix}{', '.join(names[0])}; not with {prefix}{', '.join(names[1])}"
-            return Support(kind="part", text=text, cells=len(told))
-    return Support(kind="part", text=f"builds in {len(good)} of {len(told)} combinations", cells=len(told))
+            return Support(kind="part", text=text, cells=len(answered))
+    return Support(kind="part", text=f"builds in {len(good)} of {len(answered)} combinations", cells=len(answered))
 
 
 def _silent(letters: str) -> Support:

@@ -94,8 +94,8 @@ def _reply(package: Package, version: str, gpu: Gpu | None) -> Reply:
     if gpu is None:
         return _of_all(package, release)
     (found,) = support(release, [gpu])
-    told = f"{_sentence(found, label)}{'' if version else _since(package, found)}"
-    return Reply(sentence=told, rows=tuple(_rows(package, release, found)))
+    sentence = f"{_sentence(found, label)}{'' if version else _since(package, found)}"
+    return Reply(sentence=sentence, rows=tuple(_rows(package, release, found)))
 
 
 def _sentence(found: Support, label: str) -> str:

@@ -11,7 +11,6 @@ import struct
 from collections.abc import Iterator
 from typing import Any
 
-from harness.artifacts import Contents
 from harness.artifacts.elf import Elf
 from harness.model import KernelResources, Target
 
@@ -30,7 +29,7 @@ _TARGET = re.compile(r"amd(?:gcn|gpu[0-9a-f.]{0,8})-amd-amdhsa-(?:unknown)?-(gfx
 _REGISTER = 4  # bytes of a vector register for each thread
 
 
-def read_code_object(data: bytes) -> Contents:
+def read_code_object(data: bytes) -> tuple[Target, tuple[KernelResources, ...]]:
     """Target and kernels of an AMD code object.
 
     A kernel's registers are its vector registers, its local memory is scratch, and its shared memory is LDS. Spilled vector registers count
@@ -57,7 +56,7 @@ def read_code_object(data: bytes) -> Contents:
         kernels = tuple(_kernel(each, there) for each in metadata.get("amdhsa.kernels", []))
     except (ValueError, TypeError, AttributeError, struct.error, RecursionError) as error:
         raise ValueError(f"not a code object: {error}") from None
-    return Contents(Target.parse(f"gfx{number}"), kernels)
+    return Target.parse(f"gfx{number}"), kernels
 
 
 def _metadata(elf: Elf) -> dict[str, Any]:

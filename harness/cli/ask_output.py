@@ -13,7 +13,7 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
-from harness.answers.answer import SHOWN, asks_for_itself, command_for, said_json
+from harness.answers.answer import SHOWN, command_for, finding_json, is_about_architecture
 from harness.answers.query import FeatureFinding, Query, QueryResult, Reply, ReplyRow
 from harness.answers.question import Chip, Vocabulary
 from harness.answers.replies import combined, reply_to_message
@@ -162,7 +162,7 @@ def print_answers(console: Console, found: Found, query: Query, vocabulary: Voca
             console.print(f"{counted(answer.more, 'more feature')}: --all shows all", style="dim", soft_wrap=True)
     if not any(answer.reply for _, answer in shown):
         _show_commands(console, shown, query, vocabulary)
-    if vocabulary.are_said(query.words) and not any(answer.reply for _, answer in shown):
+    if vocabulary.in_messages(query.words) and not any(answer.reply for _, answer in shown):
         console.print(Text("For the cause of what a compiler said: cumatrix explain build.log", "dim"), soft_wrap=True)
     for source, _ in found:
         console.print(Text(_age(source) if query.intent != "runs" else _of_wheels(source), "dim"), soft_wrap=True)
@@ -235,7 +235,7 @@ def _show_finding(console: Console, finding: FeatureFinding, source: AnswerSourc
             console.print(Text("  The case is another program now: these answers are of an earlier version of it.", "yellow"), soft_wrap=True)  # fmt: skip
     if finding.label:
         console.print(Text(f" {finding.label}", "italic"), soft_wrap=True)
-    told = [said for said in finding.said if not said.verdict.silent] or finding.said
+    told = [said for said in finding.tools if not said.verdict.silent] or finding.tools
     width = max(len(said.tool) for said in told)
     place = max(len(said.place) for said in told)
     for said in told:
@@ -253,7 +253,7 @@ def _show_finding(console: Console, finding: FeatureFinding, source: AnswerSourc
             reason = f": {one_line(row.message, 120)}" if row.message and shown else ""
             console.print(Text(f"      {row.cell}{reason}", "dim"), soft_wrap=True)
     untold: dict[str, list[str]] = {}
-    for said in finding.said:
+    for said in finding.tools:
         if said not in told:
             untold.setdefault(said.tool, []).append(said.verdict.text)
     silent: dict[str, list[str]] = {}
@@ -304,7 +304,7 @@ def _answer(source: AnswerSource, answer: QueryResult) -> dict[str, Any]:
                 "title": finding.title,
                 "variants": finding.label,
                 "stale": source.stale(finding.case),
-                "said": [said_json(said) for said in finding.said],
+                "said": [finding_json(said) for said in finding.tools],
                 "faults": [{"reason": reason, "link": link} for reason, link in finding.faults],
             }
             for finding in answer.findings
@@ -388,7 +388,7 @@ _WIDER = (
 
 def elsewhere(found: Found, query: Query, vocabulary: Vocabulary) -> tuple[str, Found]:
     """Answers for other architectures or tools, when the results have none for those of the question; and the dropped parts."""
-    if asks_for_itself(query) or any(answer.findings or answer.lacking for _, answer in found):
+    if is_about_architecture(query) or any(answer.findings or answer.lacking for _, answer in found):
         return "", []
     for name, kinds in _WIDER:
         chips = tuple(chip for chip in query.chips if chip.kind not in kinds)

@@ -249,7 +249,7 @@ def _contents(wanted: Target, kind: str, data: bytes, log: str) -> tuple[Content
         if target.cc == wanted.cc and not _has_suffix_note(data):
             contents = replace(contents, target=wanted.real)  # this format does not say, and the number is right
     elif kind == "hsaco":
-        contents = read_code_object(data)
+        contents = Contents(*read_code_object(data))
     else:
         raise ValueError(f"unknown format {kind!r}")
     return contents, kind

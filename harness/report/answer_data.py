@@ -20,7 +20,7 @@ from harness.answers.cells import (
     names_in,
     own_in,
     place_of_fault,
-    told_of,
+    text_of_row,
 )
 from harness.answers.question import words_of
 from harness.answers.replies import Replies
@@ -54,7 +54,7 @@ def known_of(
     notes = {record["cell"]: record["notes"] for record in merged.records if record["notes"]}
     columns = (table[name] for name in ("cell", "status", "message", "reason"))
     message = [
-        told_of(status, text, why, notes.get(cell, ())) for cell, status, text, why in zip(*columns, strict=True)
+        text_of_row(status, text, why, notes.get(cell, ())) for cell, status, text, why in zip(*columns, strict=True)
     ]
     with_messages = table.assign(message=message)
     rows = [
@@ -116,7 +116,7 @@ def answers_data(known: Known, pages: Mapping[str, str], wheels: Sequence[Packag
     }
     places = {case: case_rank(feature.topic, feature.links) for case, feature in known.features.items()}
     ranks = {place: rank for rank, place in enumerate(sorted(set(places.values())))}
-    numbers = {word: number for number, word in enumerate((*vocabulary.words, *vocabulary.said))}
+    numbers = {word: number for number, word in enumerate((*vocabulary.words, *vocabulary.message_words))}
     return {
         "vocabulary": _clean(vocabulary.to_json()),
         "intents": intents_json(),
@@ -138,7 +138,7 @@ def answers_data(known: Known, pages: Mapping[str, str], wheels: Sequence[Packag
                 "page": pages[case],
                 # Numbers of the vocabulary's words, and of compiler messages: most occur in several features.
                 "words": [[numbers[word] for word in words] for words in (*known.words_of(case), own[case])],
-                "said": sorted(numbers[word] for word in known.said.get(case, ()) if word in numbers),
+                "said": sorted(numbers[word] for word in known.message_words.get(case, ()) if word in numbers),
             }
             for case, feature in known.features.items()
         ],

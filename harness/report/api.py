@@ -11,7 +11,7 @@ from xml.sax.saxutils import escape, quoteattr
 
 import pandas as pd
 
-from harness.answers.answer import said_json, tool_label
+from harness.answers.answer import finding_json, tool_label
 from harness.answers.cells import Entry, Feature, Known
 from harness.answers.feature import FeaturePage
 from harness.answers.query import ToolFinding
@@ -179,7 +179,7 @@ def _tools(feature: FeaturePage) -> dict[str, list[ToolFinding]]:
     """Results by tool, over all variants and architectures; only tools with results."""
     found: dict[str, list[ToolFinding]] = {}
     for item in feature.variants:
-        for said in item.finding.said:
+        for said in item.finding.tools:
             if not said.verdict.silent:
                 found.setdefault(said.tool, []).append(said)
     return found
@@ -240,9 +240,9 @@ def feature_document(
         "sentence": page.sentence,
         "summary": {item.key: item.text for item in summaries_of(page)},
         "statements": [
-            {"variants": item.finding.label, "tool": said.tool, **said_json(said)}
+            {"variants": item.finding.label, "tool": said.tool, **finding_json(said)}
             for item in page.variants
-            for said in item.finding.said
+            for said in item.finding.tools
         ],
         "outcomes": _outcomes(known.entries_of(feature.case)),
         "untried": list(page.untried),

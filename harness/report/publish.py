@@ -17,7 +17,16 @@ from packaging.version import Version
 
 from harness import __version__
 from harness.analysis.cell_sets import Rejudge, merge_and_judge, rejudger
-from harness.answers.cells import COLUMNS, features_of, names_in, own_in, own_of, place_of_fault, split_variant, told_of
+from harness.answers.cells import (
+    COLUMNS,
+    features_of,
+    names_in,
+    own_in,
+    own_of,
+    place_of_fault,
+    split_variant,
+    text_of_row,
+)
 from harness.answers.store import packed_answers
 from harness.answers.table import known_releases
 from harness.backends import BACKENDS, label_of, library_of
@@ -515,7 +524,7 @@ def _extra_versions(records: Sequence[Record]) -> dict[str, list[str]]:
 
 def _row(record: Record) -> tuple[str, ...]:
     first = record["diagnostics"][0]["message"] if record["diagnostics"] else ""
-    message = told_of(record["status"], first, record["reason"], record["notes"])
+    message = text_of_row(record["status"], first, record["reason"], record["notes"])
     of: Mapping[str, Any] = record
     place = (of.get(key, "") for key in COLUMNS[:-3])
     return (*place, kind_of(record).key, record["status"], message)

@@ -17,7 +17,7 @@ from harness.analysis.frame import cells_frame
 from harness.analysis.history import History
 from harness.answers.answer import known_of_itself, newest_day
 from harness.answers.cells import Known
-from harness.answers.feature import broken_now, feature_page, latest_changes
+from harness.answers.feature import current_breakage, feature_page, latest_changes
 from harness.model import Case
 from harness.protocol.text import safe_link
 from harness.published import ENVIRONMENT
@@ -288,7 +288,7 @@ def front_of(site: Site) -> dict[str, Any]:
         "published": site.published,
         "stories": site.stories,
         "unavailable": unavailable_of(site.own_table),
-        "broken": [of_case(item) for item in broken_now(known, reasons)],
+        "broken": [of_case(item) for item in current_breakage(known, reasons)],
         "changes": [
             {**of_case(item), "what": "builds" if item.works else "does not build any more"}
             for item in latest_changes(known)

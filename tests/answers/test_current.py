@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from harness.answers.cells import Feature, Known, Row
-from harness.answers.feature import broken_now, latest_changes
+from harness.answers.feature import current_breakage, latest_changes
 
 
 def known_of(*cells: tuple[str, str, str, str]) -> Known:
@@ -19,12 +19,12 @@ def known_of(*cells: tuple[str, str, str, str]) -> Known:
 def test_what_a_newer_version_has_mended_is_not_broken_now() -> None:
     """On sm_75 nobody tried the newer one: that the older one fails there is no news."""
     known = known_of(("", "13.4", "sm_75", "k"), ("", "13.4", "sm_80", "k"), ("", "14.2", "sm_80", "w"))
-    assert broken_now(known, {}) == []
+    assert current_breakage(known, {}) == []
 
 
 def test_what_the_newest_version_has_is_broken_where_it_was_tried() -> None:
     known = known_of(("", "13.4", "sm_75", "k"), ("", "14.2", "sm_80", "k"), ("", "14.2", "sm_90", "k"))
-    (item,) = broken_now(known, {f"@14.2-{target}": ("no overload", "") for target in ("sm_80", "sm_90")})
+    (item,) = current_breakage(known, {f"@14.2-{target}": ("no overload", "") for target in ("sm_80", "sm_90")})
     assert (item.tools, item.targets, item.reason) == ("CuPy", "sm_80, sm_90", "no overload")
 
 

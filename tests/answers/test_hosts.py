@@ -52,7 +52,7 @@ def told(question: str, known: Known) -> list[str]:
     return [
         f"{said.tool}: {said.verdict.text}" + (f" ({said.overall})" if said.overall else "")
         for finding in found.findings
-        for said in finding.said
+        for said in finding.tools
     ]
 
 

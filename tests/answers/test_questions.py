@@ -51,7 +51,7 @@ def test_questions_are_answered(question: dict[str, Any], known: Known, vocabula
     found = answer(asked, known, vocabulary)
     findings = [item for item in found.findings if item.case == question["case"]]
     finding = next(item for item in findings if question.get("label", "") in item.label)
-    said = next(item for item in finding.said if item.tool == question["tool"])
+    said = next(item for item in finding.tools if item.tool == question["tool"])
     assert said.verdict.text == question["says"]
     assert question.get("note", "") in f"{said.verdict.note}; {said.overall}"
     assert bool(said.proof) is not question.get("untried", False)
@@ -100,12 +100,14 @@ def test_what_nobody_tried_has_a_command(known: Known, vocabulary: Vocabulary) -
 )
 def test_an_architecture_is_a_feature_too(asked: str, says: list[str], known: Known, vocabulary: Vocabulary) -> None:
     found = answer(Query(chips=tuple(parse(asked, vocabulary))), known, vocabulary).findings
-    told = [f"{said.tool}: {said.verdict.text}" for said in (found[0].said if found else ()) if not said.verdict.silent]
+    told = [
+        f"{said.tool}: {said.verdict.text}" for said in (found[0].tools if found else ()) if not said.verdict.silent
+    ]
     assert told[:1] == says
     if says:
         assert found[0].case == ""
     if says == ["NVRTC: does not build, 0 of 1"]:
-        assert " knows no sm_" in found[0].said[0].proof[0].message
+        assert " knows no sm_" in found[0].tools[0].proof[0].message
 
 
 def test_that_a_compiler_refuses_an_architecture_is_no_sign_that_it_knows_it() -> None:
@@ -148,20 +150,20 @@ def test_words_of_messages_find_what_is_refused_with_them(
     asked: str, case: str, known: Known, vocabulary: Vocabulary
 ) -> None:
     chips = tuple(parse(asked, vocabulary))
-    assert vocabulary.are_said(chip.name for chip in chips)
+    assert vocabulary.in_messages(chip.name for chip in chips)
     assert answer(Query(chips=chips), known, vocabulary).findings[0].case.startswith(case)
 
 
 def test_words_of_features_are_no_message(known: Known, vocabulary: Vocabulary) -> None:
     """Though compilers say them, too."""
-    assert not vocabulary.are_said(["wmma", "fragment", "sync", "atomicadd"])
-    assert {"fragment", "atomicadd"} <= frozenset().union(*known.said.values())
+    assert not vocabulary.in_messages(["wmma", "fragment", "sync", "atomicadd"])
+    assert {"fragment", "atomicadd"} <= frozenset().union(*known.message_words.values())
 
 
 def test_a_library_that_nobody_tried_is_not_answered_by_another_feature(known: Known, vocabulary: Vocabulary) -> None:
     for asked in ("cccl 2.8 wmma", "gcc-13 nvcc"):
         findings = answer(Query(chips=tuple(parse(asked, vocabulary))), known, vocabulary).findings
-        assert not any(said.proof for finding in findings for said in finding.said), asked
+        assert not any(said.proof for finding in findings for said in finding.tools), asked
 
 
 @pytest.mark.parametrize(("asked", "faults"), [("wmma bf16 cupy 12.3.0", True), ("wmma bf16 nvrtc", False)])
@@ -171,4 +173,4 @@ def test_known_faults_are_those_of_what_was_asked_for(
     """A fault of one tool is no answer to a question about another."""
     assert known.features["wmma/fragments"].faults
     found = answer(Query(chips=tuple(parse(asked, vocabulary))), known, vocabulary).findings
-    assert {bool(item.faults) for item in found if item.case == "wmma/fragments" and item.said} == {faults}
+    assert {bool(item.faults) for item in found if item.case == "wmma/fragments" and item.tools} == {faults}

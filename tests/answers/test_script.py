@@ -52,10 +52,10 @@ def by_python(known: Known, vocabulary: Vocabulary, text: str) -> list[Any]:
     asked = Query(chips=tuple(parse(text, vocabulary)))
     lines, _ = meant(lines_of(known, [ON]), asked, known, vocabulary)
     findings = [finding_of(line, asked, known, asked.tools(vocabulary) or {}) for line in lines]
-    findings.sort(key=lambda each: all(said.verdict.silent for said in each.said))
+    findings.sort(key=lambda each: all(said.verdict.silent for said in each.tools))
     findings.sort(key=lambda each: bool(asked.words) or not each.broken)
     shown = {label for _, label in columns_of(known)}
-    found = [[each.case, each.label, {said.tool: said.verdict.text for said in each.said if said.tool in shown}] for each in findings]  # fmt: skip
+    found = [[each.case, each.label, {said.tool: said.verdict.text for said in each.tools if said.tool in shown}] for each in findings]  # fmt: skip
     command = command_for(
         Query(chips=(*asked.chips, *(parse(ON, vocabulary) if not asked.targets else ()))), vocabulary
     )

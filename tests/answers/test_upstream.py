@@ -36,6 +36,6 @@ def test_the_terminal_answers(question: dict[str, Any], source: AnswerSource) ->
     assert re.search(question["sentence"], found.sentence)
     assert found.proven is question.get("known", True)
     if not found.proven:
-        assert not any(said.proof for finding in found.findings for said in finding.said) or found.lacking
+        assert not any(said.proof for finding in found.findings for said in finding.tools) or found.lacking
     elif not found.reply:
         assert elsewhere([(source, found)], asked, vocabulary) == ("", [])

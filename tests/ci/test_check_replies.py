@@ -73,3 +73,8 @@ def test_what_a_release_builds_for_is_checked(counts: Counts, replies: dict[str,
     assert list(
         check({key: re.sub(r"; (\S+ \S+) builds none of", r"; \1 builds all of", sentence)}, counts, names(counts))
     )
+
+
+def test_another_processor_of_amd_is_false(counts: Counts, replies: dict[str, str]) -> None:
+    key = "capability mi300x"
+    assert list(check({key: replies[key].replace("gfx942", "gfx90a")}, counts, names(counts)))

@@ -50,7 +50,7 @@
  * @property {Fields} itself of the architecture itself
  */
 /** @typedef {{lines: FeatureLine[], words: string[]}} Reading */
-/** @typedef {{line: FeatureLine, fields: Map<number, Verdict>, weight?: number}} Found weight: of the words that it has */
+/** @typedef {{line: FeatureLine, fields: Map<number, Verdict>, weight?: number}} Found weight of the line's words */
 
 const answering = (() => {
   /** The case that asks for nothing but an architecture (harness/answers/answer.py). */
@@ -126,7 +126,7 @@ const answering = (() => {
     const feature = data.features[place];
     let found = spelled.get(feature);
     if (!found) {
-      const { words, said } = data.vocabulary;
+      const { words, message_words: said } = data.vocabulary;
       const spell = (/** @type {number} */ at) => (at < words.length ? words[at] : said[at - words.length]);
       const [name, title, causes, own] = feature.words.map((group) => group.map(spell));
       found = { words: [name, title, causes], own, said: feature.said.map(spell) };
@@ -173,7 +173,9 @@ const answering = (() => {
   const scores = (data, part, of) => {
     const read = readings(data, part.lines, of).map(({ lines, words }) => {
       const message = words.some(
-        (word) => data.vocabulary.said.includes(word) && !data.vocabulary.words.some((other) => other.startsWith(word)),
+        (word) =>
+          data.vocabulary.message_words.includes(word) &&
+          !data.vocabulary.words.some((other) => other.startsWith(word)),
       );
       const its = (/** @type {FeatureLine} */ [place]) => spell(data, place);
       const scored = lines.map((line, at) => ({

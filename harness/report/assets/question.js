@@ -26,7 +26,7 @@
  * @property {string[]} ignored
  * @property {string[][]} synonyms
  * @property {string[]} words
- * @property {string[]} said words of what compilers said, in addition
+ * @property {string[]} message_words words of what compilers said, in addition
  * @property {string[]} parts words that a case may lack
  * @property {Record<string, string>} packages
  * @property {Grammar} grammar
@@ -192,7 +192,7 @@ const question = (() => {
 
   /** @param {string} word @param {Vocabulary} known */
   const wordChip = (word, known) =>
-    known.words.some((other) => says(word, other, known)) || known.said.includes(word)
+    known.words.some((other) => says(word, other, known)) || known.message_words.includes(word)
       ? chip("word", word, word)
       : chip("unknown", word, "word", [], nearestWords(word, known.words));
 

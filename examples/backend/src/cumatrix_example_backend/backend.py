@@ -44,7 +44,7 @@ class ExampleBackend:
         options = self.core.ProgramOptions(
             arch=job.target,
             name=job.source.name,
-            include_path=[*job.include_beside(setup), *setup.include],
+            include_path=[*job.include_next_to_source(setup), *setup.include],
             define_macro=[(name, str(value)) for name, value in job.definitions.items()] or None,
         )
         job.command.append(f"cuda.core.Program(code, 'c++', ProgramOptions(arch={job.target!r}, …)).compile({kind!r})")
