@@ -428,7 +428,7 @@ def clang(subject: ReproTarget) -> Script:
     if headers not in clang_backend.HEADERS:
         raise UsageError(f"the record of {subject.record['cell']} does not name the headers of its clang")
     place = f"{clang_backend.package_of(headers)}/{clang_backend.HEADERS[headers].format(version.split('.')[0])}"
-    folders = [f"-I{folder}" for folder in clang_backend.include_of(setup, job)]
+    folders = [f"-I{folder}" for folder in nvcc_backend.include_of(setup, job)]
     options = [*clang_backend.options_of(job), *folders]
     linked = subject.relocatable and not job.virtual and not job.one_of_several
     text = start(subject, "hashlib", "subprocess", "sys", "sysconfig", *(["link"] if linked else [])) + f"""\
