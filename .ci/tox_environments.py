@@ -35,6 +35,7 @@ WAYS = {
     "cute-dsl": ("through CuTe DSL", "cute-dsl", ""),
     "warp": ("through Warp", "warp", ""),
     "cutile": ("through cuTile", "cutile", ""),
+    "clang": ("through clang, with NVRTC beside it", "clang,nvrtc", ""),
 }
 RUNTIMES = {"cuda12x": "nvidia-cuda-runtime-cu12==12.9.*", "cuda13x": "nvidia-cuda-runtime==13.0.*"}
 BEGIN, END = "# written by .ci/tox_environments.py from harness/libraries.py", "# up to here"

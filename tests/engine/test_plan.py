@@ -30,6 +30,7 @@ NAMES = [
     "cute-dsl",
     "warp",
     "cutile",
+    "clang",
 ]
 
 
