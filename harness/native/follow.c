@@ -2,7 +2,7 @@
  *
  * `reads.c` starts it in the place of such a program, and takes down what it tells: which paths the program and its children asked the
  * kernel for, and what became of that. A child that `reads.c` is loaded into tells of its files itself. Where the kernel forbids to trace, the
- * program runs as it would have, and nobody tells of its reads. It ends as the program ends: with its exit code, or by its signal. */
+ * program runs as it would have, and its reads are unknown. It ends as the program ends: with its exit code, or by its signal. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>

@@ -1292,7 +1292,7 @@ EXPORT void cumatrix_reads_to(const char *path)
 /* For the worker: how many records of this process could not be written. */
 EXPORT int cumatrix_reads_lost(void) { return lost; }
 
-/* For `follow.c`: a program was started in a process that it traces. One that this file is loaded into says B; with `untold`, nobody does. */
+/* For `follow.c`: a program was started in a process that it traces. One that this file is loaded into says B; with `untold`, its reads are unknown. */
 EXPORT void cumatrix_begin(const char *path, int untold)
 {
     looks_at_times = !is_compiler(last_of(path));
