@@ -259,6 +259,9 @@ def answer(query: Query, known: Known, vocabulary: Vocabulary, most: int = SHOWN
         sentence = _failing(findings, query)[0]
     elif findings:
         sentence = sentence_of(findings, query.targets, since=query.intent == "since")
+        if query.intent == "needs":
+            # Whether one form builds does not say whether it is needed: the statements are the answer.
+            sentence = sentence.partition(". ")[2]
     else:
         sentence = f"{_LEADS['silent']}."
     return QueryResult(

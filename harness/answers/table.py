@@ -214,6 +214,7 @@ def make_vocabulary(
         aliases=vocabulary.aliases(),
         tools=vocabulary.tools(),
         libraries={name: info.library for name, info in BACKENDS.items() if info.library},
+        terms=vocabulary.TERMS,
         python=[info.name for info in BACKENDS.values() if not {"cuda", "ptx"}.intersection(info.languages)],
         builders={
             VENDORS[name].real: info.name

@@ -81,6 +81,7 @@ SYNONYMS: tuple[tuple[str, ...], ...] = (
     ("cg", "cooperative"),
     ("int8", "char", "signed"),
     ("rdc", "relocatable"),
+    ("redux", "reduce"),
     ("fragment", "fragments"),
     ("large", "larger", "bigger"),
     ("parameter", "parameters", "argument", "arguments"),
@@ -91,7 +92,11 @@ SYNONYMS: tuple[tuple[str, ...], ...] = (
 )
 """Words that mean the same in titles, features and parameters."""
 
+TERMS = ("warp",)
+"""Names of tools that are terms of CUDA as well: they mean the tool with a version, or by a longer alias (``warp 1.14``, ``nvidia warp``)."""
+
 PARTS = (
+    "add",
     "async",
     "bytes",
     "cuda",
@@ -342,6 +347,14 @@ INTENTS: tuple[Intent, ...] = (
         key="release",
     ),
     Intent(
+        name="driver",
+        pattern=r"\bdrivers?\b",
+        needs=("toolkit", "bare"),
+        lacks=("target",),
+        words=_words("driver drivers linux nvidia min minimum least oldest lowest version need needs needed require requires required run runs"),
+        key="release",
+    ),
+    Intent(
         name="supported",
         pattern=r"\b(which|what|list|all)\b.*\b(arch\w*|gpus?|targets?|cards?|compute capabilit\w+|sms?)\b",
         needs=("toolkit", "bare"),
@@ -383,9 +396,14 @@ INTENTS: tuple[Intent, ...] = (
     ),
     Intent(name="supports", pattern="", needs=("target", "toolkit", "bare"), lacks=("release",), words=_VERSION_WORDS, key="pair"),
     Intent(
+        name="needs",
+        pattern=r"^(?!.*\b(which|what|when|how)\b).*\b(needs?|needed|requires?|required|necessary|mandatory)\b",
+        words=_words("need needs needed require requires required necessary mandatory"),
+    ),
+    Intent(
         name="since",
-        pattern=r"\bsince\b|\bfrom (which|what)\b|\bfirst\b|\bearliest\b|\bwhen (did|was|were|is|are)\b|\b(introduced|added) in\b|\bstarting\b",
-        words=_words("first earliest introduced added starting release toolkit allowed"),
+        pattern=r"\b(which|what)\b.*\b(cuda|toolkit|release|version)\b.*\b(needs?|needed|requires?|required)\b|\bsince\b|\bfrom (which|what)\b|\bfirst\b|\bearliest\b|\bwhen (did|was|were|is|are)\b|\b(introduced|added) in\b|\bstarting\b",
+        words=_words("first earliest introduced added starting release toolkit allowed need needs needed require requires required"),
     ),
 )  # fmt: skip
 """Every intent; of several that fit the first counts, and a question that fits none asks whether a feature builds."""
