@@ -321,6 +321,18 @@ LOOK_ALIKES = {
     ),
     "a type of the project's own that ends as cuSPARSE's": ('a.cu(3): error: identifier "myInfo_t" is undefined', ""),
     "a path that is not Windows's": ("bitsandbytes: argument of type 'PosixPath' is not iterable", ""),
+    "a constant of the Video Codec SDK": (
+        'a.cu(1): error: identifier "NV_ENC_PRESET_DEFAULT_GUID" is undefined',
+        "",
+    ),
+    "a call with too few arguments in a log that names cuCtxCreate elsewhere": (
+        "a.cu(1): error: too few arguments in function call\n      mine(1);\n            ^\na.cu(9): warning: cuCtxCreate is old",
+        "",
+    ),
+    "a built-in name in a program in a folder called cuda": (
+        'cuda/kernel.cu(1): error: identifier "__mine" is undefined\na.h(3): note: here',
+        "builtin-undefined",
+    ),
 }
 
 
