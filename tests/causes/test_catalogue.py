@@ -322,6 +322,30 @@ LOOK_ALIKES = {
     ),
     "a type of the project's own that ends as cuSPARSE's": ('a.cu(3): error: identifier "myInfo_t" is undefined', ""),
     "a path that is not Windows's": ("bitsandbytes: argument of type 'PosixPath' is not iterable", ""),
+    "a constant of the Video Codec SDK": (
+        'a.cu(1): error: identifier "NV_ENC_PRESET_DEFAULT_GUID" is undefined',
+        "",
+    ),
+    "a call with too few arguments in a log that names cuCtxCreate elsewhere": (
+        "a.cu(1): error: too few arguments in function call\n      mine(1);\n            ^\na.cu(9): warning: cuCtxCreate is old",
+        "",
+    ),
+    "a template of C++ that gcc does not parse": (
+        "a.cpp:3:17: error: expected primary-expression before '<' token",
+        "",
+    ),
+    "a function of the host in a log that shows a destructor elsewhere": (
+        "nvrtc: a.cu(1): error: A function without execution space annotations (__host__/__device__/__global__) is considered a host function, and host functions are not allowed in JIT mode.\n  void f() {}\n       ^\n  struct S { virtual ~S() = default; };",
+        "nvrtc-host-function",
+    ),
+    "two functions of one name in a log that shows shared memory elsewhere": (
+        'a.cu(5): error: declaration is incompatible with previous "f"\n  int f(int);\n      ^\na.cu(9): warning: x\n  extern __shared__ int s[];\n',
+        "",
+    ),
+    "a built-in name in a program in a folder called cuda": (
+        'cuda/kernel.cu(1): error: identifier "__mine" is undefined\na.h(3): note: here',
+        "builtin-undefined",
+    ),
 }
 
 
