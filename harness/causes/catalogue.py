@@ -56,7 +56,7 @@ GROUP = "cumatrix.causes"
 """Entry points of other distributions: each names the file of a table."""
 
 _KEYS = frozenset(
-    ("title", "pattern", "unless", "header", "said", "file", "near", "against", "terse", "status", "stage", "when", "where", "cause", "remedy", "links", "examples")
+    ("title", "pattern", "unless", "header", "tools", "file", "near", "against", "terse", "status", "stage", "when", "where", "cause", "remedy", "links", "examples")
 )  # fmt: skip
 _PATTERNS = ("pattern", "unless", "header", "file", "near", "against")
 HEADER = re.compile(
@@ -232,7 +232,7 @@ def _cause(file: str, name: str, entry: Mapping[str, Any]) -> Cause:
         **patterns,
         shown=Pattern("|".join(_PRODUCTS[product] for product in products)) if products else None,
         terse=entry.get("terse", False),
-        tools=frozenset(entry.get("said", ())),
+        tools=frozenset(entry.get("tools", ())),
         status=frozenset(Status(word) for word in entry.get("status", ["rejected"])),
         stage=frozenset(Stage(word) for word in entry.get("stage", [])),
         when=Condition.parse(entry.get("when", ""), values={"backend": BACKENDS}),
