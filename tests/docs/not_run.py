@@ -74,7 +74,6 @@ NOT_RUN: Mapping[str, Mapping[str, str]] = {
         "cumatrix wheel dist/*.whl --require sm_75..sm_121": _WHEELS,
         "cumatrix wheel bitsandbytes==0.49.0 bitsandbytes==0.50.2": _WHEELS,
         "cumatrix wheel bitsandbytes --require 'RTX 5090' --since": _WHEELS,
-        "python benchmarks/cuobjdump.py --cuobjdump tools/nvidia/cu13/bin/cuobjdump torch==2.11.0 --json compared.jsonl": _BENCHMARK,
     },
     "docs/gpu.md": {"cumatrix doctor": _GPU},
     "docs/howto/gpu-runner.md": {"cumatrix run wmma cooperative -a native --out reports/gpu.jsonl": _GPU},
