@@ -208,6 +208,10 @@ class Vocabulary:
         Backends by name of a tool.
     libraries : Mapping[str, str]
         By backend, the library behind it; of those that have one.
+    python : sequence of str
+        Backends whose programs are Python files.
+    builders : Mapping[str, str]
+        The first backend for GPUs of another vendor than NVIDIA, by the beginning of its targets: ``{"gfx": "triton"}``.
     hosts : sequence of str
         Names of host compilers, and that of their C library.
     hosted : sequence of str
@@ -234,6 +238,8 @@ class Vocabulary:
     aliases: Mapping[str, str]
     tools: Mapping[str, Sequence[str]]
     libraries: Mapping[str, str]
+    python: Sequence[str]
+    builders: Mapping[str, str]
     hosts: Sequence[str]
     hosted: Sequence[str]
     versions: Mapping[str, Sequence[str]]

@@ -17,6 +17,7 @@ from typing import Any
 from harness.answers.question import Chip, Vocabulary, narrowest, parse, with_packages
 from harness.backends import BACKENDS
 from harness.libraries import LIBRARIES
+from harness.model.target import NVIDIA, Target
 from harness.tables import read_table
 from harness.toolkits.header_libraries import LIBRARIES as HEADERS
 
@@ -485,7 +486,7 @@ def _keys(
     elif intent.key == "each":
         found = last
     elif intent.key == "package":
-        numbers = dict.fromkeys(re.sub(r"\D", "", value) for chip in narrowest(chips) for value in chip.values)
+        numbers = dict.fromkeys(_number(value) for chip in narrowest(chips) for value in chip.values)
         if "110" in numbers:
             numbers.pop("101", None)  # the former number of the same GPU
         names = ["@".join((chip.name, *chip.values)) for chip in chips if chip.kind == "package"]
@@ -501,6 +502,12 @@ def _keys(
     elif intent.key == "release":
         found = last[:1]
     return tuple(f"{intent.name} {key}" for key in found)
+
+
+def _number(target: str) -> str:
+    """Return the digits of a compute capability; a target of another vendor keeps its name."""
+    own = Target.parse(target)
+    return str(own.cc) if own.vendor is NVIDIA else target
 
 
 def to_json() -> list[dict[str, Any]]:

@@ -19,6 +19,8 @@
  * @property {Record<string, string>} aliases what takes a version, by what it is called
  * @property {Record<string, string[]>} tools backends by name of a tool
  * @property {Record<string, string>} libraries library by backend
+ * @property {string[]} python backends whose programs are Python files
+ * @property {Record<string, string>} builders backend by the beginning of targets
  * @property {string[]} hosts names of host compilers, and of their C library
  * @property {string[]} hosted backends that they have a part in
  * @property {Record<string, string[]>} versions known ones by name
