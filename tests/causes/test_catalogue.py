@@ -346,6 +346,38 @@ LOOK_ALIKES = {
         'cuda/kernel.cu(1): error: identifier "__mine" is undefined\na.h(3): note: here',
         "builtin-undefined",
     ),
+    "a synchronisation of the host's that gcc does not know": (
+        "a.cpp:3:1: error: 'cudaDeviceSynchronize' was not declared in this scope",
+        "cuda-api-undeclared",
+    ),
+    "a function of the program's own with PyTorch's types": (
+        'torch: a.obj : error LNK2001: unresolved external symbol "class at::Tensor __cdecl mine(class at::Tensor)" (?mine@@YA?AVTensor@at@@V12@@Z)',
+        "undefined-host-symbol",
+    ),
+    "a function of nvcc's own that is called like libdevice's": (
+        "/usr/bin/ld: a.o: undefined reference to `__nv_init_managed_rt'",
+        "",
+    ),
+    "a volatile double": (
+        'error: no instance of overloaded function "atomicAdd" matches the argument list\n            argument types are: (volatile double *, double)',
+        "atomic-type",
+    ),
+    "a float for a float2": (
+        'error: no instance of overloaded function "atomicAdd" matches the argument list\n            argument types are: (float2 *, float)',
+        "atomic-type",
+    ),
+    "a project's folder that is called cuda": (
+        'src/cuda/a.cuh(30): error: declaration is incompatible with "void f(int)" (declared at line 5 of a.h)',
+        "",
+    ),
+    "a half that gcc does not know": ("a.cpp:3:1: error: '_Float16' was not declared in this scope", ""),
+    "parameter packs of the program's own": ("a.cu:3:1: error: parameter packs not expanded with '...':", ""),
+    "make, which CMake does not find": (
+        'CMake Error: CMake was unable to find a build program corresponding to "Unix Makefiles".  CMAKE_MAKE_PROGRAM is not set.',
+        "",
+    ),
+    "an option that another tool does not know": ("error: invalid option: --with-cuda", ""),
+    "an internal error of another library's": ("AttributeError: 'NoneType' object has no attribute 'is_error'", ""),
 }
 
 
