@@ -344,7 +344,7 @@ def case_files_of(site: Site) -> Iterator[tuple[str, bytes]]:
         yield f"cases/{site.files[case]}", _text(page)
     yield f"{api.FOLDER}/all.json", api.features_json(documents, newest_day(site.known.runs))
     records = {record["cell"]: record for record in site.merged.records}
-    for number, text in enumerate(chunks(list(site.table["cell"]), records, annotator(site.history))):
+    for number, text in enumerate(chunks(site.table, records, annotator(site.history))):
         yield f"data/cells-{number}.js", script(f"cells-{number}", text)
 
     for name, content in site.code.texts() if site.code else ():

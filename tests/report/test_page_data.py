@@ -47,24 +47,32 @@ def test_matrix_has_every_cell_in_its_place() -> None:
 
 
 def test_details_have_each_value_once_and_every_key() -> None:
-    records = [record(cell(variant={"n": n}), rejected(log=HOSTILE * (n == 3))) for n in range(CELLS + 1)]
+    planned = [cell(variant={"n": n}) for n in range(CELLS + 2)]
+    records = [record(item, rejected(log=HOSTILE * (n == 3))) for n, item in enumerate(planned[:-1])]
     records[0] = changed(records[0], **{"new key": {"deep": [HOSTILE]}})
-    ids = [item["cell"] for item in records]
-    texts = list(chunks([*ids, "gone"], {item["cell"]: item for item in records}, lambda item: {"remedy": ["r"]}))
+    table = cells_frame(merge(records, [plan(*planned)]))
+    texts = list(chunks(table, {item["cell"]: item for item in records}, lambda item: {"remedy": ["r"]}))
     first, second = map(json.loads, texts)
     assert (first["start"], second["start"]) == (0, CELLS)
 
     def value(chunk: dict[str, Any], key: str, place: int) -> Any:
-        return chunk["values"][chunk["columns"][key][place]]
+        column = chunk["columns"][key]
+        return column["values"][column["of"][place]]
 
     assert value(first, "new key", 0) == {"deep": ["'\\');alert(1)//</script>\ufffd\ufffd__proto__"]}
     assert value(first, "diagnostics", 3) == records[3]["diagnostics"]
     assert "\x1b" not in value(first, "log", 3)
     assert value(first, "remedy", 9) == ["r"]
-    assert value(second, "cell", 1) == "gone"
-    assert second["columns"]["status"][1] == 0
-    assert "case" not in first["columns"]
+    assert second["columns"]["status"]["of"] == [1, 0]
+    assert not {"case", "cell"} & first["columns"].keys()
     assert len(texts[0]) < 150 * CELLS
+
+
+def test_details_have_what_an_id_adds_to_its_place() -> None:
+    device = changed(record(cell()), cell=f"{cell().id} on NVIDIA H200")
+    other = changed(record(cell(target="sm_90")), cell="made by hand")
+    (text,) = chunks(cells_frame(merge([device, other], [])), {}, lambda item: {})
+    assert json.loads(text)["columns"]["cell"]["values"] == [None, " on NVIDIA H200", "made by hand"]
 
 
 def test_links_into_the_matrix_are_quoted() -> None:
