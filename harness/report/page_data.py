@@ -372,7 +372,7 @@ def _told(records: Sequence[Mapping[str, Any]], *, own: bool) -> list[dict[str, 
 # As JSON writes control characters; without one, plain ASCII is clean.
 _SUSPECT = re.compile(r"\\[bfru]|\x7f")
 
-CELLS = 4000
+CELLS = 8000
 """Cells a file. Larger files repeat fewer values."""
 
 _OF_ID = ("case", "variant", "backend", "library", "toolkit", "target")
