@@ -327,7 +327,7 @@ def test_outcomes_are_not_kept_where_reads_cannot_be_followed(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    def without_compiler(*_: object) -> Path:
+    def without_compiler(*_: object, **__: object) -> Path:
         """A fake: this machine has no gcc."""
         raise OSError("gcc is missing")
 
