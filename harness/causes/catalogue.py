@@ -30,7 +30,7 @@ _PRODUCTS = {
     "Triton": r"(?i)triton|inductor|= tt\.\w|fp8e4nv|AccelerateMatmul|getMMAVersion",
     "XLA": r"(?i)xla|jax|tensorflow|\btf\b|HLO|CustomCall|PTX compilation provider",
     "bitsandbytes": r"(?i)bitsandbytes",
-    "clang": r"(?i)clang|llvm|unsupported CUDA gpu architecture",
+    "clang": r"(?i)clang|llvm|unsupported CUDA gpu architecture|cannot find libdevice for sm_",
 }
 _PRODUCT = re.compile(rf"\b({'|'.join(_PRODUCTS)})\b")
 
