@@ -69,7 +69,7 @@ def _left_out(library: str, chosen: Sequence[str]) -> str:
 
 def _installed(info: BackendInfo, environment: Environment) -> bool:
     library = LIBRARIES[info.library]
-    brought = library.brought_by and environment.version_of(library.brought_by)
+    brought = environment.version_of(*library.brought_by)
     return (
         bool(environment.version_of(*info.distributions)) and not brought and not environment.version_of(*info.excludes)
     )

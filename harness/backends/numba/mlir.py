@@ -1,0 +1,232 @@
+"""The numba-cuda-mlir package, which compiles Numba's kernels through MLIR (0.3 to 0.6).
+
+It has numba-cuda's modules in a package of its own, and another compiler: MLIR, the toolkit's NVVM, and nvJitLink in this process. The virtual
+device is the library in the place of libcuda that later releases of numba-cuda get (`harness.backends.numba.numba_cuda`).
+
+A program may import ``numba``: in the cell that name stands for ``numba_cuda_mlir``, as the package's README changes imports.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import os
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from importlib.abc import Loader, MetaPathFinder
+from importlib.machinery import ModuleSpec
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from harness.backends.numba.backend import NumbaBackend, package_version
+from harness.backends.numba.numba_cuda import (
+    attach_library,
+    check_bindings,
+    no_other_driver,
+    note_wheels,
+    nvjitlink_version,
+    pass_over_wheels,
+    preload_for_bindings,
+)
+from harness.backends.numba.program import Watch
+from harness.libraries import LIBRARIES
+from harness.nvidia.virtual_driver import VirtualDevice, virtual_driver
+from harness.protocol.backend import Job, Setup, Unavailable, Unsupported
+
+_PACKAGE = "numba_cuda_mlir"
+_VENDORED = f"{_PACKAGE}.numba_cuda"  # numba-cuda's modules
+
+
+class MlirBackend(NumbaBackend):
+    """`harness.protocol.backend.Backend` for numba-cuda-mlir."""
+
+    package = "numba-cuda-mlir"
+    modules = (*LIBRARIES["numba-cuda-mlir"].modules, "numba")
+
+    def isolate(self, setup: Setup) -> None:
+        super().isolate(setup)
+        os.environ["NUMBA_CUDA_DRIVER"] = "0"  # nothing is launched on a real device either
+
+    def check_packages(self, setup: Setup) -> None:
+        if package_version(self.package) is None:
+            raise Unavailable(f"this environment has no {self.package}: install it there")
+        check_bindings(setup, self.package)
+
+    def load(self, setup: Setup) -> None:
+        """Import what a compilation needs, and load NVVM; a cell asks the device and fills the registries."""
+        preload_for_bindings(setup)
+        self.driver = virtual_driver(setup)
+        with no_other_driver():
+            pass_over_wheels(f"{_VENDORED}.cuda_paths")
+            for name in (
+                "cuda",
+                "types",
+                "descriptor",
+                "mlir_compiler",
+                "mlir_optimization",
+                "memory_management.config",
+            ):
+                importlib.import_module(f"{_PACKAGE}.{name}")
+        _vendored("cudadrv.nvvm").NVVM()
+
+    def capabilities(self) -> list[tuple[int, int]]:
+        return sorted(_vendored("cudadrv.nvrtc").get_supported_ccs())
+
+    def kernel_class(self) -> type:
+        return _dispatcher()
+
+    def types_of(self, signature: str) -> tuple[Any, Any]:
+        arguments, result = _vendored("core.sigutils").normalize_signature(signature)
+        return arguments, result
+
+    def check_target(self, setup: Setup, job: Job) -> None:
+        if job.capability not in self.capabilities():
+            raise Unsupported(f"CUDA {setup.release} does not know compute capability {job.compute_capability}")
+
+    def libdevice(self) -> Path | None:
+        found = _vendored("cuda_paths").get_cuda_paths()["libdevice"].info
+        return Path(found) if found else None
+
+    def attach(self, device: VirtualDevice) -> None:
+        self.reload_settings()
+        attach_library(self.driver, device)
+
+    def reload_settings(self) -> None:
+        _vendored("core.config").reload_config()
+
+    def watch(self, job: Job, collect: Callable[[Any], None]) -> Watch:
+        return MlirWatch(job, collect)
+
+    def compile(self, setup: Setup, job: Job) -> None:
+        os.environ["NUMBA_CUDA_MLIR_CACHE_DIR"] = str(job.scratch / "numba-cache")
+        with _renamed(job):
+            super().compile(setup, job)
+        note_wheels(setup, job)
+
+    def execute(self, setup: Setup, job: Job) -> None:
+        """Compile as without a device."""
+        self.compile(setup, job)
+        job.notes.append(f"not launched: cumatrix compiles kernels of {self.package} only")
+
+    def finish(self, device: VirtualDevice, watch: Watch, name: str, kernel: Any, arguments: tuple[Any, ...]) -> None:
+        if arguments not in kernel.overloads:
+            kernel.compile(arguments)
+
+    def collect(self, device: VirtualDevice, kernel: Any) -> None:
+        """Keep PTX and cubin of a compilation, whose driver would have linked it below nvJitLink 12.3."""
+        if device.images:
+            return
+        job, made = device.job, kernel.metadata
+        if ptx := made["ptx"]:  # none where LTO IR is linked
+            device.check(ptx)
+            job.keep(ptx.encode(), "ptx")
+        elif job.virtual:
+            raise Unsupported(f"{self.library} links LTO IR here, and makes no PTX")
+        if not job.virtual:
+            job.enter("assemble")
+            if made["linker"]._object_codes:
+                job.enter("link")
+            job.observed["nvjitlink"] = nvjitlink_version()
+            job.keep(bytes(made["cubin"]), "cubin")
+        job.complete()
+
+
+class MlirWatch(Watch):
+    """Listens to the dispatchers of numba-cuda-mlir, and to the function that makes code of their MLIR."""
+
+    @contextmanager
+    def listening(self) -> Iterator[None]:
+        dispatcher: Any = _dispatcher()
+        optimization: Any = importlib.import_module(f"{_PACKAGE}.mlir_optimization")
+        compile_, launch, optimize = dispatcher.compile, dispatcher._compile, optimization.optimize
+        suffix = self.job.arch.lstrip("0123456789")
+
+        @contextmanager
+        def trying(kernel: Any, arguments: Any) -> Iterator[None]:
+            if suffix and not kernel.targetoptions.get("chip"):
+                kernel.targetoptions["chip"] = f"sm_{self.job.arch}"  # of the device it takes no suffix
+            with self.trying(kernel, arguments):
+                yield
+
+        def heard_compile(kernel: Any, signature: Any, *rest: Any, **options: Any) -> Any:
+            with trying(kernel, signature):
+                return compile_(kernel, signature, *rest, **options)
+
+        def heard_launch(kernel: Any, arguments: Any) -> Any:
+            with trying(kernel, "arguments of its launch"):
+                return launch(kernel, arguments)
+
+        def heard_optimize(result: Any) -> Any:
+            made = optimize(result)
+            self.made(result, result.fndesc.qualname)
+            return made
+
+        dispatcher.compile, dispatcher._compile, optimization.optimize = heard_compile, heard_launch, heard_optimize
+        try:
+            yield
+        finally:
+            dispatcher.compile, dispatcher._compile, optimization.optimize = compile_, launch, optimize
+
+
+def _vendored(name: str) -> Any:
+    return importlib.import_module(f"{_VENDORED}.{name}")
+
+
+def _dispatcher() -> type:
+    """The class of kernels and device functions."""
+    return importlib.import_module(f"{_PACKAGE}.descriptor").MLIRDispatcher  # type: ignore[no-any-return]
+
+
+@contextmanager
+def _renamed(job: Job) -> Iterator[None]:
+    """Have ``numba`` stand for ``numba_cuda_mlir``; a note says so where a program imports it."""
+    finder = _Renamed()
+    sys.meta_path.insert(0, finder)
+    try:
+        yield
+    finally:
+        sys.meta_path.remove(finder)
+        if "numba" in sys.modules:
+            job.notes.append(f"in this program's imports, numba stands for {_PACKAGE}")
+
+
+class _Numba(ModuleType):
+    """The package ``numba``: names of numba_cuda_mlir, and of its types, which Numba has at its top as well."""
+
+    def __getattr__(self, name: str) -> Any:
+        for place in (_PACKAGE, f"{_PACKAGE}.types"):
+            if not name.startswith("__") and hasattr(module := importlib.import_module(place), name):
+                return getattr(module, name)
+        raise AttributeError(f"{_PACKAGE} has no {name}")
+
+
+class _Renamed(MetaPathFinder, Loader):
+    """Finds modules below ``numba`` where numba_cuda_mlir has them."""
+
+    def find_spec(self, fullname: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
+        top, _, rest = fullname.partition(".")
+        if top != "numba":
+            return None
+        if not rest:
+            return ModuleSpec(fullname, self, is_package=True)
+        try:
+            found = importlib.util.find_spec(f"{_PACKAGE}.{rest}")
+        except ImportError:
+            found = None
+        return ModuleSpec(fullname, self, loader_state=found) if found else None
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType:
+        if spec.loader_state is None:
+            return _Numba(spec.name)
+        return importlib.import_module(spec.loader_state.name)
+
+    def exec_module(self, module: ModuleType) -> None:
+        """Give a module back the specification that the import has replaced."""
+        spec = module.__spec__
+        if spec is not None and spec.loader_state is not None:
+            module.__spec__ = spec.loader_state
+
+
+backend = MlirBackend()
