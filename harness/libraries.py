@@ -187,7 +187,7 @@ _OWN: Final[Mapping[str, Library]] = {
         aliases=("numba cuda mlir", "numba_cuda_mlir"),
         notes="https://github.com/NVIDIA/numba-cuda-mlir/releases/tag/v{}",
         releases=(
-            Release(tox="numbamlir03", version="0.3.*"),
+            Release(tox="numbamlir03", version="0.3.*", companions=("packaging",)),  # imported, and not required
             Release(tox="numbamlir04", version="0.4.*"),
             Release(tox="numbamlir05", version="0.5.*"),
             Release(tox="numbamlir06", version="0.6.*"),

@@ -48,6 +48,7 @@ class MlirBackend(NumbaBackend):
     def isolate(self, setup: Setup) -> None:
         super().isolate(setup)
         os.environ["NUMBA_CUDA_DRIVER"] = "0"  # nothing is launched on a real device either
+        os.environ["NUMBA_CUDA_MLIR_ICE_FULL_TB"] = "1"  # or a file whose name is another each time has the words
 
     def check_packages(self, setup: Setup) -> None:
         if package_version(self.package) is None:
@@ -147,6 +148,8 @@ class MlirWatch(Watch):
         def trying(kernel: Any, arguments: Any) -> Iterator[None]:
             if suffix and not kernel.targetoptions.get("chip"):
                 kernel.targetoptions["chip"] = f"sm_{self.job.arch}"  # of the device it takes no suffix
+            if self.job.virtual:
+                kernel.targetoptions["lto"] = False  # the default up to 0.4.0, which makes no PTX
             with self.trying(kernel, arguments):
                 yield
 
