@@ -49,9 +49,16 @@ class Library:
     """A library of which nothing can be told but its name."""
 
     library = "numba 0.59.1"
+    modules = ("numba",)
 
     def check_libraries(self, setup: Setup) -> None:
         """Nothing was loaded."""
+
+    def kernel_class(self) -> type:
+        raise NotImplementedError
+
+    def types_of(self, signature: str) -> tuple[Any, Any]:
+        raise NotImplementedError
 
 
 def program_of(job: Job, text: str) -> Program:

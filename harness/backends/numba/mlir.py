@@ -9,15 +9,11 @@ A program may import ``numba``: in the cell that name stands for ``numba_cuda_ml
 from __future__ import annotations
 
 import importlib
-import importlib.util
 import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from importlib.abc import Loader, MetaPathFinder
-from importlib.machinery import ModuleSpec
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 from harness.backends.numba.backend import NumbaBackend, package_version
@@ -31,12 +27,12 @@ from harness.backends.numba.numba_cuda import (
     preload_for_bindings,
 )
 from harness.backends.numba.program import Watch
+from harness.backends.numba.renamed import PACKAGE, renamed
 from harness.libraries import LIBRARIES
 from harness.nvidia.virtual_driver import VirtualDevice, virtual_driver
 from harness.protocol.backend import Job, Setup, Unavailable, Unsupported
 
-_PACKAGE = "numba_cuda_mlir"
-_VENDORED = f"{_PACKAGE}.numba_cuda"  # numba-cuda's modules
+_VENDORED = f"{PACKAGE}.numba_cuda"  # numba-cuda's modules
 
 
 class MlirBackend(NumbaBackend):
@@ -69,14 +65,14 @@ class MlirBackend(NumbaBackend):
                 "mlir_optimization",
                 "memory_management.config",
             ):
-                importlib.import_module(f"{_PACKAGE}.{name}")
+                importlib.import_module(f"{PACKAGE}.{name}")
         _vendored("cudadrv.nvvm").NVVM()
 
     def capabilities(self) -> list[tuple[int, int]]:
         return sorted(_vendored("cudadrv.nvrtc").get_supported_ccs())
 
     def kernel_class(self) -> type:
-        return _dispatcher()
+        return importlib.import_module(f"{PACKAGE}.descriptor").MLIRDispatcher  # type: ignore[no-any-return]
 
     def types_of(self, signature: str) -> tuple[Any, Any]:
         arguments, result = _vendored("core.sigutils").normalize_signature(signature)
@@ -102,8 +98,10 @@ class MlirBackend(NumbaBackend):
 
     def compile(self, setup: Setup, job: Job) -> None:
         os.environ["NUMBA_CUDA_MLIR_CACHE_DIR"] = str(job.scratch / "numba-cache")
-        with _renamed(job):
+        with renamed():
             super().compile(setup, job)
+        if "numba" in sys.modules:
+            job.notes.append(f"in this program's imports, numba stands for {PACKAGE}")
         note_wheels(setup, job)
 
     def execute(self, setup: Setup, job: Job) -> None:
@@ -139,31 +137,23 @@ class MlirWatch(Watch):
 
     @contextmanager
     def listening(self) -> Iterator[None]:
-        dispatcher: Any = _dispatcher()
-        optimization: Any = importlib.import_module(f"{_PACKAGE}.mlir_optimization")
+        descriptor: Any = importlib.import_module(f"{PACKAGE}.descriptor")
+        optimization: Any = importlib.import_module(f"{PACKAGE}.mlir_optimization")
+        dispatcher: Any = descriptor.MLIRDispatcher
         compile_, launch, optimize = dispatcher.compile, dispatcher._compile, optimization.optimize
-        suffix = self.job.arch.lstrip("0123456789")
-
-        @contextmanager
-        def trying(kernel: Any, arguments: Any) -> Iterator[None]:
-            if suffix and not kernel.targetoptions.get("chip"):
-                kernel.targetoptions["chip"] = f"sm_{self.job.arch}"  # of the device it takes no suffix
-            if self.job.virtual:
-                kernel.targetoptions["lto"] = False  # the default up to 0.4.0, which makes no PTX
-            with self.trying(kernel, arguments):
-                yield
 
         def heard_compile(kernel: Any, signature: Any, *rest: Any, **options: Any) -> Any:
-            with trying(kernel, signature):
+            with self.trying(kernel, signature):
                 return compile_(kernel, signature, *rest, **options)
 
         def heard_launch(kernel: Any, arguments: Any) -> Any:
-            with trying(kernel, "arguments of its launch"):
+            with self.trying(kernel, tuple(descriptor._compile_arg_types.types or ())):
                 return launch(kernel, arguments)
 
         def heard_optimize(result: Any) -> Any:
             made = optimize(result)
-            self.made(result, result.fndesc.qualname)
+            if not result.metadata["targetoptions"].get("device"):
+                self.made(result, result.fndesc.qualname)
             return made
 
         dispatcher.compile, dispatcher._compile, optimization.optimize = heard_compile, heard_launch, heard_optimize
@@ -172,64 +162,23 @@ class MlirWatch(Watch):
         finally:
             dispatcher.compile, dispatcher._compile, optimization.optimize = compile_, launch, optimize
 
+    @contextmanager
+    def trying(self, dispatcher: Any, arguments: Any) -> Iterator[None]:
+        """As for Numba, with options of ``cuda.jit`` in the place of what a device cannot say."""
+        options, job = dispatcher.targetoptions, self.job
+        if options.get("device"):  # up to 0.3.0 those are compiled one by one
+            yield
+            return
+        if not job.arch.isdigit() and not options.get("chip"):
+            options["chip"] = f"sm_{job.arch}"
+        if job.virtual:
+            options["lto"] = False  # up to 0.4.0 it is on, and there is no PTX
+        with super().trying(dispatcher, arguments):
+            yield
+
 
 def _vendored(name: str) -> Any:
     return importlib.import_module(f"{_VENDORED}.{name}")
-
-
-def _dispatcher() -> type:
-    """The class of kernels and device functions."""
-    return importlib.import_module(f"{_PACKAGE}.descriptor").MLIRDispatcher  # type: ignore[no-any-return]
-
-
-@contextmanager
-def _renamed(job: Job) -> Iterator[None]:
-    """Have ``numba`` stand for ``numba_cuda_mlir``; a note says so where a program imports it."""
-    finder = _Renamed()
-    sys.meta_path.insert(0, finder)
-    try:
-        yield
-    finally:
-        sys.meta_path.remove(finder)
-        if "numba" in sys.modules:
-            job.notes.append(f"in this program's imports, numba stands for {_PACKAGE}")
-
-
-class _Numba(ModuleType):
-    """The package ``numba``: names of numba_cuda_mlir, and of its types, which Numba has at its top as well."""
-
-    def __getattr__(self, name: str) -> Any:
-        for place in (_PACKAGE, f"{_PACKAGE}.types"):
-            if not name.startswith("__") and hasattr(module := importlib.import_module(place), name):
-                return getattr(module, name)
-        raise AttributeError(f"{_PACKAGE} has no {name}")
-
-
-class _Renamed(MetaPathFinder, Loader):
-    """Finds modules below ``numba`` where numba_cuda_mlir has them."""
-
-    def find_spec(self, fullname: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
-        top, _, rest = fullname.partition(".")
-        if top != "numba":
-            return None
-        if not rest:
-            return ModuleSpec(fullname, self, is_package=True)
-        try:
-            found = importlib.util.find_spec(f"{_PACKAGE}.{rest}")
-        except ImportError:
-            found = None
-        return ModuleSpec(fullname, self, loader_state=found) if found else None
-
-    def create_module(self, spec: ModuleSpec) -> ModuleType:
-        if spec.loader_state is None:
-            return _Numba(spec.name)
-        return importlib.import_module(spec.loader_state.name)
-
-    def exec_module(self, module: ModuleType) -> None:
-        """Give a module back the specification that the import has replaced."""
-        spec = module.__spec__
-        if spec is not None and spec.loader_state is not None:
-            module.__spec__ = spec.loader_state
 
 
 backend = MlirBackend()
