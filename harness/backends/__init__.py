@@ -286,7 +286,7 @@ _OWN: Final[Mapping[str, BackendInfo]] = {
             imports=("numba_cuda_mlir",),
             compiler="numba",
             asks_device=True,
-            repro="harness.repro.script:numba",
+            repro="harness.repro.script:numba_cuda_mlir",
         ),
         BackendInfo(
             name="nvcc",

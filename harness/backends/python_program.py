@@ -141,7 +141,8 @@ class WorkFolder:
 # Entry points of the driver that a stand-in lacks, as Numba and NVIDIA's bindings report them.
 _LACKING = re.compile(r"Driver missing function: cu|[Ff]unction \"?cu[A-Z]\w*\"? (is )?not found")
 _OURS = str(Path(__file__).resolve().parents[1]) + os.sep
-_GUARDS = {(__file__, "_listen"), (__file__, "_let_go")}
+_RENAMED = str(Path(__file__).with_name("numba") / "renamed.py")
+_GUARDS = {(__file__, "_listen"), (__file__, "_let_go"), (_RENAMED, "import_")}
 _STANDARD = sysconfig.get_path("stdlib") + os.sep
 _USUAL = re.compile(r"[A-Z]\w*(Error|Exception|Exit|Interrupt|Iteration)")
 _MOST, _MOST_OF_LOG = 20_000, 1 << 20

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -49,7 +50,7 @@ class Library:
     """A library of which nothing can be told but its name."""
 
     library = "numba 0.59.1"
-    modules = ("numba",)
+    modules: tuple[str, ...] = ("numba",)
 
     def check_libraries(self, setup: Setup) -> None:
         """Nothing was loaded."""

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import importlib
 import os
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -39,7 +38,7 @@ class MlirBackend(NumbaBackend):
     """`harness.protocol.backend.Backend` for numba-cuda-mlir."""
 
     package = "numba-cuda-mlir"
-    modules = (*LIBRARIES["numba-cuda-mlir"].modules, "numba")
+    modules = LIBRARIES["numba-cuda-mlir"].modules
 
     def isolate(self, setup: Setup) -> None:
         super().isolate(setup)
@@ -98,9 +97,9 @@ class MlirBackend(NumbaBackend):
 
     def compile(self, setup: Setup, job: Job) -> None:
         os.environ["NUMBA_CUDA_MLIR_CACHE_DIR"] = str(job.scratch / "numba-cache")
-        with renamed():
+        with renamed() as numba:
             super().compile(setup, job)
-        if "numba" in sys.modules:
+        if numba.imported:
             job.notes.append(f"in this program's imports, numba stands for {PACKAGE}")
         note_wheels(setup, job)
 
