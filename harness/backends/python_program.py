@@ -142,7 +142,7 @@ class WorkFolder:
 _LACKING = re.compile(r"Driver missing function: cu|[Ff]unction \"?cu[A-Z]\w*\"? (is )?not found")
 _OURS = str(Path(__file__).resolve().parents[1]) + os.sep
 _RENAMED = str(Path(__file__).with_name("numba") / "renamed.py")
-_GUARDS = {(__file__, "_listen"), (__file__, "_let_go"), (_RENAMED, "import_")}
+_GUARDS = {(__file__, "_listen"), (__file__, "_let_go"), (_RENAMED, "import_"), (_RENAMED, "__getattr__")}
 _STANDARD = sysconfig.get_path("stdlib") + os.sep
 _USUAL = re.compile(r"[A-Z]\w*(Error|Exception|Exit|Interrupt|Iteration)")
 _MOST, _MOST_OF_LOG = 20_000, 1 << 20
