@@ -168,7 +168,7 @@ class NumbaBackend:
         self.check_libraries(setup)
 
     def watch(self, job: Job, collect: Callable[[Any], None]) -> Watch:
-        """What listens to the library's dispatchers."""
+        """Return a listener to the library's dispatchers."""
         return Watch(job, collect)
 
     def packages(self) -> list[str]:
