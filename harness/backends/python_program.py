@@ -146,9 +146,9 @@ _GUARDS = {(__file__, "_listen"), (__file__, "_let_go"), (_RENAMED, "import_"), 
 _STANDARD = sysconfig.get_path("stdlib") + os.sep
 _USUAL = re.compile(r"[A-Z]\w*(Error|Exception|Exit|Interrupt|Iteration)")
 _MOST, _MOST_OF_LOG = 20_000, 1 << 20
-# The driver's own linker does not say that its words are ptxas's.
+# The driver's own linker does not say that its words are ptxas's, nor does nvJitLink where it assembles what may be linked later.
 _PTXAS = re.compile(
-    r"^((nvJitLink|Linker) error log: )?ptxas\b.*\b(error|fatal)\b|^error\s*: Entry function\b", re.MULTILINE
+    r"^((nvJitLink|Linker) error log: )?(ptxas\b.*\b(error|fatal)\b|error\s*: Entry function\b)", re.MULTILINE
 )
 
 

@@ -300,6 +300,9 @@ def test_ptxas_is_recognized_by_its_errors() -> None:
     assert is_ptxas_error(
         "error: nvJitLinkError: ERROR_PTX_COMPILE (4)\nLinker error log: ptxas error   : Entry function 'f' uses"
     )
+    assert is_ptxas_error(
+        "error: nvJitLinkError: ERROR_INTERNAL (6)\nnvJitLink error log: error   : Entry function 'f' uses"
+    )
     assert not is_ptxas_error("ptxas info    : 0 bytes gmem")
 
 
