@@ -1,10 +1,11 @@
-"""Looks into a tuple that is defined outside of the kernel."""
+"""Looks into tuples that are defined outside of the kernel."""
 
 from collections import namedtuple
 
 from numba import cuda
 
-BLOCK = namedtuple("Block", ["x", "y", "z"])(8, 4, 2)
+SIZES = (8, 4, 2)
+BLOCK = namedtuple("Block", ["x", "y", "z"])(*SIZES)
 
 
 def with_unpacking(out):
@@ -13,12 +14,12 @@ def with_unpacking(out):
 
 
 def with_slice(out):
-    turned = BLOCK[::-1]
+    turned = SIZES[::-1]
     out[0] = turned[0]
 
 
 def with_index(out):
-    out[0] = BLOCK[0] * BLOCK[1] * BLOCK[2]
+    out[0] = SIZES[0] * SIZES[1] * SIZES[2]
 
 
 volume = cuda.jit(**JIT_OPTIONS)({"unpacking": with_unpacking, "slice": with_slice, "index": with_index}[FORM])  # noqa: F821
