@@ -48,7 +48,7 @@ made = cutile_by_hand.use(target)
 exec(compile(open(file).read(), file, "exec"), globals())
 print("sha256", hashlib.sha256(b"".join(made)).hexdigest())
 """
-# The registers of a kernel: attribute 0x2f of section .nv.info, as cuobjdump --dump-resource-usage reads them.
+# The registers of a function: attribute 0x2f of section .nv.info. A kernel's symbol has bit 0x10 of st_other.
 NUMBA = """
 import ctypes, glob, hashlib, os, re, struct, sys
 file, kernel, signature, arch, stand_in = sys.argv[1:]
@@ -68,14 +68,16 @@ code = names[kernel].compile(signature).cres.metadata["cubin"]
 start, = struct.unpack_from("<Q", code, 40)
 size, count, strings = struct.unpack_from("<HHH", code, 58)
 sections = [struct.unpack_from("<IIQQQQ", code, start + size * number) for number in range(count)]
-registers = []
+registers, symbols = [], next(section[4] for section in sections if section[1] == 2)
 for name, _, _, _, place, length in sections:
     if code[sections[strings][4] + name :].startswith(b".nv.info\\0"):
         end = place + length
         while place < end:
             form, attribute, value = struct.unpack_from("<BBH", code, place)
             place += 4 + value * (form == 4)
-            registers += struct.unpack_from("<I", code, place - 4) if attribute == 0x2F else ()
+            if attribute == 0x2F:
+                symbol, used = struct.unpack_from("<II", code, place - 8)
+                registers += [used] * bool(code[symbols + 24 * symbol + 5] & 0x10)
 print("sha256", hashlib.sha256(code).hexdigest(), *sorted(registers))
 """
 
@@ -149,7 +151,7 @@ def main() -> int:
         hand = by_hand(asked.library, python, file, cell.target, asked.signature, str(home.home) if home else "")
         same = found == hand
         different += not same
-        shown = f"{own}, `{code[:8]}`" + "".join(f", {each}" for each in used) if code else own
+        shown = f"{own}, `{code[:8]}`" + "".join(f", {each}" for each in used[-1:]) if code else own
         rows.setdefault(version, []).append(
             f"{cell.target}: {shown}" if same else f"{cell.target}: {found}; by hand {hand}"
         )
