@@ -10,7 +10,7 @@ from typing import Any
 from harness.answers.cells import UNLINKED, Entry, Feature, Known, Row, are_own, hosted, is_host, place_of_fault
 from harness.answers.query import FeatureFinding, Query, QueryResult, ToolFinding, meant
 from harness.answers.question import Vocabulary
-from harness.answers.table import FeatureRow, Field, field_of, known_releases, lines_of, unlinked
+from harness.answers.table import FeatureRow, Field, field_of, lines_of, releases_like, unlinked
 from harness.answers.verdict import (
     CLAIM_AXES,
     FAULT,
@@ -449,7 +449,7 @@ def _span(entry: Entry, rows: Sequence[Row]) -> str:
     library = entry.axis or library_of(entry.backend)
     places = Places(
         {(row.version, row.toolkit): True for row in rows},
-        *(known_releases().get(name, ()) for name in (library, "cuda")),
+        *(releases_like(name, [row.version for row in rows]) for name in (library, "cuda")),
     )
     axis = f"{entry.axis} " if entry.axis and any(row.version for row in rows) else ""
     return axis + places.tried(places.answered)

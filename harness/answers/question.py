@@ -284,7 +284,21 @@ def parse(text: str, vocabulary: Vocabulary) -> list[Chip]:
     while at < len(tokens):
         found, at = _next(tokens, at, vocabulary, chips)
         chips += [chip for chip in found if chip not in chips]
-    return chips
+    hosted = any(
+        chip.kind == "host" or not set(vocabulary.hosted).isdisjoint(vocabulary.tools.get(chip.name, ()))
+        for chip in chips
+    )
+    return [_of_two(chip, vocabulary, hosted=hosted) for chip in chips]
+
+
+def _of_two(chip: Chip, known: Vocabulary, *, hosted: bool) -> Chip:
+    """clang is a backend, and next to nvcc or another host compiler one of those, whose versions are first numbers."""
+    if chip.kind != "tool" or chip.name not in known.hosts:
+        return chip
+    whole = tuple(value for value in chip.values if "." in value)
+    if hosted or (chip.values and not whole):
+        return replace(chip, kind="host", values=tuple(value for value in chip.values if value not in whole))
+    return replace(chip, values=whole)
 
 
 def with_packages(text: str, vocabulary: Vocabulary) -> list[Chip]:

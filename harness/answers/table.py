@@ -12,7 +12,7 @@ from harness.answers.question import Vocabulary, words_of
 from harness.answers.verdict import WORKS, Support, VersionGrid, verdict_of
 from harness.answers.vocabulary import group_label
 from harness.backends import BACKENDS, library_of
-from harness.libraries import companions_of
+from harness.libraries import LIBRARIES, companions_of
 from harness.libraries import label_of as library_label
 from harness.matrix.axes import natural_key, version_key
 from harness.matrix.ranges import between, spell_tried
@@ -139,7 +139,8 @@ def unlinked(rows: Iterable[Row]) -> str:
 
 @cache
 def _verdict(grid: VersionGrid, library: str) -> Support:
-    return verdict_of(grid, known_releases(), library)
+    known = {**known_releases(), library: releases_like(library, grid.libraries)}
+    return verdict_of(grid, known, library)
 
 
 def _where(entry: Entry, target: str) -> str:
@@ -171,7 +172,17 @@ def known_releases() -> Mapping[str, Sequence[str]]:
     """Releases by name: of CUDA, libraries and header libraries, oldest first."""
     table = read_table("answers/releases.toml")
     headers = {name: tuple(known_versions(library)) for name, library in HEADERS.items()}
-    return {**{name: tuple(found) for name, found in table.items()}, **headers, "cuda": tuple(RELEASES)}
+    wheels = {
+        name: [release.version for release in library.releases if release.wheel] for name, library in LIBRARIES.items()
+    }
+    listed = {name: sorted((*found, *wheels.get(name, ())), key=version_key) for name, found in table.items()}
+    return {**{name: tuple(found) for name, found in listed.items()}, **headers, "cuda": tuple(RELEASES)}
+
+
+def releases_like(name: str, tried: Iterable[str]) -> Sequence[str]:
+    """Known releases of a name, in the form of the tried ones: clang has first numbers as a host compiler, and whole versions as a backend."""
+    known, dotted = known_releases().get(name, ()), any("." in version for version in tried)
+    return [item for item in known if ("." in item) == dotted] if name in HOST_VERSIONS else known
 
 
 def make_vocabulary(

@@ -118,7 +118,11 @@ def toolchain_facts(
         "toolkit": _version(release, lenient),
         "headers": _version(headers, lenient),
         "library": _version(library, lenient),
-        **{family: _version(text, lenient) for family, text in host.versions.items()},
+        # clang is a host compiler of nvcc, and a backend.
+        **{
+            family: _version(named.get(family, "") if family == backend else text, lenient)
+            for family, text in host.versions.items()
+        },
     }
 
 

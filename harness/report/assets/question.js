@@ -323,6 +323,23 @@ const question = (() => {
   };
 
   /**
+   * clang is a backend, and next to nvcc or another host compiler one of those, whose versions are first numbers.
+   *
+   * @param {Chip} one
+   * @param {Vocabulary} known
+   * @param {boolean} hosted
+   * @returns {Chip}
+   */
+  const ofTwo = (one, known, hosted) => {
+    if (one.kind !== "tool" || !known.hosts.includes(one.name)) return one;
+    const whole = one.values.filter((value) => value.includes("."));
+    if (hosted || (one.values.length && !whole.length)) {
+      return { ...one, kind: "host", values: one.values.filter((value) => !whole.includes(value)) };
+    }
+    return { ...one, values: whole };
+  };
+
+  /**
    * Read a question.
    *
    * @param {string} text
@@ -339,7 +356,10 @@ const question = (() => {
         if (!chips.some((other) => JSON.stringify(other) === JSON.stringify(item))) chips.push(item);
       }
     }
-    return chips;
+    const hosted = chips.some(
+      ({ kind, name }) => kind === "host" || (known.tools[name] || []).some((one) => known.hosted.includes(one)),
+    );
+    return chips.map((one) => ofTwo(one, known, hosted));
   };
 
   /** @param {string} text that may name packages and their releases @param {Vocabulary} known */
