@@ -208,6 +208,12 @@ class Vocabulary:
         Backends by name of a tool.
     libraries : Mapping[str, str]
         By backend, the library behind it; of those that have one.
+    terms : sequence of str
+        Names of tools that are terms of CUDA as well.
+    python : sequence of str
+        Backends whose programs are Python files.
+    builders : Mapping[str, str]
+        The first backend for GPUs of another vendor than NVIDIA, by the beginning of its targets: ``{"gfx": "triton"}``.
     hosts : sequence of str
         Names of host compilers, and that of their C library.
     hosted : sequence of str
@@ -234,6 +240,9 @@ class Vocabulary:
     aliases: Mapping[str, str]
     tools: Mapping[str, Sequence[str]]
     libraries: Mapping[str, str]
+    terms: Sequence[str]
+    python: Sequence[str]
+    builders: Mapping[str, str]
     hosts: Sequence[str]
     hosted: Sequence[str]
     versions: Mapping[str, Sequence[str]]
@@ -387,6 +396,8 @@ def _chips_of(name: str, text: str, version: str, known: Vocabulary) -> list[Chi
 
 def _bare(name: str, text: str, known: Vocabulary) -> Chip | None:
     """A name without a version; ``cuda`` alone says nothing."""
+    if text in known.terms:
+        return _word(text, known)
     if name in known.tools:
         return Chip(kind="tool", text=text, name=name)
     if name in known.hosts:

@@ -19,6 +19,7 @@ from harness.matrix.ranges import between, spell_tried
 from harness.model import KNOWN_TARGETS, Target
 from harness.model.condition import HOST_VERSIONS
 from harness.model.gpus import ARCHITECTURES
+from harness.model.target import NVIDIA, VENDORS
 from harness.tables import read_table
 from harness.toolkits import RELEASES
 from harness.toolkits.header_libraries import LIBRARIES as HEADERS
@@ -224,6 +225,14 @@ def make_vocabulary(
         aliases=vocabulary.aliases(),
         tools=vocabulary.tools(),
         libraries={name: info.library for name, info in BACKENDS.items() if info.library},
+        terms=vocabulary.TERMS,
+        python=[info.name for info in BACKENDS.values() if not {"cuda", "ptx"}.intersection(info.languages)],
+        builders={
+            VENDORS[name].real: info.name
+            for info in reversed(list(BACKENDS.values()))
+            for name in info.vendors
+            if VENDORS[name] is not NVIDIA
+        },
         hosts=HOST_VERSIONS,
         hosted=hosted(),
         versions={name: sorted(filter(None, known), key=version_key) for name, known in sorted(found.items())},

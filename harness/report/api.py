@@ -154,9 +154,11 @@ class Summary:
 def summaries_of(feature: FeaturePage) -> list[Summary]:
     """The summary of each tool with results."""
     found = []
-    for tool, said in _tools(feature).items():
-        text, colour = _message(said)
-        found.append(Summary(key=f"{_plain(said[0].entry.tool)}{_axis(said[0])}", tool=tool, text=text, colour=colour))
+    for tool, findings in _tools(feature).items():
+        text, colour = _message(findings)
+        found.append(
+            Summary(key=f"{_plain(findings[0].entry.tool)}{_axis(findings[0])}", tool=tool, text=text, colour=colour)
+        )
     return found
 
 
@@ -179,9 +181,9 @@ def _tools(feature: FeaturePage) -> dict[str, list[ToolFinding]]:
     """Results by tool, over all variants and architectures; only tools with results."""
     found: dict[str, list[ToolFinding]] = {}
     for item in feature.variants:
-        for said in item.finding.tools:
-            if not said.verdict.silent:
-                found.setdefault(said.tool, []).append(said)
+        for finding in item.finding.tools:
+            if not finding.verdict.silent:
+                found.setdefault(finding.tool, []).append(finding)
     return found
 
 
@@ -240,9 +242,9 @@ def feature_document(
         "sentence": page.sentence,
         "summary": {item.key: item.text for item in summaries_of(page)},
         "statements": [
-            {"variants": item.finding.label, "tool": said.tool, **finding_json(said)}
+            {"variants": item.finding.label, "tool": finding.tool, **finding_json(finding)}
             for item in page.variants
-            for said in item.finding.tools
+            for finding in item.finding.tools
         ],
         "outcomes": _outcomes(known.entries_of(feature.case)),
         "untried": list(page.untried),

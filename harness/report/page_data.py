@@ -342,7 +342,9 @@ def _rows(records: Sequence[Record]) -> list[dict[str, Any]]:
     for record in records:
         places.setdefault((record["variant"], record["backend"], record["library"]), []).append(record)
     ordered = sorted(places, key=lambda place: (natural_key(place[0]), backend_key(place[1]), version_key(place[2])))
-    stories = [(place, _told(places[place], own=True), _told(places[place], own=False)) for place in ordered]
+    stories = [
+        (place, _outcomes_in(places[place], own=True), _outcomes_in(places[place], own=False)) for place in ordered
+    ]
     rows = []
     for (variant, backend), of_tool in groupby(stories, lambda item: item[0][:2]):
         for run in ranges((place[2], cells) for place, *cells in of_tool):
@@ -353,7 +355,7 @@ def _rows(records: Sequence[Record]) -> list[dict[str, Any]]:
     return rows
 
 
-def _told(records: Sequence[Mapping[str, Any]], *, own: bool) -> list[dict[str, Any]]:
+def _outcomes_in(records: Sequence[Mapping[str, Any]], *, own: bool) -> list[dict[str, Any]]:
     """Outcomes of cells of one place with the CUDA releases that have them, in order."""
     found: dict[tuple[str, str], list[str]] = {}
     for record in sorted(records, key=lambda record: version_key(record["toolkit"])):
@@ -368,10 +370,10 @@ def _told(records: Sequence[Mapping[str, Any]], *, own: bool) -> list[dict[str, 
         {
             "works": outcome == ENDINGS["built"].verb,
             "outcome": outcome,
-            "said": said,
+            "message": message,
             "toolkits": ", ".join(dict.fromkeys(toolkits)),
         }
-        for (outcome, said), toolkits in found.items()
+        for (outcome, message), toolkits in found.items()
     ]
 
 

@@ -91,7 +91,7 @@ def test_statements_name_cells_and_refusals_a_remedy(report: Path) -> None:
         "cells": [f"wmma/fragments nvrtc cuda{release} sm_80" for release in ("12.4", "12.9")],
     }
     (cause,) = feature["causes"]
-    assert cause["title"] == "Headers without CCCL"
+    assert cause["title"] == "A header of CCCL that NVRTC does not find"
     assert cause["remedy"].startswith("Add -I for CCCL's include directory")
     assert (cause["cells"], cause["count"]) == (["wmma/fragments nvrtc cuda12.4 sm_80"], 2)
 

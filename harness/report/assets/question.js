@@ -19,6 +19,9 @@
  * @property {Record<string, string>} aliases what takes a version, by what it is called
  * @property {Record<string, string[]>} tools backends by name of a tool
  * @property {Record<string, string>} libraries library by backend
+ * @property {string[]} terms names of tools that are terms of CUDA as well
+ * @property {string[]} python backends whose programs are Python files
+ * @property {Record<string, string>} builders backend by the beginning of targets
  * @property {string[]} hosts names of host compilers, and of their C library
  * @property {string[]} hosted backends that they have a part in
  * @property {Record<string, string[]>} versions known ones by name
@@ -237,6 +240,7 @@ const question = (() => {
       return { found: [targetChip(target, `${text} ${version}`, known)], end: at + 1 };
     }
     if (!isVersion(version, known)) {
+      if (known.terms.includes(text)) return { found: [wordChip(text, known)], end: at };
       if (has(known.tools, name)) return { found: [chip("tool", text, name)], end: at };
       const kind = known.hosts.includes(name) ? "host" : "header";
       return { found: name === "cuda" || name === "cc" ? [] : [chip(kind, text, name)], end: at };
