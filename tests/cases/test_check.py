@@ -24,6 +24,7 @@ def test_a_summary(load: Load) -> None:
         "nvcc",
         "torch-nvcc",
         "cuda-core",
+        "clang",
     )
     assert summary.variants == 4
     assert json.loads(json.dumps(summary.to_json()))["name"] == "topic/some"

@@ -104,8 +104,8 @@ def test_sources_need_nothing_of_the_host(case: Case) -> None:
     if "cuda" in case.sources:
         text = case.sources["cuda"].read_text()
         includes = {line.split()[1] for line in text.splitlines() if line.startswith("#include")}
-        # Whose program is about a header that NVRTC cannot read, or for nvcc alone, may include what it likes.
-        if case.topic not in ("cccl", "headers", "cupy") and set(case.backends) != {"nvcc"}:
+        # Whose program is about a header that NVRTC cannot read, or for nvcc and clang alone, may include what it likes.
+        if case.topic not in ("cccl", "headers", "cupy") and not set(case.backends or ("nvrtc",)) <= {"nvcc", "clang"}:
             mine = {"cutlass": ("<cute/", "<cutlass/")}
             prefixes = tuple(prefix for name in case.libraries for prefix in mine[name])
             others = {name for name in includes if not name.startswith(("<cuda_", "<cooperative_groups", *prefixes))}
