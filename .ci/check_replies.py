@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
-from hardware_rules import capability, limits, minimum, tensor
+from hardware_rules import capability, driver, limits, minimum, tensor
 from statement_rules import ITSELF, Cell, Cells, order
 
 ROOT = Path(__file__).parents[1]
@@ -304,6 +304,8 @@ def check(replies: dict[str, str], counts: Counts, names: dict[str, list[str]]) 
             found = (tensor if intent == "tensor" else limits)(key, sentence)
         elif intent == "minimum":
             found = lowest(key.removeprefix("cuda "), sentence, counts)
+        elif intent == "driver":
+            found = driver(key.removeprefix("cuda "), sentence)
         elif intent == "supported":
             found = supported(key.removeprefix("cuda "), sentence, counts)
         elif intent == "drop":

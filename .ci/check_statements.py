@@ -107,6 +107,12 @@ def phrase(text: str, within: Mapping[str, tuple[Range, ...]]) -> list[Claim]:
             *phrase(gap[1], within),
             Claim("untried", "cuda" if gap[2] else "version", ranges_of(gap[3]), within=within),
         ]
+    if found := re.fullmatch(rf"builds since (CUDA )?({_VALUE}) except ({_LIST})", text):
+        axis, but = "cuda" if found[1] else "version", ranges_of(found[3])
+        return [
+            Claim("in", axis, ((found[2], None),), only=True, within=within, word="since", exempt=but),
+            Claim("none", within={**within, axis: but}, scoped=True),
+        ]
     patterns = {
         rf"builds since (CUDA )?({_VALUE})": "since",
         rf"does not build since (CUDA )?({_VALUE})": "not since",
@@ -192,7 +198,8 @@ def tried(text: str, within: Mapping[str, tuple[Range, ...]]) -> list[Claim]:
 def _close(claims: list[Claim], main: int, exempt: Sequence[Range], *, more: bool) -> None:
     """Leave out of the main claim what others speak of; `more` of them are not named."""
     if claims and claims[main].axis == "version":
-        claims[main] = replace(claims[main], exempt=((None, max((high for _, high in exempt if high), key=order)),) if more and exempt else tuple(exempt))  # fmt: skip
+        others = ((None, max((high for _, high in exempt if high), key=order)),) if more and exempt else tuple(exempt)
+        claims[main] = replace(claims[main], exempt=(*claims[main].exempt, *others))
 
 
 def _items(note: str) -> Iterator[str]:

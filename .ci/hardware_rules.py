@@ -118,6 +118,19 @@ def limits(name: str, sentence: str) -> Iterator[str]:
             yield f"{name} is {', '.join(known)}"
 
 
+def driver(toolkit: str, sentence: str) -> Iterator[str]:
+    """Yield what is false of a reply about the driver of a CUDA release."""
+    table = _table()
+    named = dict(re.findall(r"CUDA (\S+) needs driver ([\d.]+) or later", sentence))
+    if wrong := {name: of for name, of in named.items() if table["drivers"].get(name) != of}:
+        yield f"CUDA {', '.join(wrong)}: another driver"
+    if toolkit not in named and (toolkit in table["drivers"] or not sentence.startswith("Not known: ")):
+        yield f"CUDA {toolkit} needs {table['drivers'].get(toolkit, 'an unknown driver')}"
+    found = re.search(r"built with CUDA (\S+) starts with driver ([\d.]+) or later", sentence)
+    if found and (found[1] != toolkit or found[2] != table["minor_drivers"][toolkit.partition(".")[0]]):
+        yield "another driver of minor version compatibility"
+
+
 def minimum(toolkit: str, sentence: str) -> Iterator[str]:
     """Yield what is false of a reply about the lowest compute capability of a CUDA release."""
     found = re.search(r"minimum compute capability of CUDA \S+ is ([\d.]+)", sentence)

@@ -1,8 +1,9 @@
-"""Hold Triton, CuTe DSL, Warp, cuTile and numba-cuda-mlir through cumatrix against the same libraries driven by hand, cell by cell.
+"""Hold Triton, CuTe DSL, Warp, cuTile, numba-cuda-mlir and clang through cumatrix against the same compilers driven by hand, cell by cell.
 
 ``python benchmarks/agreement_languages.py triton 3.3.0,3.5.0 sm_90,sm_103 FILE --signature 'dot=*fp16, 128'`` runs both in the same environments
-(``cumatrix libraries install triton=3.3.0,3.5.0``) and compares status, stage and the SHA-256 of what came out, for numba-cuda-mlir the registers
-as well; it prints a table in Markdown, and ends with 1 where anything differs.
+(``cumatrix libraries install triton=3.3.0,3.5.0``) and compares status, stage and the SHA-256 of what came out, for numba-cuda-mlir and clang the
+registers as well; it prints a table in Markdown, and ends with 1 where anything differs. clang by hand is ``clang-19`` of this machine where it has
+that very release, else ziglang's own, each with a whole CUDA installation (``cumatrix toolkits install 12.4 --with curand``).
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import argparse
 import hashlib
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -116,10 +118,42 @@ def by_hand(library: str, python: str, file: Path, target: str, signature: str, 
     return ("rejected at assemble" if "ptxas" in last or "PTXASError" in done.stderr else "rejected at compile"), ""
 
 
+def clang_by_hand(python: str, version: str, file: Path, target: str, cuda: Path) -> tuple[str, str]:
+    """Status with its stage, and the hash of the cubin with the registers of its first kernel, of clang's own driver."""
+    name = f"clang-{version.split('.')[0]}"
+    found = shutil.which(name)
+    said = subprocess.run([found, "--version"], capture_output=True, text=True).stdout if found else ""
+    if f"version {version}" in said:
+        clang = [name]
+    else:
+        site = Path(python).parents[1].glob("lib/python3*/site-packages")
+        headers = next(path.parents[1] for each in site for path in each.glob("*/**/__clang_cuda_runtime_wrapper.h"))
+        clang = [python, "-m", "ziglang", "clang", "--target=x86_64-unknown-linux-gnu", "-resource-dir", str(headers)]
+    with tempfile.TemporaryDirectory() as folder:
+        out = Path(folder, "kernel.cubin")
+        options = [
+            f"--cuda-path={cuda}",
+            f"--cuda-gpu-arch={target}",
+            "--cuda-device-only",
+            "-O3",
+            "-Xcuda-ptxas",
+            "-v",
+        ]
+        argv = [*clang, "-x", "cuda", *options, "-c", file.name, "-o", str(out)]
+        done = subprocess.run(argv, cwd=file.parent, capture_output=True, text=True, timeout=600)
+        words = done.stdout + done.stderr
+        if done.returncode:
+            return (
+                "rejected at assemble" if "ptxas fatal" in words or "ptxas command" in words else "rejected at compile"
+            ), ""
+        registers = re.search(r"Used (\d+) registers", words)
+        return "built", f"{hashlib.sha256(out.read_bytes()).hexdigest()} {registers[1] if registers else ''}"
+
+
 def main() -> int:
     """Compare, and print the table."""
     parser = argparse.ArgumentParser()
-    parser.add_argument("library", choices=("triton", "cute-dsl", "warp", "cutile", "numba-cuda-mlir"))
+    parser.add_argument("library", choices=("triton", "cute-dsl", "warp", "cutile", "numba-cuda-mlir", "clang"))
     parser.add_argument("versions")
     parser.add_argument("targets")
     parser.add_argument("file", type=Path)
@@ -135,20 +169,24 @@ def main() -> int:
     home = ToolkitStore().find(asked.toolkit) if asked.toolkit else None
     different, rows = 0, dict[str, list[str]]()
     for cell in cells:
-        version = cell.library
+        version = f"{cell.library} | {cell.toolkit}" if asked.toolkit else cell.library
         if cell.status == "unsupported":
             rows.setdefault(version, []).append(f"{cell.target}: not applicable")
             continue
         python = subprocess.run(
-            [Path(sys.executable).with_name("cumatrix"), "libraries", "path", f"{asked.library}={version}"],
+            [Path(sys.executable).with_name("cumatrix"), "libraries", "path", f"{asked.library}={cell.library}"],
             capture_output=True, text=True, check=True,
         ).stdout.split()[-1]  # fmt: skip
         own = cell.status
         own += f" at {cell.stage}" if own == "rejected" else f" by signal {cell.signal}" if own == "crashed" else ""
         code = cell.artifact["sha256"] if cell.status == "built" else ""
         used = sorted(each.registers for each in cell.kernels) if asked.library == "numba-cuda-mlir" else []
+        if asked.library == "clang":
+            code += f" {cell.kernels[0].registers}" if code else ""
+            hand = clang_by_hand(python, cell.library, file, cell.target, ToolkitStore().root / cell.toolkit)
+        else:
+            hand = by_hand(asked.library, python, file, cell.target, asked.signature, str(home.home) if home else "")
         found = (own, " ".join([code, *map(str, used)]))
-        hand = by_hand(asked.library, python, file, cell.target, asked.signature, str(home.home) if home else "")
         same = found == hand
         different += not same
         shown = f"{own}, `{code[:8]}`" + "".join(f", {each}" for each in used[-1:]) if code else own

@@ -51,7 +51,7 @@ _BARE = re.compile(
 )
 # /usr/bin/g++-12: fatal error: message      cc1plus: error: message      collect2: error: message      /usr/bin/ld: error: message
 _HOST = re.compile(
-    r"^(?P<tool>\S{0,300}?(?:gcc|g\+\+|c\+\+|clang|clang\+\+|cc1|cc1plus|cc|collect2|as|ld|ld\.gold|ld\.lld|lld)(?:-[\d.]+)?): "
+    r"^(?P<tool>\S{0,300}?(?:gcc|g\+\+|c\+\+|clang|clang\+\+|zig|cc1|cc1plus|cc|collect2|as|ld|ld\.gold|ld\.lld|lld)(?:-[\d.]+)?): "
     r"(?P<severity>fatal error|internal compiler error|error|warning): (?P<message>.+)$"
 )
 # a.obj : error LNK2001: message      c1xx : fatal error C1083: message; the message keeps the code, which no language translates

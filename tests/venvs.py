@@ -66,8 +66,8 @@ def python_with(*requirements: str) -> str:
             base = sys.executable if sys.version_info[:2] == (3, 11) else "3.11"
             _uv("venv", "--clear", "--python", base, str(folder))
             if wanted:
-                # As in conftest.py; PyTorch is too large to be copied.
-                mode = "hardlink" if any(item.startswith("torch==") for item in wanted) else "copy"
+                # As in conftest.py; PyTorch and Zig are too large to be copied.
+                mode = "hardlink" if any(item.startswith(("torch==", "ziglang==")) for item in wanted) else "copy"
                 _uv("pip", "install", "--only-binary=:all:", "--link-mode", mode, "--python", str(python), *wanted)
             complete.touch()
         measured.begin(str(python))

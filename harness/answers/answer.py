@@ -10,7 +10,7 @@ from typing import Any
 from harness.answers.cells import UNLINKED, Entry, Feature, Known, Row, are_own, hosted, is_host, place_of_fault
 from harness.answers.query import FeatureFinding, Query, QueryResult, ToolFinding, meant
 from harness.answers.question import Vocabulary
-from harness.answers.table import FeatureRow, Field, field_of, known_releases, lines_of, unlinked
+from harness.answers.table import FeatureRow, Field, field_of, lines_of, releases_like, unlinked
 from harness.answers.verdict import (
     CLAIM_AXES,
     FAULT,
@@ -26,6 +26,7 @@ from harness.answers.verdict import (
 from harness.backends import label_of, library_of
 from harness.matrix.axes import is_real, spell_targets, version_key
 from harness.model.cell import HOST_COMPILER
+from harness.model.target import Target
 
 SAME = "targets/removed"
 """The case about the architecture itself; its row would repeat the architecture's own."""
@@ -258,6 +259,9 @@ def answer(query: Query, known: Known, vocabulary: Vocabulary, most: int = SHOWN
         sentence = _failing(findings, query)[0]
     elif findings:
         sentence = sentence_of(findings, query.targets, since=query.intent == "since")
+        if query.intent == "needs":
+            # Whether one form builds does not say whether it is needed: the statements are the answer.
+            sentence = sentence.partition(". ")[2]
     else:
         sentence = f"{_LEADS['silent']}."
     return QueryResult(
@@ -318,7 +322,7 @@ def finding_of(
             of_tools += _of_tools(fields, versions, query.toolkits)
         elif not is_host(entry.axis) and entry.tool not in named_hosts:
             of_tools += _on_own(_of_tools(fields, versions, query.toolkits), known, hosts)
-    if len(query.targets) > 1 and len({re.sub(r"\D", "", target) for target in query.targets}) == 1:
+    if len(query.targets) > 1 and len({(each.vendor, each.cc) for each in map(Target.parse, query.targets)}) == 1:
         # A GPU runs all of its targets: the one that builds counts.
         order = list(dict.fromkeys(each.tool for each in of_tools))
         of_tools.sort(key=lambda each: (order.index(each.tool), _SENSES.index(each.verdict.sense)))
@@ -445,7 +449,7 @@ def _span(entry: Entry, rows: Sequence[Row]) -> str:
     library = entry.axis or library_of(entry.backend)
     places = Places(
         {(row.version, row.toolkit): True for row in rows},
-        *(known_releases().get(name, ()) for name in (library, "cuda")),
+        *(releases_like(name, [row.version for row in rows]) for name in (library, "cuda")),
     )
     axis = f"{entry.axis} " if entry.axis and any(row.version for row in rows) else ""
     return axis + places.tried(places.answered)
@@ -486,7 +490,6 @@ def finding_json(finding: ToolFinding) -> dict[str, Any]:
 
 def command_for(query: Query, vocabulary: Vocabulary, case: str = "", backend: str = "") -> str:
     """The command that tries an untried combination: ``cumatrix run`` if there is a case for it, else ``cumatrix try``."""
-    parts = [f"cumatrix run {case.rpartition('@')[0] or case}" if case else "cumatrix try kernel.cu"]
     hosts = query.hosts()
     # Of several that a host compiler has a part in, the first.
     tools = (
@@ -494,7 +497,13 @@ def command_for(query: Query, vocabulary: Vocabulary, case: str = "", backend: s
         if any(chip.kind == "tool" for chip in query.chips) or not hosts
         else dict.fromkeys(hosted()[:1])
     )
-    for name in dict.fromkeys(filter(None, (backend, *tools))):
+    other = [
+        name for start, name in vocabulary.builders.items() if any(each.startswith(start) for each in query.targets)
+    ]
+    backends = list(dict.fromkeys(filter(None, (backend, *tools)))) or other[:1]
+    program = "kernel.py" if backends and all(name in vocabulary.python for name in backends) else "kernel.cu"
+    parts = [f"cumatrix run {case.rpartition('@')[0] or case}" if case else f"cumatrix try {program}"]
+    for name in backends:
         library = library_of(name)
         versions = tools.get(name)
         text = f"--with {library}={versions[-1] if versions else 'all'}" if library else f"-b {name}"

@@ -9,7 +9,7 @@ from harness.answers.answer import finding_of, sentence_of, tool_label
 from harness.answers.cells import Entry, Known, Row
 from harness.answers.query import FeatureFinding, Query
 from harness.answers.question import version_of
-from harness.answers.table import FeatureRow, known_releases, lines_of
+from harness.answers.table import FeatureRow, lines_of, releases_like
 from harness.answers.verdict import FAULT, SILENT, SURPRISE, WORKS, Places, VersionGrid
 from harness.answers.vocabulary import variant_label
 from harness.backends import label_of, library_of
@@ -268,7 +268,7 @@ def _rows(entry: Entry, toolkits: Sequence[str]) -> list[VersionRow]:
 
 
 def _spell(entry: Entry, versions: Sequence[str]) -> str:
-    known = known_releases().get(entry.axis or library_of(entry.backend), ())
+    known = releases_like(entry.axis or library_of(entry.backend), versions)
     return spell_tried([version for version in versions if version], known, version_key)
 
 
@@ -309,7 +309,7 @@ def _untried(entries: Sequence[Entry], toolkits: Sequence[str]) -> list[str]:
             tried.setdefault(library, set()).update(_tried(entry)[0])
     texts = []
     for name, versions in tried.items():
-        known = known_releases().get(name, ())
+        known = releases_like(name, versions)
         numbers = [version_of(version) for version in versions if version_of(version)]
         missing = {item for item in known if item not in versions and numbers and version_of(item) > min(numbers)}
         if missing:

@@ -208,6 +208,12 @@ class Vocabulary:
         Backends by name of a tool.
     libraries : Mapping[str, str]
         By backend, the library behind it; of those that have one.
+    terms : sequence of str
+        Names of tools that are terms of CUDA as well.
+    python : sequence of str
+        Backends whose programs are Python files.
+    builders : Mapping[str, str]
+        The first backend for GPUs of another vendor than NVIDIA, by the beginning of its targets: ``{"gfx": "triton"}``.
     hosts : sequence of str
         Names of host compilers, and that of their C library.
     hosted : sequence of str
@@ -234,6 +240,9 @@ class Vocabulary:
     aliases: Mapping[str, str]
     tools: Mapping[str, Sequence[str]]
     libraries: Mapping[str, str]
+    terms: Sequence[str]
+    python: Sequence[str]
+    builders: Mapping[str, str]
     hosts: Sequence[str]
     hosted: Sequence[str]
     versions: Mapping[str, Sequence[str]]
@@ -275,7 +284,21 @@ def parse(text: str, vocabulary: Vocabulary) -> list[Chip]:
     while at < len(tokens):
         found, at = _next(tokens, at, vocabulary, chips)
         chips += [chip for chip in found if chip not in chips]
-    return chips
+    hosted = any(
+        chip.kind == "host" or not set(vocabulary.hosted).isdisjoint(vocabulary.tools.get(chip.name, ()))
+        for chip in chips
+    )
+    return [_of_two(chip, vocabulary, hosted=hosted) for chip in chips]
+
+
+def _of_two(chip: Chip, known: Vocabulary, *, hosted: bool) -> Chip:
+    """clang is a backend, and next to nvcc or another host compiler one of those, whose versions are first numbers."""
+    if chip.kind != "tool" or chip.name not in known.hosts:
+        return chip
+    whole = tuple(value for value in chip.values if "." in value)
+    if hosted or (chip.values and not whole):
+        return replace(chip, kind="host", values=tuple(value for value in chip.values if value not in whole))
+    return replace(chip, values=whole)
 
 
 def with_packages(text: str, vocabulary: Vocabulary) -> list[Chip]:
@@ -387,6 +410,8 @@ def _chips_of(name: str, text: str, version: str, known: Vocabulary) -> list[Chi
 
 def _bare(name: str, text: str, known: Vocabulary) -> Chip | None:
     """A name without a version; ``cuda`` alone says nothing."""
+    if text in known.terms:
+        return _word(text, known)
     if name in known.tools:
         return Chip(kind="tool", text=text, name=name)
     if name in known.hosts:

@@ -24,6 +24,7 @@ from harness.libraries import label_of as library_label
 from harness.matrix.axes import spell_targets, target_key, version_key
 from harness.matrix.ranges import between, spell_tried
 from harness.model import Target
+from harness.model.compatibility import MINOR_DRIVERS, RELEASES, SOURCES
 from harness.model.target import NVIDIA
 from harness.protocol.text import counted
 
@@ -62,6 +63,7 @@ class Replies:
         self.known, self.vocabulary = known, vocabulary
         self.comparison = Comparison(known)
         self._broken: dict[str, dict[str, str]] = {}
+        self._releases: dict[str, Reply | None] = {}
         self.builds: dict[str, dict[str, Row]] = {}
         for row in itself.rows:
             if row.target.startswith("sm_") and "+headers" not in row.toolkit:
@@ -85,6 +87,7 @@ class Replies:
             "limits": self._limits,
             "tensor": self._tensor,
             "minimum": self._minimum,
+            "driver": _driver,
             "supported": self._supported,
             "last": self._last,
             "first": self._first,
@@ -111,7 +114,7 @@ class Replies:
                 near = others if len(versions) <= _PAIRED else dict.fromkeys((*others[:3], *others[-1:]))
                 yield from (f"breaks {name} {version} {other}" for other in near)
         for toolkit in self.toolkits:
-            yield from (f"minimum cuda {toolkit}", f"supported cuda {toolkit}")
+            yield from (f"minimum cuda {toolkit}", f"supported cuda {toolkit}", f"driver cuda {toolkit}")
         yield "limits every"
         for name in names:
             yield from (f"{intent} {name}" for intent in ("drop", "limits", "tensor", "last", "first", "capability"))
@@ -156,6 +159,11 @@ class Replies:
         return [sentence for item, sentence in self._broken[name].items() if version_key(before) < version_key(item) < version_key(after)]  # fmt: skip
 
     def _release(self, rest: str) -> Reply | None:
+        if rest not in self._releases:
+            self._releases[rest] = self._make_release(rest)
+        return self._releases[rest]
+
+    def _make_release(self, rest: str) -> Reply | None:
         name, release = rest.split(" ")
         before = self.comparison.previous(name, release)
         found = self.comparison.pairs(name, before, release) if before else []
@@ -554,6 +562,26 @@ def combined(replies: Sequence[Reply]) -> Reply | None:
         rows=tuple(dict.fromkeys(row for reply in replies for row in reply.rows)),
         sources=tuple(dict.fromkeys(source for reply in replies for source in reply.sources)),
         known=any(reply.known for reply in replies),
+    )
+
+
+def _driver(rest: str) -> Reply | None:
+    """The least Linux driver of a CUDA release, and of programs that need no more than minor version compatibility."""
+    toolkit = rest.removeprefix("cuda ")
+    release = RELEASES.get(toolkit)
+    if release is None:
+        return None
+    if release.driver:
+        head = f"CUDA {toolkit} needs driver {release.driver} or later on Linux."
+    else:
+        newest = [each for each in RELEASES.values() if each.driver][-1]
+        head = f"Not known: the least driver of CUDA {toolkit}. CUDA {newest.cuda} needs driver {newest.driver} or later on Linux."
+    least = MINOR_DRIVERS.get(toolkit.partition(".")[0])
+    more = f" A program built with CUDA {toolkit} starts with driver {least} or later, if it calls nothing newer and the driver compiles no PTX for it."
+    return Reply(
+        sentence=head + (more if least and least != release.driver else ""),
+        sources=(SOURCES["drivers"], SOURCES["minor versions"]),
+        known=bool(release.driver),
     )
 
 

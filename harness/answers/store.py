@@ -36,6 +36,7 @@ from harness.answers.verdict import REFUSED, SILENT, UNAVAILABLE, UNTRIED
 from harness.backends import library_of
 from harness.errors import needs
 from harness.matrix.axes import FURTHER, target_key
+from harness.model.cell import cell_id
 from harness.records import Record, merge, read_records
 from harness.records.record import RecordError
 
@@ -323,7 +324,7 @@ def packed_answers(
         return names[name].setdefault(value, len(names[name]))
 
     for cell, case, variant, backend, library, toolkit, host, target, mark, status, message in cells:
-        device = cell.removeprefix(_cell(case, variant, backend, library, toolkit, target, ""))
+        device = cell.removeprefix(cell_id(case, variant, backend, library, toolkit, target))
         values = {"variant": variant, "backend": backend, "library": library, "toolkit": toolkit, "host_compiler": host}
         key = (*(place(name, value) for name, value in values.items()), device)
         of = found.setdefault(case, {}).setdefault(key, [[], [], []])
@@ -437,7 +438,7 @@ def _rows(case: str, group: Sequence[Any], names: Mapping[str, Sequence[str]], m
     )
     for target, mark, message in zip(*group[6:], strict=True):
         name = names["target"][target]
-        cell = _cell(case, variant, backend, library, toolkit, name, group[5])
+        cell = cell_id(case, variant, backend, library, toolkit, name, group[5])
         yield make_row(
             cell, case, variant, backend, library, toolkit, host, name, *marks[mark], names["message"][message]
         )
@@ -445,8 +446,3 @@ def _rows(case: str, group: Sequence[Any], names: Mapping[str, Sequence[str]], m
 
 def _row(cell: str, mark: Sequence[str]) -> Row:
     return make_row(cell, *[""] * (len(COLUMNS) - 4), *mark, "")
-
-
-def _cell(case: str, variant: str, backend: str, library: str, toolkit: str, target: str, device: str) -> str:
-    """Id of a cell, as `harness.model.Cell.id` has it; ``device`` is what follows the target."""
-    return f"{case}{f'[{variant}]' if variant else ''} {backend}{f'@{library}' if library else ''} cuda{toolkit} {target}{device}"

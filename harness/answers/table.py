@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 
@@ -12,13 +12,14 @@ from harness.answers.question import Vocabulary, words_of
 from harness.answers.verdict import WORKS, Support, VersionGrid, verdict_of
 from harness.answers.vocabulary import group_label
 from harness.backends import BACKENDS, library_of
-from harness.libraries import companions_of
+from harness.libraries import LIBRARIES, companions_of
 from harness.libraries import label_of as library_label
 from harness.matrix.axes import natural_key, version_key
 from harness.matrix.ranges import between, spell_tried
 from harness.model import KNOWN_TARGETS, Target
 from harness.model.condition import HOST_VERSIONS
 from harness.model.gpus import ARCHITECTURES
+from harness.model.target import NVIDIA, VENDORS
 from harness.tables import read_table
 from harness.toolkits import RELEASES
 from harness.toolkits.header_libraries import LIBRARIES as HEADERS
@@ -119,34 +120,46 @@ def field_of(entry: Entry, target: str) -> Field:
         # Its releases do not say which release of these they need: environments have another one each.
         also = f"each with its own {' and '.join(map(library_label, others))}"
         verdict = replace(verdict, note="; ".join(filter(None, (verdict.note, also))))
-    if note := unlinked(row for place, row in entry.proofs.items() if place[2] == target):
+    if note := _unlinked_with(entry.unlinked.get(target, ())):
         verdict = replace(verdict, note="; ".join(filter(None, (verdict.note, note))))
     return Field(
         entry=entry,
         target=target,
         verdict=verdict,
-        where=_where(entry, target),
+        where=_where(entry, Target.parse(target).kind),
         own=_verdict(entry.own[target], library) if target in entry.own else None,
     )
 
 
 def unlinked(rows: Iterable[Row]) -> str:
     """``not linked with CUDA 11.7, 11.8``: releases whose built cells were not linked; empty without any."""
-    found = {row.toolkit for row in rows if row.letter == WORKS and row.message.startswith(UNLINKED)}
-    return f"{UNLINKED} with CUDA {spell_tried(found, known_releases()['cuda'], version_key)}" if found else ""
+    return _unlinked_with({row.toolkit for row in rows if row.letter == WORKS and row.message.startswith(UNLINKED)})
+
+
+def _unlinked_with(toolkits: Collection[str]) -> str:
+    if not toolkits:
+        return ""
+    return f"{UNLINKED} with CUDA {spell_tried(toolkits, known_releases()['cuda'], version_key)}"
 
 
 @cache
 def _verdict(grid: VersionGrid, library: str) -> Support:
-    return verdict_of(grid, known_releases(), library)
+    known = {**known_releases(), library: releases_like(library, grid.libraries)}
+    return verdict_of(grid, known, library)
 
 
-def _where(entry: Entry, target: str) -> str:
-    """Architectures of a field's kind that build with some version: ``from sm_80``; empty if all do, or if no other one was tried.
+def _where(entry: Entry, kind: str) -> str:
+    """Architectures of a kind that build with some version: ``from sm_80``; empty if all do, or if no other one was tried."""
+    if kind not in entry.where:
+        entry.where[kind] = _make_where(entry, kind)
+    return entry.where[kind]
+
+
+def _make_where(entry: Entry, kind: str) -> str:
+    """Make the words of `_where`.
 
     ``from`` needs two cells that differ in the architecture alone. Architectures are compared where something builds.
     """
-    kind = Target.parse(target).kind
     answered = [item for item in entry.answered if item.startswith(kind)]
     working = [item for item in entry.working if item.startswith(kind)]
     # An architecture that only versions were tried with that build for none tells nothing.
@@ -170,7 +183,17 @@ def known_releases() -> Mapping[str, Sequence[str]]:
     """Releases by name: of CUDA, libraries and header libraries, oldest first."""
     table = read_table("answers/releases.toml")
     headers = {name: tuple(known_versions(library)) for name, library in HEADERS.items()}
-    return {**{name: tuple(found) for name, found in table.items()}, **headers, "cuda": tuple(RELEASES)}
+    wheels = {
+        name: [release.version for release in library.releases if release.wheel] for name, library in LIBRARIES.items()
+    }
+    listed = {name: sorted((*found, *wheels.get(name, ())), key=version_key) for name, found in table.items()}
+    return {**{name: tuple(found) for name, found in listed.items()}, **headers, "cuda": tuple(RELEASES)}
+
+
+def releases_like(name: str, tried: Iterable[str]) -> Sequence[str]:
+    """Known releases of a name, in the form of the tried ones: clang has first numbers as a host compiler, and whole versions as a backend."""
+    known, dotted = known_releases().get(name, ()), any("." in version for version in tried)
+    return [item for item in known if ("." in item) == dotted] if name in HOST_VERSIONS else known
 
 
 def make_vocabulary(
@@ -213,6 +236,14 @@ def make_vocabulary(
         aliases=vocabulary.aliases(),
         tools=vocabulary.tools(),
         libraries={name: info.library for name, info in BACKENDS.items() if info.library},
+        terms=vocabulary.TERMS,
+        python=[info.name for info in BACKENDS.values() if not {"cuda", "ptx"}.intersection(info.languages)],
+        builders={
+            VENDORS[name].real: info.name
+            for info in reversed(list(BACKENDS.values()))
+            for name in info.vendors
+            if VENDORS[name] is not NVIDIA
+        },
         hosts=HOST_VERSIONS,
         hosted=hosted(),
         versions={name: sorted(filter(None, known), key=version_key) for name, known in sorted(found.items())},

@@ -277,6 +277,16 @@ class Places:
         if first.outcome and last.outcome:
             return Support(kind="but", text=f"builds except {bad}{held}", note=note, claims=claims)
         if last.outcome:
+            start, *rest = runs[1:]
+            later = [run for run in rest if not run.outcome]
+            if sum(len(run.values) for run in later) < sum(len(run.values) for run in (start, *rest) if run.outcome):
+                but = self.spell(axis, [value for run in later for value in run.values])
+                return Support(
+                    kind="but",
+                    text=f"builds since {prefix}{start.values[0]} except {but.removeprefix(prefix)}{held}",
+                    note=note,
+                    claims=claims,
+                )
             earlier = self.spell(axis, [value for run in runs[:-1] if run.outcome for value in run.values])
             note = "; ".join(filter(None, (f"and with {earlier}", note)))
             return Support(kind="but", text=f"builds since {prefix}{last.values[0]}{held}", note=note, claims=claims)

@@ -17,6 +17,7 @@ from typing import Any
 from harness.answers.question import Chip, Vocabulary, narrowest, parse, with_packages
 from harness.backends import BACKENDS
 from harness.libraries import LIBRARIES
+from harness.model.target import NVIDIA, Target
 from harness.tables import read_table
 from harness.toolkits.header_libraries import LIBRARIES as HEADERS
 
@@ -80,6 +81,7 @@ SYNONYMS: tuple[tuple[str, ...], ...] = (
     ("cg", "cooperative"),
     ("int8", "char", "signed"),
     ("rdc", "relocatable"),
+    ("redux", "reduce"),
     ("fragment", "fragments"),
     ("large", "larger", "bigger"),
     ("parameter", "parameters", "argument", "arguments"),
@@ -90,7 +92,11 @@ SYNONYMS: tuple[tuple[str, ...], ...] = (
 )
 """Words that mean the same in titles, features and parameters."""
 
+TERMS = ("warp",)
+"""Names of tools that are terms of CUDA as well: they mean the tool with a version, or by a longer alias (``warp 1.14``, ``nvidia warp``)."""
+
 PARTS = (
+    "add",
     "async",
     "bytes",
     "cuda",
@@ -341,6 +347,14 @@ INTENTS: tuple[Intent, ...] = (
         key="release",
     ),
     Intent(
+        name="driver",
+        pattern=r"\bdrivers?\b",
+        needs=("toolkit", "bare"),
+        lacks=("target",),
+        words=_words("driver drivers linux nvidia min minimum least oldest lowest version need needs needed require requires required run runs"),
+        key="release",
+    ),
+    Intent(
         name="supported",
         pattern=r"\b(which|what|list|all)\b.*\b(arch\w*|gpus?|targets?|cards?|compute capabilit\w+|sms?)\b",
         needs=("toolkit", "bare"),
@@ -382,9 +396,14 @@ INTENTS: tuple[Intent, ...] = (
     ),
     Intent(name="supports", pattern="", needs=("target", "toolkit", "bare"), lacks=("release",), words=_VERSION_WORDS, key="pair"),
     Intent(
+        name="needs",
+        pattern=r"^(?!.*\b(which|what|when|how)\b).*\b(needs?|needed|requires?|required|necessary|mandatory)\b",
+        words=_words("need needs needed require requires required necessary mandatory"),
+    ),
+    Intent(
         name="since",
-        pattern=r"\bsince\b|\bfrom (which|what)\b|\bfirst\b|\bearliest\b|\bwhen (did|was|were|is|are)\b|\b(introduced|added) in\b|\bstarting\b",
-        words=_words("first earliest introduced added starting release toolkit allowed"),
+        pattern=r"\b(which|what)\b.*\b(cuda|toolkit|release|version)\b.*\b(needs?|needed|requires?|required)\b|\bsince\b|\bfrom (which|what)\b|\bfirst\b|\bearliest\b|\bwhen (did|was|were|is|are)\b|\b(introduced|added) in\b|\bstarting\b",
+        words=_words("first earliest introduced added starting release toolkit allowed need needs needed require requires required"),
     ),
 )  # fmt: skip
 """Every intent; of several that fit the first counts, and a question that fits none asks whether a feature builds."""
@@ -485,7 +504,7 @@ def _keys(
     elif intent.key == "each":
         found = last
     elif intent.key == "package":
-        numbers = dict.fromkeys(re.sub(r"\D", "", value) for chip in narrowest(chips) for value in chip.values)
+        numbers = dict.fromkeys(_number(value) for chip in narrowest(chips) for value in chip.values)
         if "110" in numbers:
             numbers.pop("101", None)  # the former number of the same GPU
         names = ["@".join((chip.name, *chip.values)) for chip in chips if chip.kind == "package"]
@@ -501,6 +520,12 @@ def _keys(
     elif intent.key == "release":
         found = last[:1]
     return tuple(f"{intent.name} {key}" for key in found)
+
+
+def _number(target: str) -> str:
+    """Return the digits of a compute capability; a target of another vendor keeps its name."""
+    own = Target.parse(target)
+    return str(own.cc) if own.vendor is NVIDIA else target
 
 
 def to_json() -> list[dict[str, Any]]:

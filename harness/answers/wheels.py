@@ -10,7 +10,7 @@ from harness.answers.query import Reply, ReplyRow
 from harness.diagnostics import one_line
 from harness.model.compatibility import Way
 from harness.model.gpus import Gpu
-from harness.model.target import NVIDIA
+from harness.model.target import NVIDIA, Target
 from harness.protocol.text import counted
 from harness.wheels.published import WHEELS, Package, Support, WheelRelease, read_wheels, since, support
 
@@ -58,7 +58,15 @@ class WheelReplies:
         """The reply of a key: ``runs vllm 120``, ``runs vllm@0.33.0 120``, ``runs vllm``; None for another package or compute capability."""
         _, named, *cc = key.split(" ")
         name, _, version = named.partition("@")
-        if name not in self.packages or (cc and int(cc[0]) not in CAPABILITIES):
+        if name not in self.packages:
+            return None
+        if cc and not cc[0].isdigit():
+            of = Target.parse(cc[0]).vendor.label
+            return Reply(
+                sentence=f"Not known: the wheels were read for NVIDIA's GPUs, and {cc[0]} is a target of {of}.",
+                known=False,
+            )
+        if cc and int(cc[0]) not in CAPABILITIES:
             return None
         replies = [_reply(each, version, Gpu(int(cc[0])) if cc else None) for each in self.packages[name]]
         known = [reply for reply in replies if reply.known] or replies

@@ -77,7 +77,7 @@ class BackendInfo:
     excludes : tuple of str
         Distributions that take its place when they are installed.
     compiler : str
-        The compiler whose messages its logs hold: ``nvrtc``, ``numba``, or ``nvcc``, which runs as a process with a host compiler. Empty for another.
+        The compiler whose messages its logs hold: ``nvrtc``, ``numba``, ``clang``, or ``nvcc``, which runs as a process with a host compiler. Empty for another.
     specific_from : str
         The library's first release that builds for ``sm_90a`` and the like on every device that has such a target, and never for ``sm_90``; empty for none.
     asks_device : bool
@@ -92,6 +92,8 @@ class BackendInfo:
         What such a cell may take, roughly: it is used only where nothing is known, to share work out and to foretell its end.
     every_target : bool
         Whether every target goes to the library, which has no list of them: its refusal is the outcome.
+    parts : tuple of str
+        Parts of CUDA (``parts.toml``) whose headers its compiler includes before every program.
     vendors : tuple of str
         Vendors of the GPUs that it builds for (`harness.model.target.VENDORS`).
     repro : str
@@ -129,6 +131,7 @@ class BackendInfo:
     text_only: bool = False
     in_questions: bool = True
     every_target: bool = False
+    parts: tuple[str, ...] = ()
     vendors: tuple[str, ...] = ("nvidia",)
     repro: str = ""
     repro_seconds: float = 300.0
@@ -137,6 +140,11 @@ class BackendInfo:
     def nvcc(self) -> bool:
         """Return whether it runs the toolkit's nvcc and a host compiler, as processes of their own."""
         return self.compiler == "nvcc"
+
+    @property
+    def reads_host(self) -> bool:
+        """Return whether it takes the host's part of a program as well: clang reads it, and compiles the device's."""
+        return self.compiler in ("nvcc", "clang")
 
     @property
     def of_host(self) -> bool:
@@ -392,6 +400,21 @@ _OWN: Final[Mapping[str, BackendInfo]] = {
             specific_from="1.3",
             every_target=True,
             repro="harness.repro.kernel_languages:cutile",
+        ),
+        BackendInfo(
+            name="clang",
+            title="clang as a compiler of CUDA C++, without nvcc",
+            label="clang",
+            tracker="https://github.com/llvm/llvm-project/issues/new",
+            module="clang",
+            languages=("cuda",),
+            library="clang",
+            memory=1 << 30,
+            seconds=1.5,
+            compiler="clang",
+            every_target=True,
+            parts=("curand",),
+            repro="harness.repro.script:clang",
         ),
     )
 }

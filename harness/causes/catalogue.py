@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.backends import BACKENDS
-from harness.causes.reading import Context, LogMessage, Words, said_in, said_of, words_of
+from harness.causes.reading import Context, LogMessage, Words, messages_in_log, messages_of_record, words_of
 from harness.diagnostics import one_line
 from harness.model import Stage, Status
 from harness.model.condition import Condition
@@ -30,7 +30,7 @@ _PRODUCTS = {
     "Triton": r"(?i)triton|inductor|= tt\.\w|fp8e4nv|AccelerateMatmul|getMMAVersion",
     "XLA": r"(?i)xla|jax|tensorflow|\btf\b|HLO|CustomCall|PTX compilation provider",
     "bitsandbytes": r"(?i)bitsandbytes",
-    "clang": r"(?i)clang|llvm|unsupported CUDA gpu architecture",
+    "clang": r"(?i)clang|llvm|unsupported CUDA gpu architecture|cannot find libdevice for sm_",
 }
 _PRODUCT = re.compile(rf"\b({'|'.join(_PRODUCTS)})\b")
 
@@ -56,7 +56,7 @@ GROUP = "cumatrix.causes"
 """Entry points of other distributions: each names the file of a table."""
 
 _KEYS = frozenset(
-    ("title", "pattern", "unless", "header", "said", "file", "near", "against", "terse", "status", "stage", "when", "where", "cause", "remedy", "links", "examples")
+    ("title", "pattern", "unless", "header", "tools", "file", "near", "against", "terse", "status", "stage", "when", "where", "cause", "remedy", "links", "examples")
 )  # fmt: skip
 _PATTERNS = ("pattern", "unless", "header", "file", "near", "against")
 HEADER = re.compile(
@@ -84,7 +84,7 @@ class Cause:
         Words that mark a message of another cause.
     header : Pattern or None
         The name of a missing header, in any compiler's message.
-    said : frozenset of str
+    tools : frozenset of str
         Tools that can report it; empty for any.
     file : Pattern or None
         The file that the message is about.
@@ -107,7 +107,7 @@ class Cause:
     links : tuple of str
         Upstream's pages.
     examples : tuple of str
-        What compilers really said.
+        Messages of compilers.
     """
 
     name: str
@@ -115,7 +115,7 @@ class Cause:
     pattern: Pattern | None
     unless: Pattern | None
     header: Pattern | None
-    said: frozenset[str]
+    tools: frozenset[str]
     file: Pattern | None
     near: Pattern | None
     against: Pattern | None
@@ -143,7 +143,7 @@ class Cause:
             if not name or not self.header.found_in(name):
                 return False
             # NVRTC speaks in the front end's words, never in gcc's or cl's.
-            if match and self.said == {"nvrtc"} and (match["gcc"] or "include file" in match[0]):
+            if match and self.tools == {"nvrtc"} and (match["gcc"] or "include file" in match[0]):
                 return False
         if self.file is not None and file and not self.file.found_in(file):
             return False
@@ -151,12 +151,12 @@ class Cause:
             return False
         return self.unless is None or not self.unless.found_in(message)
 
-    def fits(self, said: LogMessage, context: Context) -> bool:
+    def fits(self, message: LogMessage, context: Context) -> bool:
         """Return whether it applies, by the tool and by the rest of the log."""
-        if self.said and not self._by(said.tool, context.speaker):
+        if self.tools and not self._by(message.tool, context.speaker):
             return False
         # Without a file that includes it, a name is an input of gcc's driver and no header.
-        if self.header is not None and said.tool == "gcc" and not said.file and "gcc" not in self.said:
+        if self.header is not None and message.tool == "gcc" and not message.file and "gcc" not in self.tools:
             return False
         if self.against is not None and self.against.found_in(context.text):
             return False
@@ -165,20 +165,20 @@ class Cause:
         # Old NVRTCs show no line of the program: where nothing else can be known, the first error speaks for itself.
         alone = (
             self.terse
-            and said.first
+            and message.first
             and context.terse
-            and (bool(context.speaker) or not re.search(r"[/\\]", said.file))
+            and (bool(context.speaker) or not re.search(r"[/\\]", message.file))
         )
         return alone or self.near is None or self.near.found_in(context.text)
 
     def _by(self, tool: str, speaker: str) -> bool:
         if tool not in ("", "edg", "python"):
-            return tool in self.said
+            return tool in self.tools
         return (
-            tool in self.said
+            tool in self.tools
             or not speaker
-            or speaker in self.said
-            or (tool != "edg" and bool(_VOICES.get(speaker, frozenset()) & self.said))
+            or speaker in self.tools
+            or (tool != "edg" and bool(_VOICES.get(speaker, frozenset()) & self.tools))
         )
 
 
@@ -186,7 +186,7 @@ class Cause:
 class Match:
     """A cause, and the words that matched (empty if the status was enough).
 
-    `line` counts from 1 in a log, 0 elsewhere; `severity` is that of the message, empty where it has no known form; `tool` is who said
+    `line` counts from 1 in a log, 0 elsewhere; `severity` is that of the message, empty where it has no known form; `tool` printed
     it, as far as that can be known.
     """
 
@@ -232,7 +232,7 @@ def _cause(file: str, name: str, entry: Mapping[str, Any]) -> Cause:
         **patterns,
         shown=Pattern("|".join(_PRODUCTS[product] for product in products)) if products else None,
         terse=entry.get("terse", False),
-        said=frozenset(entry.get("said", ())),
+        tools=frozenset(entry.get("tools", ())),
         status=frozenset(Status(word) for word in entry.get("status", ["rejected"])),
         stage=frozenset(Stage(word) for word in entry.get("stage", [])),
         when=Condition.parse(entry.get("when", ""), values={"backend": BACKENDS}),
@@ -280,21 +280,21 @@ def _matches(fitting: tuple[str, ...], words: Words) -> tuple[Match, ...]:
     Many cells say the same, and all patterns over a whole log take milliseconds.
     """
     among = frozenset(fitting)
-    said, context = said_of(words)
-    found = _first(said, context, among)
+    messages, context = messages_of_record(words)
+    found = _first(messages, context, among)
     # Of what only warned while it was built the log tells nothing that went wrong.
     if not words.built and all(match.of_warning for match in found.values()):
-        found = {**_first(said_in(words.log, context.speaker)[0], context, among), **found}
+        found = {**_first(messages_in_log(words.log, context.speaker)[0], context, among), **found}
     if not found:
         found = {name: Match(cause=cause, text="") for name in fitting if (cause := catalogue()[name]).wordless}
     return tuple(sorted(found.values(), key=lambda match: match.of_warning))
 
 
-def _first(said: Iterable[LogMessage], context: Context, among: frozenset[str]) -> dict[str, Match]:
+def _first(messages: Iterable[LogMessage], context: Context, among: frozenset[str]) -> dict[str, Match]:
     """For each message the first cause that tells it."""
     found: dict[str, Match] = {}
-    for each in said:
-        for cause in _telling(each, context):
+    for each in messages:
+        for cause in _causes_of(each, context):
             if cause.name in among:
                 found.setdefault(cause.name, _match(cause, each, context))
                 break
@@ -315,15 +315,15 @@ def explain_log(log: str) -> Explained:
     Lines without a known form are asked only where no error has a known cause. Of several causes of the same words, the first of the table
     that does not depend on a cell is listed, and those before it that do: without a cell they cannot be decided.
     """
-    said, context = said_in(log)
+    messages, context = messages_in_log(log)
     found: dict[str, Match] = {}
     unexplained = None
-    for each in said:
+    for each in messages:
         if not each.severity and any(not match.of_warning for match in found.values()):
             continue
         if unexplained is not None and _may_follow(each, unexplained):
             continue
-        causes = [cause for cause in _telling(each, context) if cause.status != {Status.UNAVAILABLE}]
+        causes = [cause for cause in _causes_of(each, context) if cause.status != {Status.UNAVAILABLE}]
         # What only a cell can decide is no answer alone.
         if all(cause.where for cause in causes):
             causes = []
@@ -337,14 +337,14 @@ def explain_log(log: str) -> Explained:
     return Explained(matches=tuple(matches), unexplained=unexplained)
 
 
-def _may_follow(said: LogMessage, first: LogMessage) -> bool:
+def _may_follow(message: LogMessage, first: LogMessage) -> bool:
     """Return whether an error may be a consequence of the first, a compiler's, whose cause is not known; the lines beneath it are its own."""
-    if first.tool in ("", "python") or said.severity in ("warning", "remark", "note"):
+    if first.tool in ("", "python") or message.severity in ("warning", "remark", "note"):
         return False
     # In a program the reason comes after it; in a header of CCCL's own, what follows is lost too.
     if _LOST.search(first.message):
-        return said.file == first.file and bool(_CCCL.search(first.file))
-    return bool(said.severity) or not 0 < said.number - first.number <= 3
+        return message.file == first.file and bool(_CCCL.search(first.file))
+    return bool(message.severity) or not 0 < message.number - first.number <= 3
 
 
 def causes_in_log(log: str) -> tuple[Match, ...]:
@@ -352,17 +352,35 @@ def causes_in_log(log: str) -> tuple[Match, ...]:
     return explain_log(log).matches
 
 
-def _match(cause: Cause, said: LogMessage, context: Context) -> Match:
-    tool = context.speaker if said.tool == "edg" else said.tool
-    return Match(cause=cause, text=one_line(said.text, 4000), line=said.number, severity=said.severity, tool=tool)
+def _match(cause: Cause, message: LogMessage, context: Context) -> Match:
+    tool = context.speaker if message.tool == "edg" else message.tool
+    return Match(
+        cause=cause, text=one_line(message.text, 4000), line=message.number, severity=message.severity, tool=tool
+    )
 
 
-def _telling(said: LogMessage, context: Context) -> list[Cause]:
+def _causes_of(message: LogMessage, context: Context) -> list[Cause]:
     """Causes that tell a message, wherever they apply."""
-    found = [cause for cause in _worded(said.message, said.file) if cause.fits(said, context)]
+    found = [cause for cause in _worded(message.message, message.file) if cause.fits(message, context)]
     # nvcc's front end and NVRTC speak alike, and a log that names neither is more often nvcc's.
-    unknown = (said.tool == "edg" or (not said.tool and said.severity == "error")) and not context.speaker
-    return sorted(found, key=lambda cause: cause.said == {"nvrtc"}) if unknown else found
+    unknown = (message.tool == "edg" or (not message.tool and message.severity == "error")) and not context.speaker
+    return sorted(found, key=lambda cause: cause.tools == {"nvrtc"}) if unknown else found
+
+
+_TOGETHER = 16
+"""Causes that are searched as one first."""
+
+
+@cache
+def _groups() -> list[tuple[Pattern | None, list[Cause]]]:
+    """Causes in order, some at a time, with a pattern that finds what any of theirs does; None where they are about headers alone."""
+    causes = list(catalogue().values())
+    found = []
+    for start in range(0, len(causes), _TOGETHER):
+        group = causes[start : start + _TOGETHER]
+        texts = [f"(?:{cause.pattern.text})" for cause in group if cause.pattern]
+        found.append((Pattern("|".join(texts)) if texts else None, group))
+    return found
 
 
 @lru_cache(maxsize=4096)
@@ -370,4 +388,11 @@ def _worded(message: str, file: str) -> tuple[Cause, ...]:
     """Causes that have the words of a message; logs say the same again and again."""
     match = _UNDECLARED.match(message)
     forms = (message, f'identifier "{match["name"]}" is undefined') if match else (message,)
-    return tuple(cause for cause in catalogue().values() if any(cause.worded(form, file) for form in forms))
+    header = any(map(HEADER.search, forms))
+    return tuple(
+        cause
+        for pattern, causes in _groups()
+        if header or (pattern and any(map(pattern.found_in, forms)))
+        for cause in causes
+        if any(cause.worded(form, file) for form in forms)
+    )

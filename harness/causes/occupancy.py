@@ -97,14 +97,14 @@ def launch_note(kernels: Iterable[tuple[str, int | None]], target: str) -> str:
         ``sm_86``.
     """
     limits = limits_of(target)
-    told = [
+    exceeded = [
         f"{name} has {shared} bytes of static shared memory"
         for name, shared in kernels
         if limits and (shared or 0) > limits.block_shared
     ]
-    if not told or limits is None:
+    if not exceeded or limits is None:
         return ""
-    return f"{CANNOT_LAUNCH}{'; '.join(told)}; a block can have {limits.block_shared} on compute capability {limits.capability}"
+    return f"{CANNOT_LAUNCH}{'; '.join(exceeded)}; a block can have {limits.block_shared} on compute capability {limits.capability}"
 
 
 @cache

@@ -11,7 +11,7 @@ from harness.backends import BACKENDS
 from harness.diagnostics import LogLine, clean, one_line, read_line
 
 _MAX_LOG = 2_000_000
-_MAX_SAID = 2000
+_MOST_MESSAGES = 2000
 _TEXT = 200_000
 _RANK = {"fatal": 0, "error": 0, "": 1, "warning": 2, "remark": 2, "note": 2}
 
@@ -93,40 +93,40 @@ class Words(NamedTuple):
 
 def words_of(record: Mapping[str, Any]) -> Words:
     """Searchable text of a record."""
-    said = tuple(
+    diagnostics = tuple(
         (item["message"], item["severity"], item.get("file", ""), item.get("line")) for item in record["diagnostics"]
     )
     built = record["status"] == "built"
-    return Words(record.get("case", ""), record["backend"], said, record["reason"], record["log"], built)
+    return Words(record.get("case", ""), record["backend"], diagnostics, record["reason"], record["log"], built)
 
 
-def said_of(words: Words) -> tuple[tuple[LogMessage, ...], Context]:
+def messages_of_record(words: Words) -> tuple[tuple[LogMessage, ...], Context]:
     """Text of a record's diagnostics and reason."""
-    said, first = [], True
+    found, first = [], True
     hidden = _stumbles([(message, file, line) for message, _, file, line in words.diagnostics])
     for place, (message, severity, file, _) in enumerate(words.diagnostics):
         if place in hidden:
             continue
         match = _PREFIX.match(message)
         grave = severity in ("error", "fatal")
-        said.append(LogMessage(message=one_line(message), text=message, severity=severity, file=file,
+        found.append(LogMessage(message=one_line(message), text=message, severity=severity, file=file,
                          tool=match[1].lower() if match else "", first=first and grave))  # fmt: skip
         first = first and not grave
     if words.reason:
-        said.append(LogMessage(message=one_line(words.reason), text=words.reason))
-    said.sort(key=lambda each: _RANK.get(each.severity, len(_RANK)))
+        found.append(LogMessage(message=one_line(words.reason), text=words.reason))
+    found.sort(key=lambda each: _RANK.get(each.severity, len(_RANK)))
     messages = (message for message, *_ in words.diagnostics)
     text = "\n".join((words.case, words.backend, *messages, words.log[:_TEXT]))
     speaker = BACKENDS[words.backend].compiler if words.backend in BACKENDS else ""
-    return tuple(said), Context(speaker=speaker, text=text, whole=text, terse=_terse(words.log))
+    return tuple(found), Context(speaker=speaker, text=text, whole=text, terse=_terse(words.log))
 
 
-def said_in(log: str, speaker: str = "") -> tuple[tuple[LogMessage, ...], Context]:
+def messages_in_log(log: str, speaker: str = "") -> tuple[tuple[LogMessage, ...], Context]:
     """Text of a log: errors in order, unknown lines that may matter, then warnings."""
     whole = clean(log[:_MAX_LOG])
     lines = [_STAMP.sub("", line, count=1) for line in whole.splitlines()]
     plain = [line[:4100].strip() for line in lines]
-    # CMake quotes what the compiler said beneath its own words, which count where the compiler's have no known cause.
+    # CMake quotes the compiler's messages below its own, which count where the compiler's have no known cause.
     messages = [
         line for line in _messages(lines, plain) if isinstance(line, int) or not line.summary or line.tool == "cmake"
     ]
@@ -141,12 +141,12 @@ def said_in(log: str, speaker: str = "") -> tuple[tuple[LogMessage, ...], Contex
             if line.number in hidden:
                 continue
             severity = "" if line.summary else line.severity
-            said = LogMessage(message=one_line(line.message, 4000), text=plain[line.number - 1], severity=severity, tool=line.tool,
+            message = LogMessage(message=one_line(line.message, 4000), text=plain[line.number - 1], severity=severity, tool=line.tool,
                         file=line.file, number=line.number, first=line.number == first)  # fmt: skip
         else:
-            said = LogMessage(message=one_line(plain[line], 4000), text=plain[line], number=line + 1)
-        found.setdefault((said.severity, said.message), said)
-        if len(found) >= _MAX_SAID:
+            message = LogMessage(message=one_line(plain[line], 4000), text=plain[line], number=line + 1)
+        found.setdefault((message.severity, message.message), message)
+        if len(found) >= _MOST_MESSAGES:
             break
     text = "\n".join(lines)[:_TEXT]
     context = Context(speaker=speaker or _speaker(text), text=text, whole=whole[:_TEXT], terse=_terse(text))
@@ -176,21 +176,21 @@ def _messages(lines: list[str], plain: list[str]) -> Iterator[LogLine | int]:
             silent.add(lines[place])
 
 
-def _stumbles(said: Sequence[tuple[str, str, Any]]) -> set[int]:
+def _stumbles(messages: Sequence[tuple[str, str, Any]]) -> set[int]:
     """The messages (with file and line) that only follow from an unknown type in the same line of the program."""
-    stumbled = {(file, line) for message, file, line in said if _STUMBLE.search(message)}
-    named = {(file, line) for message, file, line in said if _NAMES_IT.search(message)} & stumbled
+    stumbled = {(file, line) for message, file, line in messages if _STUMBLE.search(message)}
+    named = {(file, line) for message, file, line in messages if _NAMES_IT.search(message)} & stumbled
     return {
         number
-        for number, (message, file, line) in enumerate(said)
+        for number, (message, file, line) in enumerate(messages)
         if (file, line) in named and not _NAMES_IT.search(message)
     }
 
 
 def _speaker(text: str) -> str:
     """The tool, if exactly one is visible."""
-    seen = [name for name, pattern in _SPEAKERS.items() if pattern.search(text)]
-    return seen[0] if len(seen) == 1 else ""
+    visible = [name for name, pattern in _SPEAKERS.items() if pattern.search(text)]
+    return visible[0] if len(visible) == 1 else ""
 
 
 def _terse(log: str) -> bool:

@@ -217,7 +217,7 @@ def _reasons(chosen: Mapping[str, tuple[str, str]]) -> list[str]:
     return [f"{', '.join(names)}: CUDA {release}, {why}; -t names others" for (release, why), names in groups.items()]
 
 
-DEVICE_ONLY = tuple(info.name for info in BACKENDS.values() if "cuda" in info.languages and not info.nvcc)
+DEVICE_ONLY = tuple(info.name for info in BACKENDS.values() if "cuda" in info.languages and not info.reads_host)
 """Backends that take CUDA C++ and have no pass of the host."""
 _ALL_FOR_THE_DEVICE = ("-default-device", "--device-as-default-execution-space")
 

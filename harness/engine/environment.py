@@ -19,7 +19,7 @@ from harness.diagnostics import one_line
 from harness.environments.store import Resolved
 from harness.errors import PartUnavailable, UsageError
 from harness.git import GitError, build_of, checkout_of
-from harness.libraries import LIBRARIES
+from harness.libraries import LIBRARIES, number_of
 from harness.model import ToolkitRef
 from harness.protocol import process_output
 from harness.protocol.codec import Message, WireError
@@ -277,8 +277,9 @@ class Environment:
         }
 
     def version_of(self, *names: str) -> tuple[str, str] | None:
-        """Name and version of the first of these distributions that is installed."""
-        return next(((name, self.distributions[name].version) for name in names if name in self.distributions), None)
+        """Name and version of the first of these distributions that is installed; of one with numbers of its own, the library's version."""
+        found = next((name for name in names if name in self.distributions), None)
+        return (found, number_of(found, self.distributions[found].version)) if found else None
 
     @property
     def packages(self) -> dict[str, str]:

@@ -206,6 +206,8 @@ def default_toolkit(environment: Environment) -> str:
         recipe = environment.resolved.recipe
         if own := bundled_tools(recipe.library, recipe.version):
             return own.release
+        if (of_wheel := LIBRARIES[recipe.library].release_of(recipe.version)) and of_wheel.toolkit:
+            return of_wheel.toolkit
         for first, end, release in LIBRARIES[recipe.library].carries:
             if _major(release) == recipe.cuda and Version(first) <= Version(recipe.version) < Version(end):
                 return release

@@ -21,6 +21,7 @@ from harness.nvidia.nvcc import missing_from
 from harness.toolkits import RELEASES, LibraryStore, Release, ToolkitStore
 from harness.toolkits.download import NothingInstallable, pinned
 from harness.toolkits.header_libraries import known_versions
+from harness.toolkits.releases import PARTS, parts_among, wheels_of
 from harness.toolkits.store import data_folder
 
 
@@ -36,19 +37,23 @@ class Missing:
         CUDA releases.
     libraries : list of (HeaderLibrary, str)
         Header libraries, with their versions.
+    parts : dict
+        Parts of CUDA that a backend's compiler needs, by the release that has to have them.
     """
 
     environments: list[Environment] = field(default_factory=list)
     releases: list[str] = field(default_factory=list)
     libraries: list[tuple[HeaderLibrary, str]] = field(default_factory=list)
+    parts: dict[str, list[str]] = field(default_factory=dict)
 
     def __bool__(self) -> bool:
-        return bool(self.environments or self.releases or self.libraries)
+        return bool(self.environments or self.releases or self.libraries or self.parts)
 
     def __str__(self) -> str:
         """``cupy 13.0.0, CUDA 12.4, cutlass 3.5.1``."""
         named = [f"{each.library} {_recipe_of(each).version}" for each in self.environments]
-        named += [f"CUDA {name}" for name in self.releases]
+        named += [f"CUDA {name}" for name in self.releases if name not in self.parts]
+        named += [_with_parts(name, parts) for name, parts in self.parts.items()]
         named += [f"{library.name} {version}" for library, version in self.libraries]
         return ", ".join(dict.fromkeys(named))
 
@@ -61,12 +66,19 @@ class Missing:
     def command(self) -> str:
         """The shell command that installs all of it."""
         commands = []
-        if self.releases or self.libraries:
-            words = [*self.releases, *(f"{library.name}=={version}" for library, version in self.libraries)]
+        for name, parts in self.parts.items():
+            commands.append(f"cumatrix toolkits install {name} --with {','.join(parts)}")
+        releases = [name for name in self.releases if name not in self.parts]
+        if releases or self.libraries:
+            words = [*releases, *(f"{library.name}=={version}" for library, version in self.libraries)]
             commands.append(f"cumatrix toolkits install {' '.join(words)}")
         if self.environments:
             commands.append(f"cumatrix libraries install {' '.join(dict.fromkeys(map(_spelled, self.environments)))}")
         return " && ".join(commands)
+
+
+def _with_parts(release: str, parts: Iterable[str]) -> str:
+    return f"CUDA {release} with {', '.join(parts)}"
 
 
 def _spelled(environment: Environment) -> str:
@@ -122,6 +134,10 @@ def missing(cells: Iterable[Cell], context: RunContext, *, offline: bool = False
                 there.add(name)
                 if store.find(name) is None:
                     found.releases.append(name)
+        for name in dict.fromkeys(own):
+            lacking = _lacking(BACKENDS[toolchain.backend].parts, name, store)
+            if lacking:
+                found.parts.setdefault(name, lacking)
         for name, version in cell.variant.libraries.items():
             # Two cases may mean different ones by a name.
             if (cell.case.name, name, version) not in there:
@@ -130,6 +146,13 @@ def missing(cells: Iterable[Cell], context: RunContext, *, offline: bool = False
                 if pair not in found.libraries and headers.find(*pair) is None:
                     found.libraries.append(pair)
     return found
+
+
+def _lacking(parts: Sequence[str], release: str, store: ToolkitStore) -> list[str]:
+    """Parts that an installed toolkit lacks, or one that is to be installed has to have; not those that PyPI lacks."""
+    toolkit = store.find(release) if parts else None
+    there = parts_among(toolkit.packages, release) if toolkit else []
+    return [name for name in parts if name not in there and release in PARTS[name].wheels]
 
 
 def _can_run(environment: Environment, cell: Cell) -> bool:
@@ -173,9 +196,11 @@ def steps(wanted: Missing, index: Index, tell: Callable[[str], None], *, force: 
     """The steps, environments last: they are the largest. With `force`, existing environments are created again."""
     releases, headers, store = ToolkitStore(tell=tell), LibraryStore(tell=tell), EnvironmentStore(tell=tell)
     found = []
-    for name in wanted.releases:
-        release = RELEASES[name]
-        found.append(Step(f"CUDA {name}", index.size(release.packages), partial(_install_release, releases, release)))
+    for name in dict.fromkeys([*wanted.releases, *wanted.parts]):
+        release, parts = RELEASES[name], wanted.parts.get(name, [])
+        title = _with_parts(name, parts) if parts else f"CUDA {name}"
+        size = index.size({**release.packages, **wheels_of(parts, name)})
+        found.append(Step(title, size, partial(_install_release, releases, release, parts)))
     for library, version in wanted.libraries:
         size = index.size(dict([library.wheel(version)]))
         found.append(Step(f"{library.name} {version}", size, partial(headers.install, library, version)))
@@ -189,14 +214,15 @@ def steps(wanted: Missing, index: Index, tell: Callable[[str], None], *, force: 
     return found
 
 
-def _install_release(store: ToolkitStore, release: Release) -> None:
-    unknown = [f"{name} {version}" for name, version in release.packages.items() if pinned(name, version) is None]
+def _install_release(store: ToolkitStore, release: Release, parts: Sequence[str]) -> None:
+    packages = {**release.packages, **wheels_of(parts, release.name)}
+    unknown = [f"{name} {version}" for name, version in packages.items() if pinned(name, version) is None]
     if unknown:
         raise PartUnavailable(
             f"cumatrix does not know the wheels of CUDA {release.name} ({', '.join(unknown)}), and installs them only where that is asked for: "
             f"run `cumatrix toolkits install {release.name}`"
         )
-    store.install(release)
+    store.install(release, parts)
 
 
 def install(cells: Sequence[Cell], context: RunContext, report: Report, tell: Callable[[str], None]) -> RunContext:

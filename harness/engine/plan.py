@@ -344,6 +344,8 @@ def newest_for(
     found = environment.version_of(*info.distributions)
     if found and (tools := bundled_tools(info.library, found[1])):
         return str(tools), f"what {found[0]} {found[1]} brings along"
+    if found and (of_wheel := LIBRARIES[info.library].release_of(found[1])) and of_wheel.toolkit:
+        return of_wheel.toolkit, f"what {info.library} {found[1]} is tried with"
     fits = LIBRARIES[info.library].distributions[found[0]] if found else ""
     own = default_toolkit(environment)
     if not found or not fits or not LIBRARIES[info.library].follows_runtime or own != fits:

@@ -200,7 +200,7 @@ def reads_of(records: Sequence[str] | None, own: Iterable[str]) -> Reads:
             problem = f"{path} changed while it was read"
         states[path] = before
     if begun < 0:
-        problem = "a program was started that cannot be followed: it is linked statically, or drops its environment"
+        problem = "a program was started that cannot be followed: it is linked statically and may not be traced, or drops its environment"
     return Reads(_without_bytecode(states), frozenset(listed), problem)
 
 

@@ -210,7 +210,7 @@ class PreparedToolchain:
             return None, ""
         try:
             self.tools.mkdir(parents=True, exist_ok=True)
-            return native.build(self.tools, "cumatrix-reads.so", native.source("reads.c")), ""
+            return native.build_reads(self.tools), ""
         except (Ended, OSError, subprocess.SubprocessError) as error:
             return None, str(error)
 

@@ -268,9 +268,12 @@ def published(library: str, index: Index) -> list[Published]:
         for file in index.files(distribution):
             if file.name.endswith(".whl"):
                 try:
-                    version = parse_wheel_filename(file.name)[1]
+                    number = LIBRARIES[library].number_of(str(parse_wheel_filename(file.name)[1]))
                 except InvalidWheelFilename:
                     continue
+                if not number:
+                    continue
+                version = Version(number)
                 found.setdefault(version, {}).setdefault(distribution, []).append(file)
     builds: dict[str, list[str]] = {}
     for version in found:

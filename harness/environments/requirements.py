@@ -129,6 +129,8 @@ def _recipe(release: Published, major: int, chosen: Python | None) -> Recipe:
 
 def _exactly(release: Published, distribution: str) -> str:
     """``==2.13.0`` also takes 2.13.0+cpu, which is another build: where the index has such, they are excluded."""
+    if of_wheel := LIBRARIES[release.library].release_of(str(release.version)):
+        return f"{distribution}=={of_wheel.wheel}"
     if release.version.local:
         return f"{distribution}=={release.version}"
     # Any build: the index may have it in a folder of wheels.
@@ -177,7 +179,7 @@ def companions(library: str, version: Version, *, dated: bool) -> tuple[str, ...
     entry = _nearest(library, version)
     if entry is None:
         return ()
-    if dated:
+    if dated and not entry.wheel:
         return tuple(map(_without_version, entry.companions))
     return (*([f"numpy{entry.numpy}"] if entry.numpy else []), *entry.companions)
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from functools import cache, lru_cache
 from itertools import repeat
 from typing import Any, Literal
-from urllib.parse import quote
+from urllib.parse import quote_plus
 
 from packaging.version import InvalidVersion, Version
 
@@ -250,6 +250,7 @@ def ranks(cells: Iterable[Mapping[str, Any]]) -> Callable[[Mapping[str, Any]], t
     return lambda cell: (rows[place_of(cell, ROWS)], order[place_of(cell, COLUMNS)])
 
 
+@lru_cache(maxsize=16_384)
 def natural_key(text: str) -> tuple[tuple[int, int, str], ...]:
     """Order of names: the numbers in a text are taken for numbers."""
     return tuple(
@@ -508,7 +509,7 @@ def _parameter(name: str, values: set[str]) -> Parameter:
 def matrix_link(*, across: str = "", **values: str | Sequence[str]) -> str:
     """Address of the matrix, filtered by one or several values of each name; what `assets/address.js` reads."""
     parts = [_chosen(name, [of] if isinstance(of, str) else of) for name, of in values.items() if of]
-    link = f"matrix.html#q={quote(' and '.join(parts), safe='/:,.=()')}"
+    link = f"matrix.html#q={quote_plus(' and '.join(parts), safe='/:,.=()')}"
     return f"{link}&across={across}" if across else link
 
 
@@ -522,4 +523,4 @@ def cell_link(cell: Mapping[str, Any]) -> str:
     further = [key for key in PLACE if key not in FIRST]
     keys = PLACE if any(cell.get(key) for key in further) else FIRST
     parts = [str(part).replace("%", "%25").replace(";", "%3B") for part in place_of(cell, keys)]
-    return f"matrix.html#cell={quote(';'.join(parts), safe='/:;,.=@')}"
+    return f"matrix.html#cell={quote_plus(';'.join(parts), safe='/:;,.=@')}"

@@ -23,6 +23,7 @@ from harness.answers.table import known_releases
 from harness.backends import BACKENDS, label_of
 from harness.cases.toml import Report, parse_toml, read_toml_text, shown
 from harness.engine.environment import Environment
+from harness.engine.environments import bundled_tools
 from harness.engine.plan import choose_backends, plan
 from harness.engine.program_axes import HostCompilers
 from harness.environments.index import File
@@ -42,7 +43,7 @@ PLAN = "plan.toml"
 
 _TEXTS = ("name", "why", "backends", "toolkits", "targets", "where")
 _LISTS = ("cases", "with")
-_NEEDED = ("name", "why", "backends", "toolkits", "targets")
+_NEEDED = ("name", "why", "backends", "targets")
 _MOST = 200  # parts, and packages
 _MOST_RELEASES = 50
 _NAME = r"[A-Za-z0-9]([A-Za-z0-9._-]{0,80}[A-Za-z0-9])?"
@@ -59,7 +60,7 @@ class Part:
     name, why : str
         Its name, and the reason for it.
     backends, toolkits, targets, where : str
-        The options of these names; `where` may be empty.
+        The options of these names. `where` may be empty, and `toolkits` for libraries that bring CUDA's tools along: each release has its own.
     cases : tuple of str
         Cases and topics; without any, all except heavy ones.
     releases : tuple of str
@@ -69,8 +70,8 @@ class Part:
     name: str
     why: str
     backends: str
-    toolkits: str
     targets: str
+    toolkits: str = ""
     where: str = ""
     cases: tuple[str, ...] = ()
     releases: tuple[str, ...] = ()
@@ -185,7 +186,7 @@ def _part(table: Mapping[str, Any], number: int, report: Report) -> Part | None:
     )
     readers: tuple[tuple[str, Any], ...] = (
         ("backends", lambda: choose_backends(part.backends, _environment(), _environments(part, [], {}))),
-        ("toolkits", lambda: parse_toolkits(part.toolkits)),
+        ("toolkits", lambda: _toolkits(part)),
         ("targets", lambda: _check_targets(part.targets)),
     )
     for key, read in (("with", lambda: _chosen(part, {})), *readers):
@@ -195,6 +196,18 @@ def _part(table: Mapping[str, Any], number: int, report: Report) -> Part | None:
             report.add(("part", number, key), str(error))
             return None
     return part
+
+
+def _toolkits(part: Part) -> list[ToolkitRef]:
+    if part.toolkits:
+        return parse_toolkits(part.toolkits)
+    for word in part.releases:
+        library = parse_with(word).library
+        if not LIBRARIES[library].bundles:
+            raise UsageError(f"is missing: {library} brings no CUDA along")
+    if not part.releases:
+        raise UsageError("is missing")
+    return []
 
 
 def _check_targets(text: str) -> None:
@@ -225,7 +238,8 @@ def _environments(part: Part, toolkits: Sequence[ToolkitRef], more: More) -> lis
     for release in _chosen(part, more):
         library = LIBRARIES[release.library]
         groups: dict[str, list[ToolkitRef]] = {}
-        for ref in toolkits:
+        bundled = bundled_tools(release.library, str(release.version))
+        for ref in toolkits or filter(None, (bundled,)):
             own = library.for_cuda(int(ref.release.split(".")[0]))
             groups.setdefault(own or next(iter(library.distributions)), []).append(ref)
         for distribution, refs in (groups or {next(iter(library.distributions)): []}).items():
@@ -260,7 +274,7 @@ def cells_of_part(part: Part, cases: Collection[Case], more: More = MappingProxy
     UsageError
         When the part has no cell, or its condition cannot be read.
     """
-    toolkits = parse_toolkits(part.toolkits)
+    toolkits = _toolkits(part)
     others = _environments(part, toolkits, more)
     backends = choose_backends(part.backends, _environment(), others)
     try:

@@ -118,7 +118,11 @@ def toolchain_facts(
         "toolkit": _version(release, lenient),
         "headers": _version(headers, lenient),
         "library": _version(library, lenient),
-        **{family: _version(text, lenient) for family, text in host.versions.items()},
+        # clang is a host compiler of nvcc, and a backend.
+        **{
+            family: _version(named.get(family, "") if family == backend else text, lenient)
+            for family, text in host.versions.items()
+        },
     }
 
 
@@ -302,6 +306,11 @@ class Toolchain:
         )
 
 
+def cell_id(case: str, variant: str, backend: str, library: str, toolkit: str, target: str, rest: str = "") -> str:
+    """`Cell.id`; ``rest`` is what follows the target."""
+    return f"{case}{f'[{variant}]' if variant else ''} {backend}{f'@{library}' if library else ''} cuda{toolkit} {target}{rest}"
+
+
 @dataclass(frozen=True, kw_only=True)
 class Cell:
     """The unit of work."""
@@ -318,10 +327,11 @@ class Cell:
         A program without a case is named after its file, with its options in place of the variant. A requested host compiler follows the target (``… sm_80 with gcc-13``). On a real device it ends
         with its name (``… sm_90 on NVIDIA H200``): what a virtual and a real device tell of one program are two results, and both are kept.
         """
-        variant = f"[{self.variant.name}]" if self.variant.name else ""
-        host = f" with {self.toolchain.host.name}" if self.toolchain.host.name else ""
-        device = f" on {self.toolchain.device}" if self.toolchain.device else ""
-        return f"{self.case.name}{variant} {self.toolchain.name} {self.target}{host}{device}"
+        toolchain = self.toolchain
+        host = f" with {toolchain.host.name}" if toolchain.host.name else ""
+        device = f" on {toolchain.device}" if toolchain.device else ""
+        place = toolchain.backend, toolchain.library, str(toolchain.toolkit), str(self.target)
+        return cell_id(self.case.name, self.variant.name, *place, f"{host}{device}")
 
     def facts(self) -> dict[str, Any]:
         """Values of the names that conditions may use (`harness.model.condition.NAMES`)."""

@@ -159,6 +159,9 @@ _RELEASES = {
 RELEASES = {cuda: Release(cuda, driver) for cuda, driver in _RELEASES.items()}
 """CUDA releases with their least driver: the release notes (https://docs.nvidia.com/cuda/cuda-toolkit-release-notes/index.html)."""
 
+MINOR_DRIVERS = {"11": "450.80.02", "12": "525.60.13", "13": "580.65.06"}
+"""By major release of CUDA, the least Linux driver that starts programs of each of its minor releases (minor version compatibility)."""
+
 # The release of each version of PTX: the release history of the PTX ISA; CUDA 12.6 has that of 12.5.
 _PTX = {
     (6, 0): "9.0", (6, 1): "9.1", (6, 2): "9.2", (6, 3): "10.0", (6, 4): "10.1", (6, 5): "10.2", (7, 0): "11.0", (7, 1): "11.1",

@@ -6,14 +6,17 @@ import hashlib
 import os
 import shutil
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 
 from harness.protocol import process_output
 from harness.protocol.backend import Unavailable
 
 
-def build(tools: Path, name: str, source: str, flags: Sequence[str] = ()) -> Path:
+def build(
+    tools: Path, name: str, source: str, flags: Sequence[str] = (), programs: Mapping[str, str] = MappingProxyType({})
+) -> Path:
     """Build a shared library from C.
 
     Parameters
@@ -26,13 +29,16 @@ def build(tools: Path, name: str, source: str, flags: Sequence[str] = ()) -> Pat
         The program.
     flags : sequence of str
         Further options of the compiler.
+    programs : Mapping[str, str]
+        Programs that lie next to it, by file name; one that cannot be built is left out.
 
     Raises
     ------
     Unavailable
         When there is no C compiler, or it fails.
     """
-    digest = hashlib.sha256("\0".join([name, source, *flags]).encode()).hexdigest()[:16]
+    words = [name, source, *flags, *(text for pair in programs.items() for text in pair)]
+    digest = hashlib.sha256("\0".join(words).encode()).hexdigest()[:16]
     library = tools / digest / name
     if library.is_file():
         return library
@@ -42,15 +48,29 @@ def build(tools: Path, name: str, source: str, flags: Sequence[str] = ()) -> Pat
     if compiler is None:
         raise Unavailable(f"a C compiler is needed to build {name}: install gcc or set CC")
     library.parent.mkdir(parents=True, exist_ok=True)
+    shared = ["-shared", "-fPIC", f"-Wl,-soname,{name}", *flags]
     with tempfile.TemporaryDirectory(dir=library.parent) as folder:
-        unit, out = Path(folder, "unit.c"), Path(folder, name)
-        unit.write_text(source)
-        argv = [compiler, "-x", "c", "-w", "-O1", "-shared", "-fPIC", "-fno-builtin", f"-Wl,-soname,{name}", *flags]
-        done = process_output.run([*argv, "-o", str(out), str(unit), "-ldl"], seconds=120)
-        if done.code:
-            raise Unavailable(f"{compiler} cannot build {name}: {done.output.strip()[-400:]}")
-        os.replace(out, library)
+        for each, text, options in (*((each, text, []) for each, text in programs.items()), (name, source, shared)):
+            unit, out = Path(folder, "unit.c"), Path(folder, each)
+            unit.write_text(text)
+            argv = [compiler, "-x", "c", "-w", "-O1", "-fno-builtin", *options, "-o", str(out), str(unit), "-ldl"]
+            done = process_output.run(argv, seconds=120)
+            if done.code == 0:
+                os.replace(out, library.with_name(each))
+            elif each == name:
+                raise Unavailable(f"{compiler} cannot build {each}: {done.output.strip()[-400:]}")
     return library
+
+
+def build_reads(tools: Path) -> Path:
+    """The library that follows what is read, and the program that it starts in the place of one that is linked statically.
+
+    Raises
+    ------
+    Unavailable
+        As `build`.
+    """
+    return build(tools, "cumatrix-reads.so", source("reads.c"), programs={"cumatrix-follow": source("follow.c")})
 
 
 def source(name: str) -> str:

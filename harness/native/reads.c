@@ -15,8 +15,9 @@
  *   N  something happened that nothing tells of; the path is a sentence
  *   W  opened for writing
  *   X  about to run this program;  Y  that failed;  B  a program began, with this file loaded into it
- * A program that X names and that never says B is linked statically, or has dropped its environment. `ldconfig -p` is the one such program whose
- * reads are known: its file and the linker's cache are told in its place, and no X.
+ * A program that X names and that never says B has dropped its environment, or is linked statically, and may not be traced. One that is linked
+ * statically is run by the program next to this file (`follow.c`), which says B and tells of its calls. `ldconfig -p` needs none of that:
+ * its file and the linker's cache are told in its place, and no X.
  *
  * Symbols of glibc are wrapped by name, so calls from inside glibc are not seen: what opens files for others there
  * (fopen, opendir, glob, nftw, execvp, posix_spawnp) is wrapped as well. What the dynamic linker opens is told afterwards, from what it
@@ -53,7 +54,7 @@
 typedef struct stat Stat;
 extern char **environ;
 
-static char exe[PATH_MAX], where[PATH_MAX], preload[PATH_MAX];
+static char exe[PATH_MAX], where[PATH_MAX], preload[PATH_MAX], follower[PATH_MAX];
 static int channel = -1, lost;
 static dev_t channel_dev;
 static ino_t channel_ino;
@@ -1039,11 +1040,41 @@ static int note_program(const char *path, char *const argv[], char *const env[])
     return 1;
 }
 
+/* Whether nothing can be loaded into this program: it names no dynamic linker. */
+static int is_static(const char *path)
+{
+    ElfW(Ehdr) head;
+    ElfW(Phdr) part;
+    int fd = (int)kernel(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return 0;
+    int found = kernel(SYS_pread64, fd, &head, sizeof head, 0) == sizeof head && !memcmp(head.e_ident, ELFMAG, SELFMAG) &&
+                head.e_ident[EI_CLASS] == ELFCLASS64 && head.e_phentsize == sizeof part;
+    for (int i = 0; found && i < head.e_phnum; i++)
+        found = kernel(SYS_pread64, fd, &part, sizeof part, head.e_phoff + (ElfW(Off))i * sizeof part) == sizeof part && part.p_type != PT_INTERP;
+    kernel(SYS_close, fd);
+    return found;
+}
+
+/* The program that is started in the place of one that is linked statically: it runs that, and its own first words name it. */
+#define FOLLOWED(path, argv)                                                      \
+    char *led[length_of(argv) + 3];                                               \
+    const char *program = path;                                                   \
+    char *const *words_ = argv;                                                   \
+    if (follower[0] && where[0] && is_static(path)) {                             \
+        size_t count_ = length_of(argv);                                          \
+        led[0] = follower, led[1] = (char *)path;                                 \
+        memcpy(led + 2, argv, count_ * sizeof *led);                              \
+        led[count_ + 2] = NULL;                                                   \
+        program = follower, words_ = led;                                         \
+    }
+
 EXPORT int execve(const char *path, char *const argv[], char *const env[])
 {
     WITH_OURS(env);
     int follows = note_program(path, argv, env);
-    int result = (int)kernel(SYS_execve, path, argv, with);
+    FOLLOWED(path, argv);
+    int result = (int)kernel(SYS_execve, program, words_, with);
     int error = errno;
     if (follows)
         put('Y', NULL, AT_FDCWD, path, 0);
@@ -1150,7 +1181,8 @@ EXPORT int posix_spawn(pid_t *pid, const char *path, const posix_spawn_file_acti
          char *const[], char *const[]);
     WITH_OURS(env);
     int follows = note_program(path, argv, env);
-    int result = real(pid, path, actions, how, argv, with);
+    FOLLOWED(path, argv);
+    int result = real(pid, program, actions, how, (char *const *)words_, with);
     if (result && follows)
         put('Y', NULL, AT_FDCWD, path, 0);
     return result;
@@ -1209,7 +1241,7 @@ static int is_compiler(const char *name)
 {
     static const char *const names[] = {"python", "pypy", "nvcc", "cicc", "ptxas", "fatbinary", "nvlink", "cudafe++", "bin2c", "cuobjdump", "nvdisasm",
         "gcc", "g++", "cc", "c++", "cpp", "cc1", "cc1plus", "as", "ld", "ld.bfd", "ld.gold", "ld.lld", "lld", "collect2", "lto", "lto-wrapper", "clang",
-        "ninja"};
+        "ninja", "zig"};
     const char *cross = strstr(name, "-linux-gnu-");
     name = cross ? cross + strlen("-linux-gnu-") : name;
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
@@ -1229,9 +1261,12 @@ __attribute__((constructor)) static void begin(void)
     snprintf(where, sizeof where, "%s", name);
     snprintf(preload, sizeof preload, "%s", self.dli_fname);
     born = getpid();
+    snprintf(follower, sizeof follower, "%.*s%s", (int)(last_of(preload) - preload), preload, "cumatrix-follow");
     ssize_t length = kernel(SYS_readlinkat, AT_FDCWD, "/proc/self/exe", exe, sizeof exe - 1);
     exe[length > 0 ? length : 0] = 0;
     const char *program = last_of(exe);
+    if (!strcmp(exe, follower) || kernel(SYS_faccessat, AT_FDCWD, follower, X_OK))
+        follower[0] = 0;
     looks_at_times = !is_compiler(program);
     /* The dynamic linker was started by its name, and has opened the program that runs unseen. */
     if (!strncmp(program, "ld-", 3) || !strncmp(program, "ld.so", 5))
@@ -1256,3 +1291,80 @@ EXPORT void cumatrix_reads_to(const char *path)
 
 /* For the worker: how many records of this process could not be written. */
 EXPORT int cumatrix_reads_lost(void) { return lost; }
+
+/* For `follow.c`: a program was started in a process that it traces. One that this file is loaded into says B; with `untold`, its reads are unknown. */
+EXPORT void cumatrix_begin(const char *path, int untold)
+{
+    looks_at_times = !is_compiler(last_of(path));
+    note_path(AT_FDCWD, path);
+    if (untold || !is_static(path))
+        put('X', NULL, AT_FDCWD, path, 0);
+}
+
+EXPORT int cumatrix_run(const char *path, char *const argv[], char *const env[]) { return (int)kernel(SYS_execve, path, argv, env); }
+
+/* And a call of it, with the whole path that it named, or that of the folder whose names it lists. */
+EXPORT void cumatrix_tell(long number, const char *path, int flags, long result)
+{
+    int fd;
+    switch (number) {
+#ifdef SYS_open
+    case SYS_open:
+    case SYS_creat:
+#endif
+    case SYS_openat:
+    case SYS_openat2:
+        if ((flags & O_ACCMODE) != O_WRONLY && !(result >= 0 && flags & O_TRUNC) && (flags & O_TMPFILE) != O_TMPFILE)
+            note_path(AT_FDCWD, path);
+        if (result >= 0 && ((flags & O_ACCMODE) != O_RDONLY || flags & (O_CREAT | O_TRUNC)))
+            note_write(AT_FDCWD, path);
+        break;
+#ifdef SYS_open
+    case SYS_readlink:
+#endif
+    case SYS_readlinkat:
+        note_link(AT_FDCWD, path);
+        break;
+#ifdef SYS_open
+    case SYS_symlink:
+#endif
+    case SYS_symlinkat:
+        if (result >= 0)
+            note_write(AT_FDCWD, path);
+        break;
+#ifdef SYS_open
+    case SYS_getdents:
+#endif
+    case SYS_getdents64:
+        fd = (int)kernel(SYS_openat, AT_FDCWD, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        note_names(AT_FDCWD, path, fd);
+        if (fd >= 0)
+            kernel(SYS_close, fd);
+        break;
+    case SYS_getxattr:
+    case SYS_lgetxattr:
+    case SYS_listxattr:
+    case SYS_llistxattr:
+    case SYS_fgetxattr:
+    case SYS_flistxattr:
+        put('A', NULL, AT_FDCWD, path, 1);
+        break;
+    case SYS_sched_getaffinity:
+        if (looks_at_times)
+            note_words("asks for its processors");
+        break;
+    case SYS_execve:
+        if (result < 0)
+            note_path(AT_FDCWD, path);
+        break;
+    case SYS_execveat:
+    case SYS_open_by_handle_at:
+    case SYS_connect:
+    case SYS_uname:
+    case SYS_getpriority:
+        note_words("runs a program that makes a system call that cannot be followed");
+        break;
+    default:
+        note_stat(AT_FDCWD, path, flags);
+    }
+}

@@ -31,7 +31,7 @@ _VERSIONS = re.compile(r"[\d.t+]+(?:\.\.[\d.t+]+)?|python[\d.]*|all|pre|")
 # Options of nvcc, gcc, clang and their linkers that name a program, a plugin or a file of further options, or run what was built.
 _RUNS = re.compile(
     r"(?:^|[\s,=\"'\\])(?:--?(?:ccbin|compiler-bindir|archiver-binary|arbin|options-file|optf|run|qpp-config|input-drive-prefix"
-    r"|f(?:pass-)?plugin|fuse-ld|specs|wrapper|load|Xclang|Xassembler|Xlinker|linker-options|Xarchive|archive-options)"
+    r"|f(?:pass-)?plugin|fuse-ld|specs|wrapper|load|ptxas-path|config|Xclang|Xassembler|Xlinker|linker-options|Xarchive|archive-options)"
     r"|-B|-W[alp],|@)"
 )
 # Paths in these are read, and nothing of them is run.

@@ -149,7 +149,12 @@ def _keys() -> Iterator[str]:
     yield "| key | type | meaning |"
     yield "| --- | --- | --- |"
     for key, field in _all(fields_of(Record)):
-        yield f"| `{key}` | {field.check.kind} | {field.description} |"
+        yield f"| `{key}` | {_kind(field.check.kind)} | {field.description} |"
+
+
+def _kind(text: str) -> str:
+    """The name of a kind of values in a table: ``integer or null`` for ``a whole number or null``."""
+    return text.replace("a whole number", "integer").replace("true or false", "boolean").removeprefix("a ")
 
 
 def _words() -> Iterator[str]:

@@ -282,12 +282,12 @@ class Kernel(TypedDict):
         ]
     ]
     stack_bytes: NotRequired[Annotated[int | None, COUNT, "stack per thread, in bytes"]]
-    instructions: NotRequired[Annotated[int | None, COUNT, "number of instructions; not in records of early versions"]]
-    opcodes: NotRequired[Annotated[int | None, COUNT, "number of different opcodes; not in records of early versions"]]
+    instructions: NotRequired[Annotated[int | None, COUNT, "number of instructions"]]
+    opcodes: NotRequired[Annotated[int | None, COUNT, "number of different opcodes"]]
     tensor_cores: NotRequired[
         Annotated[
             str | None,
-            "instructions for tensor cores, separated by blanks: of a cubin `HMMA`, `IMMA`, `BMMA`, `DMMA`, `QMMA`, `OMMA`, `HGMMA`, `IGMMA`, `BGMMA`, `QGMMA`, `UTCxMMA` (UTCHMMA and the like), of PTX `mma`, `wmma.mma`, `wgmma.mma_async`, `tcgen05.mma`; empty for none; null where a function that the kernel may call could have some; not in records of early versions",
+            "instructions for tensor cores, separated by blanks: of a cubin `HMMA`, `IMMA`, `BMMA`, `DMMA`, `QMMA`, `OMMA`, `HGMMA`, `IGMMA`, `BGMMA`, `QGMMA`, `UTCxMMA` (UTCHMMA and the like), of PTX `mma`, `wmma.mma`, `wgmma.mma_async`, `tcgen05.mma`; empty for none; null where a function that the kernel may call could have some",
         ]
     ]
 
@@ -355,7 +355,7 @@ class Record(TypedDict):
     host_compiler: NotRequired[
         Annotated[
             str,
-            "requested host compiler, such as `gcc-13`; empty for the machine's own; not in records of early versions",
+            "requested host compiler, such as `gcc-13`; empty for the machine's own",
         ]
     ]
     environment: Annotated[str, "name of the environment under test: tox's, `local`, or from `--environment`"]
@@ -394,14 +394,14 @@ class Record(TypedDict):
     peak_bytes: NotRequired[
         Annotated[
             int | None,
-            "peak resident memory of the cell's processes together, in bytes, sampled ten times a second; null if nothing ran; not in records of early versions",
+            "peak resident memory of the cell's processes together, in bytes, sampled ten times a second; null if nothing ran",
         ]
     ]
     cached: Annotated[bool, "true if an earlier run's outcome answered"]
     shared_steps: NotRequired[
         Annotated[
             list[str],
-            "tools of nvcc whose output came from another cell with the same input; depends on the order of cells; not in records of early versions",
+            "tools of nvcc whose output came from another cell with the same input; depends on the order of cells",
         ]
     ]
     command: Annotated[

@@ -172,7 +172,7 @@ def causes_data() -> dict[str, Any]:
             [sentence for sentence in (cause.cause, cause.remedy) if sentence],
             list(cause.links),
             # A pasted message seldom shows its file, or the tool that speaks.
-            ["", *sorted(cause.said)] if cause.file else sorted(cause.said),
+            ["", *sorted(cause.tools)] if cause.file else sorted(cause.tools),
             cause.against.text if cause.against else "",
             cause.shown.text if cause.shown else "",
         ]

@@ -154,9 +154,11 @@ class Summary:
 def summaries_of(feature: FeaturePage) -> list[Summary]:
     """The summary of each tool with results."""
     found = []
-    for tool, said in _tools(feature).items():
-        text, colour = _message(said)
-        found.append(Summary(key=f"{_plain(said[0].entry.tool)}{_axis(said[0])}", tool=tool, text=text, colour=colour))
+    for tool, findings in _tools(feature).items():
+        text, colour = _message(findings)
+        found.append(
+            Summary(key=f"{_plain(findings[0].entry.tool)}{_axis(findings[0])}", tool=tool, text=text, colour=colour)
+        )
     return found
 
 
@@ -179,9 +181,9 @@ def _tools(feature: FeaturePage) -> dict[str, list[ToolFinding]]:
     """Results by tool, over all variants and architectures; only tools with results."""
     found: dict[str, list[ToolFinding]] = {}
     for item in feature.variants:
-        for said in item.finding.tools:
-            if not said.verdict.silent:
-                found.setdefault(said.tool, []).append(said)
+        for finding in item.finding.tools:
+            if not finding.verdict.silent:
+                found.setdefault(finding.tool, []).append(finding)
     return found
 
 
@@ -240,9 +242,9 @@ def feature_document(
         "sentence": page.sentence,
         "summary": {item.key: item.text for item in summaries_of(page)},
         "statements": [
-            {"variants": item.finding.label, "tool": said.tool, **finding_json(said)}
+            {"variants": item.finding.label, "tool": finding.tool, **finding_json(finding)}
             for item in page.variants
-            for said in item.finding.tools
+            for finding in item.finding.tools
         ],
         "outcomes": _outcomes(known.entries_of(feature.case)),
         "untried": list(page.untried),
@@ -256,9 +258,14 @@ def feature_json(document: Mapping[str, Any]) -> bytes:
     return as_bytes({"schema": SCHEMA, **document})
 
 
-def features_json(documents: Sequence[Mapping[str, Any]], newest: str) -> bytes:
+OWN_KEYS = frozenset(("statements",))
+"""Keys that only a feature's own document has: nearly half of its bytes."""
+
+
+def features_json(documents: Iterable[Mapping[str, Any]], newest: str) -> bytes:
     """The file of all features; `newest` is the day of the newest run."""
-    return as_bytes({"schema": SCHEMA, "newest": newest, "features": list(documents)})
+    features = [{key: value for key, value in of.items() if key not in OWN_KEYS} for of in documents]
+    return as_bytes({"schema": SCHEMA, "newest": newest, "features": features})
 
 
 def as_bytes(value: Mapping[str, Any]) -> bytes:
@@ -343,7 +350,8 @@ def feature_schema() -> dict[str, Any]:
 
 def features_schema() -> dict[str, Any]:
     """JSON Schema of the document with all features."""
-    keys = {"schema": {"const": SCHEMA}, "newest": TEXT, "features": list_of(object_of(_keys()))}
+    shared = {key: value for key, value in _keys().items() if key not in OWN_KEYS}
+    keys = {"schema": {"const": SCHEMA}, "newest": TEXT, "features": list_of(object_of(shared))}
     return {
         "$schema": DIALECT,
         "$id": f"urn:cumatrix:features:{SCHEMA}",

@@ -98,6 +98,7 @@ _OURS = frozenset(
             "support.html",
             "disagreements.html",
             "stories.html",
+            "gpus.html",
             "changes.html",
             "history.html",
             "coverage.html",

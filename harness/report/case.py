@@ -387,9 +387,9 @@ def short_of(rows: Sequence[VersionRow]) -> str:
     return "; ".join(f"{row.tool} {words}" for row, words in zip(newest, last, strict=True) if words)
 
 
-def proof_link(case: str, backend: str, target: str) -> str:
+def proof_link(case: str, backend: str, targets: Sequence[str]) -> str:
     """Address of the cells that show something, from the page of a case."""
-    return f"../{matrix_link(case=case, backend=backend, target=target)}"
+    return f"../{matrix_link(case=case, backend=backend, target=targets)}"
 
 
 def page_names(cases: Iterable[str]) -> dict[str, str]:

@@ -103,7 +103,7 @@ def sass(cubins: bytes, tools: Sequence[Disassembler], most: int) -> tuple[str, 
     Raises
     ------
     NotDisassembled
-        When none can; with what the last one said.
+        When none can; with the output of the last one.
     """
     problem = NotDisassembled(NONE)
     for tool in tools:
@@ -118,10 +118,10 @@ def sass(cubins: bytes, tools: Sequence[Disassembler], most: int) -> tuple[str, 
 
 def _disassembler(tool: Path) -> Disassembler | None:
     try:
-        said = process_output.run([str(tool), "--version"], seconds=_SECONDS).output
+        output = process_output.run([str(tool), "--version"], seconds=_SECONDS).output
     except (OSError, subprocess.SubprocessError):
         return None  # not for this machine, or not whole: as if it were not there
-    version = re.search(r"\bV(\d+(?:\.\d+)+)", said)
+    version = re.search(r"\bV(\d+(?:\.\d+)+)", output)
     return Disassembler(tool, version[1]) if version else None
 
 

@@ -72,7 +72,7 @@ class Sum:
         return sum(self.of(key) for key, group in GROUPS.items() if group.answered)
 
     @property
-    def said(self) -> str:
+    def words(self) -> str:
         """``12 work, 3 do not work``: in words, for what is drawn."""
         return ", ".join(counted_group(key, count) for key, count in self.groups.items())
 
@@ -189,14 +189,14 @@ def runs_of(merged: Merged) -> list[Run]:
     """Every run that has a plan or a record, oldest first."""
     arrived: dict[str, int] = {}
     observed: dict[str, dict[str, set[str]]] = {}
-    seen: set[tuple[str, int]] = set()
+    counted_runs: set[tuple[str, int]] = set()
     for record in merged.records:
         arrived[record["run"]] = arrived.get(record["run"], 0) + 1
         versions = observed.setdefault(record["run"], {})
         # Records out of Parquet share what they have in common.
-        if (record["run"], id(record["toolchain"])) in seen:
+        if (record["run"], id(record["toolchain"])) in counted_runs:
             continue
-        seen.add((record["run"], id(record["toolchain"])))
+        counted_runs.add((record["run"], id(record["toolchain"])))
         for name, value in record["toolchain"]["observed"].items():
             versions.setdefault(name, set()).add(spell(value))
     plans = {plan["run"]: plan for plan in merged.plans}

@@ -12,8 +12,7 @@ import re
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
-from itertools import groupby
+from itertools import chain, groupby
 from typing import Any
 
 import pandas as pd
@@ -40,7 +39,7 @@ from harness.matrix.marks import ENDINGS, KINDS, Mark
 from harness.matrix.ranges import ranges, spell
 from harness.model import Stage, Status, Verdict
 from harness.model.case import tensor_cores_of
-from harness.model.cell import RESULT_VALUES, RESULTS
+from harness.model.cell import RESULT_VALUES, RESULTS, cell_id
 from harness.model.condition import NAMES, VALUES, Version, Words
 from harness.model.outcome import main_message
 from harness.protocol.text import clean, one_line
@@ -92,16 +91,22 @@ def cell_facts(table: pd.DataFrame, known: Mapping[str, Mapping[str, Any]]) -> t
     known : Mapping
         Records and planned cells by their id; of a cell that is not there its row counts.
     """
+    names = ("cell", *TOOLCHAIN, "target")
+    # By identity: records out of Parquet share what they have in common.
+    spelled: dict[tuple[int, int], str] = {}
     read: dict[tuple[Any, ...], int] = {}
     facts: dict[tuple[Any, ...], int] = {}
     numbers = []
-    for row in table[["cell", *TOOLCHAIN, "target"]].to_dict("records"):
-        cell = known.get(row["cell"], row)
-        requested = (cell.get("toolchain") or {}).get("requested") or {}
-        what = (requested.get("packages"), requested.get("host_compiler"), cell.get("device"), " on " in row["cell"])
-        key = (*(row[name] for name in TOOLCHAIN), repr(what))
+    for values in rows_of(table, names):
+        cell = known.get(values[0], {})
+        toolchain, device = cell.get("toolchain"), cell.get("device")
+        if (what := spelled.get((id(toolchain), id(device)))) is None:
+            requested = (toolchain or {}).get("requested") or {}
+            what = repr((requested.get("packages"), requested.get("host_compiler"), device))
+            spelled[id(toolchain), id(device)] = what
+        key = (*values[1:-1], what, " on " in values[0])
         if key not in read:
-            found = facts_of({**cell, **row})
+            found = facts_of({**cell, **dict(zip(names, values, strict=True))})
             read[key] = facts.setdefault(tuple(_plain(found.get(name)) for name in _OF_CELLS), len(facts))
         numbers.append(read[key])
     columns = zip(_OF_CELLS, zip(*facts, strict=True), strict=False)
@@ -131,7 +136,7 @@ def script(name: str, text: str) -> bytes:
 
 def compact(value: Any) -> str:
     """JSON without a space too many."""
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    return text_of(value)
 
 
 def matrix_data(
@@ -337,7 +342,9 @@ def _rows(records: Sequence[Record]) -> list[dict[str, Any]]:
     for record in records:
         places.setdefault((record["variant"], record["backend"], record["library"]), []).append(record)
     ordered = sorted(places, key=lambda place: (natural_key(place[0]), backend_key(place[1]), version_key(place[2])))
-    stories = [(place, _told(places[place], own=True), _told(places[place], own=False)) for place in ordered]
+    stories = [
+        (place, _outcomes_in(places[place], own=True), _outcomes_in(places[place], own=False)) for place in ordered
+    ]
     rows = []
     for (variant, backend), of_tool in groupby(stories, lambda item: item[0][:2]):
         for run in ranges((place[2], cells) for place, *cells in of_tool):
@@ -348,7 +355,7 @@ def _rows(records: Sequence[Record]) -> list[dict[str, Any]]:
     return rows
 
 
-def _told(records: Sequence[Mapping[str, Any]], *, own: bool) -> list[dict[str, Any]]:
+def _outcomes_in(records: Sequence[Mapping[str, Any]], *, own: bool) -> list[dict[str, Any]]:
     """Outcomes of cells of one place with the CUDA releases that have them, in order."""
     found: dict[tuple[str, str], list[str]] = {}
     for record in sorted(records, key=lambda record: version_key(record["toolkit"])):
@@ -363,20 +370,21 @@ def _told(records: Sequence[Mapping[str, Any]], *, own: bool) -> list[dict[str, 
         {
             "works": outcome == ENDINGS["built"].verb,
             "outcome": outcome,
-            "said": said,
+            "message": message,
             "toolkits": ", ".join(dict.fromkeys(toolkits)),
         }
-        for (outcome, said), toolkits in found.items()
+        for (outcome, message), toolkits in found.items()
     ]
 
 
 # As JSON writes control characters; without one, plain ASCII is clean.
 _SUSPECT = re.compile(r"\\[bfru]|\x7f")
 
-_NOTHING: Mapping[str, Any] = {}
+CELLS = 8000
+"""Cells a file. Larger files repeat fewer values."""
 
-CELLS = 2000
-"""Cells a file."""
+_OF_ID = ("case", "variant", "backend", "library", "toolkit", "target")
+"""Columns of the table that a cell's id is made of, in order."""
 
 _ONLY_OWN = frozenset(("fingerprint", "seconds", "peak_bytes"))
 """Keys of a record that the details of a published cell leave out, as they do the artifact's hash: `results.parquet` of the published matrix has them, and no compression shrinks them."""
@@ -385,84 +393,71 @@ _ONLY_OWN = frozenset(("fingerprint", "seconds", "peak_bytes"))
 _KNOWN = frozenset(("schema", *(axis.key for axis in AXES), "title", "features", "links"))
 
 
-def chunks(cells: Sequence[str], records: Mapping[str, Record], more: More) -> Iterator[str]:
-    """The JSON of each file: values that occur, once each, and by key of a record which of them each of its cells has.
+def chunks(table: pd.DataFrame, records: Mapping[str, Record], more: More) -> Iterator[str]:
+    """The JSON of each file: by key of a record the values that occur, once each, and which of them each cell has. Of an id, only what follows the target: the rest is the cell's place.
 
     Parameters
     ----------
-    cells : sequence of str
-        Ids, in the order of the matrix; one without a record never arrived.
+    table : DataFrame
+        `harness.analysis.cells_frame`: the cells, in the order of the matrix; one without a record never arrived.
     records : Mapping
         Records by id of their cell.
     more : callable
         Gives what the page adds to a record.
     """
+    cells = list(table["cell"])
+    rest = [cell.removeprefix(cell_id(*place)) for cell, place in zip(cells, rows_of(table, _OF_ID), strict=True)]
     for start in range(0, len(cells), CELLS):
-        chunk = _Chunk()
-        for cell in cells[start : start + CELLS]:
+        found = []
+        for cell, further in zip(cells[start : start + CELLS], rest[start : start + CELLS], strict=True):
             record = records.get(cell)
-            if record:
-                chunk.add(record if is_own(record) else _published(record), more(record))
-            else:
-                chunk.add({"cell": cell})
-        yield chunk.json(start)
+            shown = _shown_of(record, more(record)) if record else {}
+            shown["cell"] = further
+            found.append(shown)
+        columns = {
+            clean(key): column
+            for key in dict.fromkeys(chain.from_iterable(found))
+            if key not in _KNOWN and (column := _column([record.get(key) for record in found]))
+        }
+        texts = (f"{text_of(key)}:{column}" for key, column in columns.items())
+        yield f'{{"start":{start},"columns":{{{",".join(texts)}}}}}'
 
 
-def _published(record: Mapping[str, Any]) -> Mapping[str, Any]:
-    """A published record without what only its owner needs."""
-    kept = {key: value for key, value in record.items() if key not in _ONLY_OWN}
-    if artifact := record.get("artifact"):
-        kept["artifact"] = {key: value for key, value in artifact.items() if key != "sha256"}
-    return kept
+def _shown_of(record: Mapping[str, Any], more: Mapping[str, Any]) -> dict[str, Any]:
+    """A record with what the page adds; a published one without what only its owner needs."""
+    shown = {**record, **more}
+    if not is_own(record):
+        for key in _ONLY_OWN:
+            shown.pop(key, None)
+        if artifact := record.get("artifact"):
+            shown["artifact"] = {**artifact}
+            shown["artifact"].pop("sha256", None)
+    return shown
 
 
-@lru_cache
-def _record_keys(keys: tuple[str, ...]) -> tuple[str, ...]:
-    """Those keys of a record that the page does not know already; most records have the same keys."""
-    return tuple(key for key in keys if key not in _KNOWN)
+def _column(values: Sequence[Any]) -> str:
+    """The JSON of the values of one key; empty where no cell has one."""
+    texts = {"null": 0}
+    # By identity: records out of Parquet share what they have in common.
+    numbers = {
+        place: texts.setdefault(text, len(texts)) if (text := _text(value)) not in _EMPTY else 0
+        for place, value in dict(zip(map(id, values), values, strict=True)).items()
+    }
+    if len(texts) == 1:
+        return ""
+    return f'{{"values":[{",".join(texts)}],"of":{text_of([numbers[id(value)] for value in values])}}}'
 
 
-class _Chunk:
-    def __init__(self) -> None:
-        self.count = 0
-        self.values: list[str] = ["null"]
-        self.columns: dict[str, list[int]] = {}
-        self._texts: dict[str, int] = {"null": 0, '""': 0, "[]": 0, "{}": 0}
-        # Texts by themselves, others by identity: records out of Parquet share what they have in common. The objects are kept,
-        # so that no other one comes to have the id of one that is gone.
-        self._known: dict[Any, tuple[int, Any]] = {}
+_EMPTY = frozenset(("null", '""', "[]", "{}"))
 
-    def add(self, record: Mapping[str, Any], more: Mapping[str, Any] = _NOTHING) -> None:
-        known = self._known
-        for key in (*_record_keys(tuple(record)), *more):
-            value = more[key] if key in more else record[key]
-            name = value if type(value) is str else id(value)
-            found = known.get(name)
-            if found is None:
-                found = known[name] = (self._place(value), value)
-            if found[0]:
-                column = self.columns.setdefault(key, [])
-                if len(column) < self.count:
-                    column += [0] * (self.count - len(column))
-                column.append(found[0])
-        self.count += 1
 
-    def json(self, start: int) -> str:
-        for column in self.columns.values():
-            column.extend([0] * (self.count - len(column)))
-        columns = text_of({clean(key): column for key, column in self.columns.items()})
-        return f'{{"start":{start},"values":[{",".join(self.values)}],"columns":{columns}}}'
-
-    def _place(self, value: Any) -> int:
-        text = text_of(value)
-        # Asked first, because most are plain texts, and a search takes several times as long.
-        plain = type(value) is str and value.isascii() and value.isprintable()
-        if not plain and (not text.isascii() or _SUSPECT.search(text)):
-            text = text_of(_cleaned(value))
-        if text not in self._texts:
-            self._texts[text] = len(self.values)
-            self.values.append(text)
-        return self._texts[text]
+def _text(value: Any) -> str:
+    text = text_of(value)
+    # Asked first, because most are plain texts, and a search takes several times as long.
+    plain = type(value) is str and value.isascii() and value.isprintable()
+    if not plain and (not text.isascii() or _SUSPECT.search(text)):
+        return text_of(_cleaned(value))
+    return text
 
 
 def _cleaned(value: Any) -> Any:

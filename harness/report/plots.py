@@ -409,7 +409,7 @@ _CARD_STYLE = {"font.family": "sans-serif", "font.sans-serif": ["DejaVu Sans"], 
 
 def described(table: pd.DataFrame, title: str) -> str:
     """Alternative text of the picture."""
-    return f"{title}: {len(table):,} cells; {Sum(totals(table)).said}"
+    return f"{title}: {len(table):,} cells; {Sum(totals(table)).words}"
 
 
 @mpl.rc_context(_CARD_STYLE)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import multiprocessing
+import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
@@ -334,17 +335,17 @@ def case_files_of(site: Site) -> Iterator[tuple[str, bytes]]:
         )
         yield (
             f"{EMBED_FOLDER}/{embedded.stem}.html",
-            _text(embedded_page(case, title, site.files[case], feature, site.frame)),
+            _short(embedded_page(case, title, site.files[case], feature, site.frame)),
         )
         documents.append(
             api.feature_document(site.known.features[case], feature, site.known, site.groups[case], site.files[case])
         )
         yield f"{api.FOLDER}/features/{embedded.stem}.json", api.feature_json(documents[-1])
         yield from badges_of(case, feature, embedded)
-        yield f"cases/{site.files[case]}", _text(page)
+        yield f"cases/{site.files[case]}", _short(page)
     yield f"{api.FOLDER}/all.json", api.features_json(documents, newest_day(site.known.runs))
     records = {record["cell"]: record for record in site.merged.records}
-    for number, text in enumerate(chunks(list(site.table["cell"]), records, annotator(site.history))):
+    for number, text in enumerate(chunks(site.table, records, annotator(site.history))):
         yield f"data/cells-{number}.js", script(f"cells-{number}", text)
 
     for name, content in site.code.texts() if site.code else ():
@@ -361,6 +362,15 @@ def _stem(site: Site, case: str) -> str:
 
 def _text(page: str) -> bytes:
     return page.encode("utf-8", "replace")
+
+
+# The next tag, or the end of the table or list, implies each.
+_IMPLIED = re.compile(r"</(?:td|th|tr|thead|tbody|li|dt|dd)>\s*")
+
+
+def _short(page: str) -> bytes:
+    """A page of which there is one a case, without its implied end tags."""
+    return _text(_IMPLIED.sub("", page))
 
 
 def in_parallel(one: Callable[[], None], other: Callable[[], None], *, apart: bool) -> None:

@@ -219,9 +219,9 @@ _LOG_LINES = 40
 _LINK = re.compile(r"https?://[^\s<>]{1,400}")
 _NEIGHBOURS = 12
 _PARTS = {
-    "nvrtc": "NVRTC", "nvcc": "nvcc", "ptxas": "ptxas", "nvvm": "NVVM", "ptx": "PTX ISA", "nvjitlink": "nvJitLink",
+    "nvrtc": "NVRTC", "nvcc": "nvcc", "clang": "clang", "ptxas": "ptxas", "nvvm": "NVVM", "ptx": "PTX ISA", "nvjitlink": "nvJitLink",
 }  # fmt: skip
-_SURROUNDINGS = {"torch_cuda": "PyTorch's CUDA", "ninja": "ninja", "host_compiler": "host compiler", "cxx": "C++ compiler", "python": "Python"}  # fmt: skip
+_SURROUNDINGS = {"torch_cuda": "PyTorch's CUDA", "ninja": "ninja", "host_compiler": "host compiler", "gcc_installation": "libstdc++", "cxx": "C++ compiler", "python": "Python"}  # fmt: skip
 
 
 def readme(subject: ReproTarget, script: Script, wheels: Sequence[Wheels], findings: Findings) -> str:
@@ -233,7 +233,7 @@ def readme(subject: ReproTarget, script: Script, wheels: Sequence[Wheels], findi
         "## To reproduce",
         _block("\n".join([*commands(subject, wheels), f".venv/bin/python {SCRIPT}"]), "sh"),
         f"`{SCRIPT}` ends with 0 and `built` where it builds, and with another exit code where it does not. Linux on x86-64"
-        + (" with a C++ compiler (`g++`)." if BACKENDS[subject.backend].nvcc else "."),
+        + (" with a C++ compiler (`g++`)." if BACKENDS[subject.backend].reads_host else "."),
         script.device,
         _builds(subject),
         _copied_headers(subject),

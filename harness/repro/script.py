@@ -11,6 +11,7 @@ from textwrap import indent
 
 from harness import native
 from harness.backends import BACKENDS
+from harness.backends import clang as clang_backend
 from harness.backends import cuda_core as cuda_core_backend
 from harness.backends import nvcc as nvcc_backend
 from harness.backends import nvrtc as nvrtc_backend
@@ -432,6 +433,33 @@ print("built:", os.path.getsize({made[0]!r}), "bytes")
 """
     )
     return Script(text)
+
+
+def clang(subject: ReproTarget) -> Script:
+    """clang's own driver, which runs the toolkit's ptxas."""
+    setup, job = subject.setup, subject.job
+    headers, version = (
+        str(subject.observed.get("clang_headers", "")).split(" ")[0],
+        str(subject.observed.get("clang", "")),
+    )
+    if headers not in clang_backend.HEADERS:
+        raise UsageError(f"the record of {subject.record['cell']} does not name the headers of its clang")
+    place = f"{clang_backend.package_of(headers)}/{clang_backend.HEADERS[headers].format(version.split('.')[0])}"
+    folders = [f"-I{folder}" for folder in nvcc_backend.include_of(setup, job)]
+    options = [*clang_backend.options_of(job), *folders]
+    linked = subject.relocatable and not job.virtual and not job.one_of_several
+    text = start(subject, "hashlib", "subprocess", "sys", "sysconfig", *(["link"] if linked else [])) + f"""\
+headers = os.path.join(sysconfig.get_path("purelib"), {text_of(place)})
+options = {lines_of(options)}
+clang = [sys.executable, "-m", "ziglang", "clang", "-resource-dir", headers, f"--cuda-path={{cuda}}", *options]
+""" + of_each(subject, """\
+done = subprocess.run([*clang, source, "-o", "kernel.out"])
+if done.returncode:
+    sys.exit(done.returncode)
+with open("kernel.out", "rb") as file:
+    images.append(file.read())
+""") + (f'image = link.with_runtime(cuda, images, "{subject.cell.target.real}")\n' if linked else JOINED) + BUILT  # fmt: skip
+    return Script(text, ("cuda_home.py", *(["link.py"] if linked else [])))
 
 
 def torch(subject: ReproTarget) -> Script:

@@ -64,7 +64,7 @@ def told(question: str, known: Known) -> list[str]:
             "g++ 11 nvcc 13.0",
             ["nvcc with gcc: does not build, 0 of 1 (with other versions: builds since 12 (CUDA 13.0))"],
         ),
-        ("clang19", ["nvcc with clang: builds"]),
+        ("clang19 nvcc", ["nvcc with clang: builds"]),
         ("intrinsics glibc 2.42", ["nvcc with glibc: does not build, 0 of 1"]),
         ("intrinsics gcc-14", ["nvcc with gcc: not tried (with other versions: builds since 12 (CUDA 13.0))"]),
         # What the machine's own is, is known: so of other programs, too, it is known which they were compiled with.
@@ -75,7 +75,7 @@ def told(question: str, known: Known) -> list[str]:
             ["nvcc: not tried (with the machine's own host compiler (gcc 12.2.0, glibc 2.36): builds)"],
         ),
         (
-            "fragments clang",
+            "fragments nvcc clang",
             ["nvcc: not tried (with the machine's own host compiler (gcc 12.2.0, glibc 2.36): builds)"],
         ),
         ("fragments", ["nvcc: builds"]),

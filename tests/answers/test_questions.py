@@ -86,6 +86,8 @@ def test_what_nobody_tried_has_a_command(known: Known, vocabulary: Vocabulary) -
 
     assert command("wmma cuda 13.0 ada", "wmma/fragments") == "cumatrix run wmma/fragments -t 13.0 -a sm_89"
     assert command("cutlass 3.5.1 sm_90") == "cumatrix try kernel.cu --library cutlass=3.5.1 -a sm_90"
+    assert command("wmma mi300x") == "cumatrix try kernel.py --with triton=all -a gfx942"
+    assert command("triton dot") == "cumatrix try kernel.py --with triton=all"
     assert command("cupy 13.1 wmma") == "cumatrix try kernel.cu --with cupy=13.1.0"
 
 

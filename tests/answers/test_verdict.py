@@ -36,7 +36,7 @@ KNOWN = {"cupy": ("12.3", "13.0", "13.1", "13.2", "13.3", "13.6"), "cuda": ("11.
         ("wkxw", "but", "builds except 13.0, 13.1 (CUDA 12.4)", "13.2, 13.3 untried"),
         ("xwwx", "until", "builds only with 13.0, 13.1 (CUDA 12.4)", "13.2, 13.3 untried"),
         ("wxwx", "until", "builds only with 12.3, 13.1 (CUDA 12.4)", "13.2, 13.3 untried"),
-        ("xwxw", "but", "builds since 13.6 (CUDA 12.4)", "and with 13.0; 13.2, 13.3 untried"),
+        ("xwxw", "but", "builds since 13.0 except 13.1 (CUDA 12.4)", "13.2, 13.3 untried"),
     ],
 )
 def test_along_the_versions_of_a_library(letters: str, kind: str, text: str, note: str) -> None:

@@ -17,6 +17,7 @@ from .node import said_by_script
 RUNS = {
     "does vllm run on 5090": ["runs vllm 120"],
     "vllm on an H100?": ["runs vllm 90"],
+    "does vllm run on an MI250": ["runs vllm gfx90a"],
     "vllm 0.1.0 h100": ["runs vllm@0.1.0 90"],
     "vllm==0.1.0 sm_90": ["runs vllm@0.1.0 90"],
     "since which release does vllm run on sm_120": ["runs vllm 120"],

@@ -116,7 +116,8 @@ def test_every_refusal_of_the_cases_is_known(case: Case, rule: Expectation) -> N
         return
     stage = rule.stage or next(iter(known[0][0].stage), "compile")
     log = products(known[0][0])
-    assert causes_of(made(known[0][1], status=rule.status, stage=stage, log=log))
+    backend = case.backends[0] if len(case.backends) == 1 else "nvrtc"
+    assert causes_of(made(known[0][1], status=rule.status, stage=stage, log=log, backend=backend))
 
 
 def test_the_condition_decides_between_causes() -> None:
@@ -321,6 +322,81 @@ LOOK_ALIKES = {
     ),
     "a type of the project's own that ends as cuSPARSE's": ('a.cu(3): error: identifier "myInfo_t" is undefined', ""),
     "a path that is not Windows's": ("bitsandbytes: argument of type 'PosixPath' is not iterable", ""),
+    "a constant of the Video Codec SDK": (
+        'a.cu(1): error: identifier "NV_ENC_PRESET_DEFAULT_GUID" is undefined',
+        "",
+    ),
+    "a call with too few arguments in a log that names cuCtxCreate elsewhere": (
+        "a.cu(1): error: too few arguments in function call\n      mine(1);\n            ^\na.cu(9): warning: cuCtxCreate is old",
+        "",
+    ),
+    "a template of C++ that gcc does not parse": (
+        "a.cpp:3:17: error: expected primary-expression before '<' token",
+        "",
+    ),
+    "a function of the host in a log that shows a destructor elsewhere": (
+        "nvrtc: a.cu(1): error: A function without execution space annotations (__host__/__device__/__global__) is considered a host function, and host functions are not allowed in JIT mode.\n  void f() {}\n       ^\n  struct S { virtual ~S() = default; };",
+        "nvrtc-host-function",
+    ),
+    "two functions of one name in a log that shows shared memory elsewhere": (
+        'a.cu(5): error: declaration is incompatible with previous "f"\n  int f(int);\n      ^\na.cu(9): warning: x\n  extern __shared__ int s[];\n',
+        "",
+    ),
+    "a program that crashes": ("a.sh: line 1: 99 Segmentation fault (core dumped) ./a.out", ""),
+    "an assertion of the program's own": ("Assertion failed: (n == 3), function f, file a.c, line 3", ""),
+    "a global of two modules that is no function of C++": (
+        "error: Linking globals named 'shared': symbol multiply defined!",
+        "",
+    ),
+    "a backend of JAX's without a device": ("jax: Unable to initialize backend 'cuda': no supported devices found", ""),
+    "a class of the program's own that GCC does not parse": (
+        "a.hpp:3:9: error: global qualification of class name is invalid before ':' token\n    3 | struct ::mine::A : ::mine::B",
+        "",
+    ),
+    "a name of CUDA's in code that is not HIP's": (
+        "a.cu:3:9: error: use of undeclared identifier '__cvta_generic_to_shared'",
+        "",
+    ),
+    "a call of the program's own that clang cannot resolve": (
+        "a.cpp:8:7: error: no matching function for call to 'cudaMemAdviseAll'",
+        "",
+    ),
+    "a built-in name in a program in a folder called cuda": (
+        'cuda/kernel.cu(1): error: identifier "__mine" is undefined\na.h(3): note: here',
+        "builtin-undefined",
+    ),
+    "a synchronisation of the host's that gcc does not know": (
+        "a.cpp:3:1: error: 'cudaDeviceSynchronize' was not declared in this scope",
+        "cuda-api-undeclared",
+    ),
+    "a function of the program's own with PyTorch's types": (
+        'torch: a.obj : error LNK2001: unresolved external symbol "class at::Tensor __cdecl mine(class at::Tensor)" (?mine@@YA?AVTensor@at@@V12@@Z)',
+        "undefined-host-symbol",
+    ),
+    "a function of nvcc's own that is called like libdevice's": (
+        "/usr/bin/ld: a.o: undefined reference to `__nv_init_managed_rt'",
+        "",
+    ),
+    "a volatile double": (
+        'error: no instance of overloaded function "atomicAdd" matches the argument list\n            argument types are: (volatile double *, double)',
+        "atomic-type",
+    ),
+    "a float for a float2": (
+        'error: no instance of overloaded function "atomicAdd" matches the argument list\n            argument types are: (float2 *, float)',
+        "atomic-type",
+    ),
+    "a project's folder that is called cuda": (
+        'src/cuda/a.cuh(30): error: declaration is incompatible with "void f(int)" (declared at line 5 of a.h)',
+        "",
+    ),
+    "a half that gcc does not know": ("a.cpp:3:1: error: '_Float16' was not declared in this scope", ""),
+    "parameter packs of the program's own": ("a.cu:3:1: error: parameter packs not expanded with '...':", ""),
+    "make, which CMake does not find": (
+        'CMake Error: CMake was unable to find a build program corresponding to "Unix Makefiles".  CMAKE_MAKE_PROGRAM is not set.',
+        "",
+    ),
+    "an option that another tool does not know": ("error: invalid option: --with-cuda", ""),
+    "an internal error of another library's": ("AttributeError: 'NoneType' object has no attribute 'is_error'", ""),
 }
 
 

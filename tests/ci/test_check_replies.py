@@ -41,7 +41,7 @@ def test_replies_of_real_cells_are_true(counts: Counts, replies: dict[str, str])
     kinds = {key.split(" ")[0] for key in replies}
     assert kinds == {
         *("breaks", "release", "sound", "drop", "first", "last"),
-        *("capability", "tensor", "limits", "minimum", "supported"),
+        *("capability", "tensor", "limits", "minimum", "supported", "driver"),
     }
     assert list(check(replies, counts, names(counts))) == []
 
@@ -73,6 +73,13 @@ def test_what_a_release_builds_for_is_checked(counts: Counts, replies: dict[str,
     assert list(
         check({key: re.sub(r"; (\S+ \S+) builds none of", r"; \1 builds all of", sentence)}, counts, names(counts))
     )
+
+
+def test_another_driver_is_false(counts: Counts, replies: dict[str, str]) -> None:
+    key, sentence = next((key, sentence) for key, sentence in replies.items() if key.startswith("driver "))
+    changed = re.sub(r"driver \d+", "driver 400", sentence)
+    assert changed != sentence
+    assert list(check({key: changed}, counts, names(counts)))
 
 
 def test_another_processor_of_amd_is_false(counts: Counts, replies: dict[str, str]) -> None:

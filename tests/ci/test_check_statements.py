@@ -139,6 +139,7 @@ class TestChanges:
             ("xwwx", "builds only with CUDA 12.4 to 12.8", ""),
             ("wxwx", "builds only with CUDA 12.0, 12.8", ""),
             ("xwxw", "builds since CUDA 13.0", "and with CUDA 12.4"),
+            ("xwxw", "builds since CUDA 12.4 except 12.8", ""),
             ("wwxx", "builds with CUDA 12.0, 12.4; not with CUDA 12.8, 13.0", ""),
             ("wwxx", "builds in 2 of 4 combinations", ""),
         ],

@@ -87,7 +87,7 @@ def test_the_least_expected_comes_first() -> None:
 
 def test_a_known_cause_is_told_with_its_remedy_and_that_of_a_warning_is_not() -> None:
     text = shown([record(nvrtc(), rejected(SHARED, log=f"ptxas error   : {SHARED}\n"))])
-    assert "cause: More than 48 KiB of static shared memory\n" in text
+    assert "cause: More static shared memory than a block can have\n" in text
     assert "remedy: Make the array dynamic" in text
     assert "cause:" not in shown([record(nvrtc(), rejected("nobody knows this"))])
 

@@ -60,6 +60,16 @@ def test_only_what_cells_need_is_missing() -> None:
     assert more.command == "cumatrix toolkits install 12.4 cutlass==3.5.1 && cumatrix libraries install numba=0.59.1"
 
 
+def test_a_toolkit_has_the_parts_that_a_compiler_includes_headers_of() -> None:
+    wanted = replace(context(), others=(made("clang", "18.1.6", distribution="ziglang"),))
+    found = missing([cell("clang", "12.4", name="clang-18.1.6"), cell(release="12.9")], wanted)
+    assert (found.releases, found.parts) == (["12.4", "12.9"], {"12.4": ["curand"]})
+    assert str(found) == "clang 18.1.6, CUDA 12.9, CUDA 12.4 with curand"
+    assert found.command == (
+        "cumatrix toolkits install 12.4 --with curand && cumatrix toolkits install 12.9 && cumatrix libraries install clang=18.1.6"
+    )
+
+
 def test_nothing_is_installed_for_an_nvcc_that_no_wheel_has() -> None:
     """PyTorch takes gigabytes, and those of its releases that were built for CUDA 12 want the nvcc of that."""
     others = (made("torch", "2.10.0"),)

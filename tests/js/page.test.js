@@ -40,6 +40,14 @@ describe("an address holds the whole state", () => {
   }
 });
 
+it("an id is made of the cell's place and what follows the target", () => {
+  const own = matrixOf([{}, { variant: "n=1", backend: "cupy-nvrtc", library: "13.6.0", toolkit: "12.9@local" }]);
+  assert.equal(own.id(0), "wmma/fragments nvrtc cuda12.4 sm_80");
+  assert.equal(own.id(0, " on NVIDIA H200"), "wmma/fragments nvrtc cuda12.4 sm_80 on NVIDIA H200");
+  assert.equal(own.id(0, "made by hand"), "made by hand");
+  assert.equal(own.id(1), "wmma/fragments[n=1] cupy-nvrtc@13.6.0 cuda12.9@local sm_80");
+});
+
 it("an address is for people to read", () => {
   const state = {
     q: 'backend == "numba" and "100%" in text',

@@ -33,6 +33,7 @@ def part(**changes: object) -> Part:
     ("text", "problem"),
     [
         ('name = "a"\nwhy = "b"\nbackends = "nvrtc"\ntoolkits = "12.9"', "plan.toml:1: part.targets: is missing"),
+        ('name = "a"\nwhy = "b"\nbackends = "nvrtc"\ntargets = "sm_80"', "plan.toml:1: part.toolkits: is missing"),
         ('name = "a"\nwhy = 3', "plan.toml:3: part.why: must be a text, not 3"),
         ('name = "a"\ntargts = "sm_80"', "plan.toml:3: part.targts: is no key of a part"),
         ('backends = "nvrt"', "plan.toml:2: part.backends: unknown backend 'nvrt'"),
@@ -80,6 +81,17 @@ def test_releases_of_a_library_are_cells_with_the_names_of_a_run() -> None:
     assert {cell.id.partition("] ")[2] for cell in cells} == {
         "cupy-nvrtc@12.3.0 cuda12.4 sm_80",
         "cupy-nvrtc@13.6.0 cuda12.4 sm_80",
+    }
+
+
+def test_a_library_that_brings_cuda_along_needs_no_toolkits() -> None:
+    (case,) = load_cases(ROOT / "cases", ["triton/matmul"])
+    cells = cells_of_part(
+        part(backends="triton", releases=("triton=3.3.1,3.9.0",), toolkits="", targets="sm_90"), [case]
+    )
+    assert {(place.library, place.toolkit) for place in map(Place.of, cells)} == {
+        ("3.3.1", "12.4@bundled"),
+        ("3.9.0", "12.9@bundled"),
     }
 
 

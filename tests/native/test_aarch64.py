@@ -54,7 +54,7 @@ def emulate(*words: str | Path) -> str:
 
 
 @cross
-@pytest.mark.parametrize("name", ["libcuda.c", "nvrtc_tap.c", "reads.c", "recording.c"])
+@pytest.mark.parametrize("name", ["libcuda.c", "nvrtc_tap.c", "reads.c", "follow.c", "recording.c"])
 def test_every_library_is_built(tmp_path: Path, name: str) -> None:
     built(tmp_path, "library.so", source(name), ["-shared", "-fPIC"])
 

@@ -23,7 +23,7 @@ from harness.report.build import build_report
 
 DOCS = Path(__file__).parents[2] / "docs"
 MATRIX = Path(__file__).parents[2] / "reports" / "matrix" / "answers.json.gz"
-LARGEST = 5 << 20
+LARGEST = 4 << 20
 """Bytes of all documents of the published matrix."""
 
 
@@ -62,7 +62,7 @@ def test_a_report_has_a_document_for_each_feature_and_one_for_all(report: Path) 
     jsonschema.validate(feature, feature_schema())
     every = json.loads((report / "all.json").read_text())
     jsonschema.validate(every, features_schema())
-    assert every["features"] == [{key: value for key, value in feature.items() if key != "schema"}]
+    assert every["features"] == [{key: value for key, value in feature.items() if key not in ("schema", "statements")}]
     assert every["newest"] == "2026-01-01"
     assert (report.parents[1] / feature["page"]).is_file()
 
@@ -91,7 +91,7 @@ def test_statements_name_cells_and_refusals_a_remedy(report: Path) -> None:
         "cells": [f"wmma/fragments nvrtc cuda{release} sm_80" for release in ("12.4", "12.9")],
     }
     (cause,) = feature["causes"]
-    assert cause["title"] == "Headers without CCCL"
+    assert cause["title"] == "A header of CCCL that NVRTC does not find"
     assert cause["remedy"].startswith("Add -I for CCCL's include directory")
     assert (cause["cells"], cause["count"]) == (["wmma/fragments nvrtc cuda12.4 sm_80"], 2)
 

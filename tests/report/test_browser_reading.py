@@ -45,6 +45,23 @@ def test_everything_can_be_read_without_javascript(visit: Visit) -> None:
         assert len(page.inner_text("main")) > 100
 
 
+@pytest.mark.parametrize("name", ["index.html", "pictures.html"])
+def test_pages_are_one_line_on_a_phone_with_the_shown_one_in_view(visit: Visit, name: str) -> None:
+    page = visit(name, script=False, viewport={"width": 390, "height": 844})
+    links = page.locator("header nav a")
+    boxes = [link.bounding_box() for link in links.all()]
+    assert len({box and box["y"] for box in boxes}) == 1
+    assert sum(box["width"] for box in boxes if box) > 390
+    shown = page.locator("header nav a[aria-current]").bounding_box()
+    assert shown is not None
+    assert shown["x"] >= 0
+    assert shown["x"] + shown["width"] <= 390
+    links.last.focus()
+    last = links.last.bounding_box()
+    assert last is not None
+    assert last["x"] + last["width"] <= 390
+
+
 def test_statements_and_disagreements_are_searched(visit: Visit) -> None:
     page = visit("support.html")
     statements = page.locator("li[data-kind]")

@@ -87,3 +87,9 @@ def test_the_document_is_that_of_its_schema(page: Path) -> None:
     assert [outcome["versions"] for outcome in vllm["outcomes"]] == [["0.2.0"], ["0.1.0"]]
     assert vllm["since"] == {"0.1.0": ["sm_80", "sm_86", "sm_89", "sm_90"], "0.2.0": ["sm_120", "sm_121"]}
     assert not any("\x1b" in each["name"] + each["source"] for each in value["packages"])
+
+
+def test_a_report_with_the_page_is_replaced(page: Path) -> None:
+    before = (page / "gpus.html").stat().st_ino
+    build_report([], page, published=page.parent / "matrix")
+    assert (page / "gpus.html").stat().st_ino != before

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from typing import Any
-from urllib.parse import unquote
+from urllib.parse import unquote_plus
 
 import pytest
 from page_scripts import handed_over
@@ -13,8 +13,9 @@ from record_builders import cell, changed, plan, record, rejected
 from harness.analysis import cells_frame
 from harness.matrix.axes import cell_link, matrix_link
 from harness.records import merge
+from harness.report import page_data
 from harness.report.case import page_names
-from harness.report.page_data import CELLS, chunks, compact, matrix_data, more_data, script
+from harness.report.page_data import chunks, compact, matrix_data, more_data, script
 
 HOSTILE = "\x1b[31m'\\');alert(1)//</script>\u2028\u202e__proto__"
 
@@ -46,30 +47,46 @@ def test_matrix_has_every_cell_in_its_place() -> None:
     assert len(more["message"]) == 8
 
 
-def test_details_have_each_value_once_and_every_key() -> None:
-    records = [record(cell(variant={"n": n}), rejected(log=HOSTILE * (n == 3))) for n in range(CELLS + 1)]
+def test_details_have_each_value_once_and_every_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(page_data, "CELLS", 100)
+    planned = [cell(variant={"n": n}) for n in range(102)]
+    records = [record(item, rejected(log=HOSTILE * (n == 3))) for n, item in enumerate(planned[:-1])]
     records[0] = changed(records[0], **{"new key": {"deep": [HOSTILE]}})
-    ids = [item["cell"] for item in records]
-    texts = list(chunks([*ids, "gone"], {item["cell"]: item for item in records}, lambda item: {"remedy": ["r"]}))
+    table = cells_frame(merge(records, [plan(*planned)]))
+    texts = list(chunks(table, {item["cell"]: item for item in records}, lambda item: {"remedy": ["r"]}))
     first, second = map(json.loads, texts)
-    assert (first["start"], second["start"]) == (0, CELLS)
+    assert (first["start"], second["start"]) == (0, 100)
 
     def value(chunk: dict[str, Any], key: str, place: int) -> Any:
-        return chunk["values"][chunk["columns"][key][place]]
+        column = chunk["columns"][key]
+        return column["values"][column["of"][place]]
 
     assert value(first, "new key", 0) == {"deep": ["'\\');alert(1)//</script>\ufffd\ufffd__proto__"]}
     assert value(first, "diagnostics", 3) == records[3]["diagnostics"]
     assert "\x1b" not in value(first, "log", 3)
     assert value(first, "remedy", 9) == ["r"]
-    assert value(second, "cell", 1) == "gone"
-    assert second["columns"]["status"][1] == 0
-    assert "case" not in first["columns"]
-    assert len(texts[0]) < 150 * CELLS
+    assert second["columns"]["status"]["of"] == [1, 0]
+    assert not {"case", "cell"} & first["columns"].keys()
+    assert len(texts[0]) < 20_000
+
+
+def test_details_have_what_an_id_adds_to_its_place() -> None:
+    device = changed(record(cell()), cell=f"{cell().id} on NVIDIA H200")
+    other = changed(record(cell(target="sm_90")), cell="made by hand")
+    (text,) = chunks(cells_frame(merge([device, other], [])), {}, lambda item: {})
+    assert json.loads(text)["columns"]["cell"]["values"] == [None, " on NVIDIA H200", "made by hand"]
 
 
 def test_links_into_the_matrix_are_quoted() -> None:
     link = matrix_link(case='a"b', variant="", target=("sm_80", "sm_90"), across="bytes")
-    assert unquote(link) == r'matrix.html#q=case == "a\"b" and target in ("sm_80", "sm_90")&across=bytes'
-    assert not set(' "&+') & set(link.removesuffix("&across=bytes"))
-    of = {"case": "a/b", "variant": "x;y=50%&", "backend": "nvrtc", "library": "", "toolkit": "12.4", "target": "sm_80"}
-    assert cell_link(of) == "matrix.html#cell=a/b;x%253By=50%2525%26;nvrtc;;12.4;sm_80"
+    assert unquote_plus(link) == r'matrix.html#q=case == "a\"b" and target in ("sm_80", "sm_90")&across=bytes'
+    assert not set(' "&') & set(link.removesuffix("&across=bytes"))
+    of = {
+        "case": "a/b",
+        "variant": "x; y=50%&+",
+        "backend": "nvrtc",
+        "library": "",
+        "toolkit": "12.4",
+        "target": "sm_80",
+    }
+    assert cell_link(of) == "matrix.html#cell=a/b;x%253B+y=50%2525%26%2B;nvrtc;;12.4;sm_80"

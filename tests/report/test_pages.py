@@ -9,6 +9,7 @@ from html.parser import HTMLParser
 from itertools import chain
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote_plus
 
 import pytest
 from record_builders import BUILT, built, cell, changed, plan, record, rejected
@@ -22,6 +23,7 @@ from harness.protocol.text import clean, one_line, safe_link
 from harness.published import ENVIRONMENT
 from harness.records import Record, merge
 from harness.records.plan import Plan
+from harness.records.record_names import choose
 from harness.report.case import excerpt, newest_apart, newest_first, page_names, short_of, version_columns
 from harness.report.pages import SHOWN, assets
 from harness.report.site import Site, case_files_of, front_files
@@ -180,6 +182,21 @@ def test_every_link_leads_somewhere() -> None:
                 assert not anchor or "=" in anchor or anchor in ids[file], f"{link} in {name}"
 
 
+def test_every_filter_that_a_page_links_to_holds_for_a_cell() -> None:
+    records = [
+        record(cell(target=target, toolkit=toolkit)) for toolkit in ("12.4", "13.0") for target in ("sm_80", "sm_90")
+    ]
+    known = merge(records, [])
+    links = [
+        unquote_plus(link.partition("#q=")[2])
+        for page in pages(*records).values()
+        for link in Page(page).values("href")
+        if "matrix.html#q=" in link
+    ]
+    assert 'case == "wmma/fragments" and backend == "cupy-nvrtc" and target in ("sm_80", "sm_90")' in links
+    assert all(choose(known, link).records for link in links)
+
+
 def test_cells_with_the_same_facts_are_told_once() -> None:
     same = [
         record(cell(target=t), rejected(f"{t} is too old, see sm_801 and compute_{t[3:]}", log=f"for {t}"))
@@ -188,7 +205,7 @@ def test_cells_with_the_same_facts_are_told_once() -> None:
     other = record(cell(target="sm_90"), rejected("another"))
     page = pages(*same, other)["cases/wmma-fragments.html"]
     assert page.count('<details id="g') == 2
-    assert ">sm_70–sm_80</td>" in page
+    assert ">sm_70–sm_80<" in page
     assert Page(page).text.count("is too old") == 3  # the headline, the diagnostic, and the outcome of the command
 
 

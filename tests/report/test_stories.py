@@ -35,7 +35,7 @@ def test_releases_that_say_the_same_are_one_row_and_own_cells_have_a_column() ->
         ("0.59.1", ["builds"], ["builds"]),
         ("0.60.0", [], ["builds"]),
     ]
-    assert "No definition for lowering" in story["rows"][1]["published"][0]["said"]
+    assert "No definition for lowering" in story["rows"][1]["published"][0]["message"]
 
 
 def test_there_is_a_case_for_each_story_and_none_is_told_without_cells() -> None:

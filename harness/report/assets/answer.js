@@ -386,9 +386,10 @@ const answering = (() => {
    *
    * @param {AnswersData} data
    * @param {Found[]} found
-   * @param {boolean} since whether the question is since when: then the release comes first
+   * @param {string} [intent] of the question: for `since` the release comes first, and `needs` has no yes or no
    */
-  const sentence = (data, found, since = false) => {
+  const sentence = (data, found, intent = "") => {
+    const since = intent === "since";
     const its = found
       .filter(({ line }) => line[0] === found[0].line[0])
       .map(({ line, fields }) => {
@@ -410,7 +411,8 @@ const answering = (() => {
     );
     const release = [...starts][0]?.replace(/^builds since /, "");
     const one = leads.size === 1 ? [...leads][0] : "In part";
-    const lead = since && starts.size === 1 ? `Since ${release}` : one;
+    // Whether one form builds does not say whether it is needed.
+    const lead = intent === "needs" ? "" : since && starts.size === 1 ? `Since ${release}. ` : `${one}. `;
     /** @param {"lead" | "text"} by @returns {[string, string[]][]} */
     const grouped = (by) =>
       [...new Set(its.map((each) => each[by]))].map((value) => [
@@ -419,10 +421,10 @@ const answering = (() => {
       ]);
     const but = contrary(data, found, one);
     const texts = grouped("text");
-    if (texts.length === 1) return `${lead}. ${texts[0][0]}. ${but}`;
+    if (texts.length === 1) return `${lead}${texts[0][0]}. ${but}`;
     if (texts.length <= TOLD)
-      return `${lead}. ${texts.map(([text, labels]) => `${labels.join("; ")}: ${text}. `).join("")}${but}`;
-    return `${lead}. ${grouped("lead")
+      return `${lead}${texts.map(([text, labels]) => `${labels.join("; ")}: ${text}. `).join("")}${but}`;
+    return `${lead}${grouped("lead")
       .map(([of, labels]) => `${WORDS[of]}: ${labels.join("; ")}. `)
       .join("")}${but}`;
   };

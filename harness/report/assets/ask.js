@@ -242,7 +242,7 @@ class AnswerPage {
     dom.get("shown-on").textContent = target;
     this.caption(true);
     this.showChips(chips, target);
-    this.say(found, chips, of, target, put !== of, intent === "fails" ? all : found, intent === "since");
+    this.say(found, chips, of, target, put !== of, intent === "fails" ? all : found, intent);
     const used = new Set(found.flatMap(({ fields }) => [...fields.keys()]));
     const columns = this.columns(used, Boolean(of.headers.size || of.hosts.size));
     const { h } = dom;
@@ -441,9 +441,9 @@ class AnswerPage {
    * @param {string} target
    * @param {boolean} widely whether it was put without the tools and CUDA releases that it names
    * @param {Found[]} all what was found before failures were chosen
-   * @param {boolean} since
+   * @param {string} intent
    */
-  say(found, chips, of, target, widely, all, since) {
+  say(found, chips, of, target, widely, all, intent) {
     const missed =
       of.targets.length && !of.targets.includes(target)
         ? `Not tried on ${of.targets.join(", ")}; this is ${target}. `
@@ -484,7 +484,7 @@ class AnswerPage {
       ? `${features} feature${features === 1 ? "" : "s"} on ${target}.`
       : `Nothing but the architecture itself was tried on ${target}.`;
     const itself = told.length > 0 && told[0].line[0] < 0;
-    const said = of.words.length || itself ? answering.sentence(this.data, told, since) : "";
+    const said = of.words.length || itself ? answering.sentence(this.data, told, intent) : "";
     const lead = said && !of.targets.length ? `On ${target}: ${said}` : said;
     this.told.textContent = `${missed}${elsewhere}${lead}${told.length ? some : command}`;
   }

@@ -65,10 +65,15 @@ const asking = (() => {
    * @param {string} name of the case, where there is one
    */
   const command = (of, chips, known, target, name) => {
-    const parts = [name ? `cumatrix run ${name.replace(/(.)@[^@]*$/, "$1")}` : "cumatrix try kernel.cu"];
     const first = new Map(known.hosted.slice(0, 1).map((backend) => [backend, null]));
     const tools = chips.some(({ kind }) => kind === "tool") || !of.hosts.size ? of.tools : first;
-    for (const [backend, versions] of tools || []) {
+    const other = Object.entries(known.builders).filter(([start]) => target.startsWith(start));
+    /** @type {[string, string[] | null][]} */
+    const backends = tools?.size ? [...tools] : other.slice(0, 1).map(([, backend]) => [backend, null]);
+    const python = backends.length > 0 && backends.every(([backend]) => known.python.includes(backend));
+    const program = python ? "kernel.py" : "kernel.cu";
+    const parts = [name ? `cumatrix run ${name.replace(/(.)@[^@]*$/, "$1")}` : `cumatrix try ${program}`];
+    for (const [backend, versions] of backends) {
       const library = known.libraries[backend];
       const asked = library ? `--with ${library}=${versions?.at(-1) || "all"}` : `-b ${backend}`;
       if (!parts.includes(asked)) parts.push(asked);

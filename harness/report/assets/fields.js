@@ -92,8 +92,9 @@ const fields = (() => {
     const { values, codes, of } = fact(matrix, name);
     const isVersion = known[name].kind === "version";
     const plain = values.map((value) => (isVersion ? (value ?? "").split("+")[0] : (value ?? "")));
-    const order = matrix.names[name] || plain;
-    const names = [...new Set([...order.filter((each) => plain.includes(each)), ...plain])].filter(Boolean);
+    const found = new Set(plain);
+    const order = (matrix.names[name] || []).filter((each) => found.has(each));
+    const names = [...new Set([...order, ...found])].filter(Boolean);
     return { names, of, places: codes ? Array.from(codes, (code) => plain[code]) : plain };
   };
 

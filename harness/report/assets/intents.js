@@ -68,7 +68,11 @@ const intents = (() => {
     else if (key === "each") found = last;
     else if (key === "package") {
       const all = new Set(
-        question.narrowest(chips).flatMap(({ values }) => values.map((each) => each.replace(/\D/g, ""))),
+        question
+          .narrowest(chips)
+          .flatMap(({ values }) =>
+            values.map((each) => (/^(sm|compute)_/.test(each) ? each.replace(/\D/g, "") : each)),
+          ),
       );
       if (all.has("110")) all.delete("101");
       const names = chips.filter(({ kind }) => kind === "package").map((chip) => [chip.name, ...chip.values].join("@"));

@@ -220,6 +220,20 @@ class Matrix {
   }
 
   /**
+   * The id of a cell.
+   *
+   * @param {number} cell
+   * @param {string} rest what follows the target; an id that is not made of the cell's place is whole
+   */
+  id(cell, rest = "") {
+    if (rest && !rest.startsWith(" ")) return rest;
+    const value = (/** @type {string} */ key) => this.value(cell, key);
+    const variant = value("variant") && `[${value("variant")}]`;
+    const library = value("library") && `@${value("library")}`;
+    return `${value("case")}${variant} ${value("backend")}${library} cuda${value("toolkit")} ${value("target")}${rest}`;
+  }
+
+  /**
    * What a link to a cell says: its values, from the case to the target.
    *
    * @param {number} cell

@@ -84,7 +84,7 @@ class Panel {
   }
 
   /**
-   * The record of a cell: a file has each value once, and by key which of them a cell has.
+   * The record of a cell: a file has by key each value once, and which of them a cell has.
    *
    * @param {number} cell
    * @returns {Promise<CellRecord>}
@@ -92,8 +92,9 @@ class Panel {
   async record(cell) {
     const chunk = await cumatrix.load(this.matrix.chunk(cell));
     const at = cell - chunk.start;
-    const columns = Object.entries(chunk.columns).filter(([, column]) => column[at]);
-    return Object.fromEntries(columns.map(([key, column]) => [key, chunk.values[column[at]]]));
+    const columns = Object.entries(chunk.columns).filter(([, { of }]) => of[at]);
+    const record = Object.fromEntries(columns.map(([key, { values, of }]) => [key, values[of[at]]]));
+    return { ...record, cell: this.matrix.id(cell, record.cell) };
   }
 
   /**

