@@ -18,27 +18,29 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
-from harness.libraries import DEFAULT_TOOLKIT, LIBRARIES, Library, Release  # noqa: E402 (any Python with only the standard library)
+from harness.backends import BACKENDS  # noqa: E402 (any Python with only the standard library)
+from harness.libraries import DEFAULT_TOOLKIT, LIBRARIES, Library, Release, label_of  # noqa: E402
 
-# How the cases go through each library: in words, by which backends, and for which targets where not for all.
+# How the cases go through a library: in words, by which backends, and for which targets where not for all. Others go through its own backends.
 WAYS = {
     "cupy": ("through CuPy, by NVRTC and by Jitify, and through NVRTC alone", "nvrtc,cupy-nvrtc,cupy-jitify", ""),
     "numba": ("through Numba's own CUDA target", "numba", ""),
-    "numba-cuda": ("through numba-cuda", "numba-cuda", ""),
     "torch": (
         "through PyTorch's extensions, with nvcc and NVRTC alone beside them, for six architectures",
         "torch-nvcc,nvcc,nvrtc",
         "sm_75,sm_80,sm_86,sm_89,sm_90,sm_100",
     ),
     "cuda-core": ("through cuda.core's Program and Linker, and through NVRTC alone", "cuda-core,nvrtc", ""),
-    "triton": ("through Triton", "triton", ""),
-    "cute-dsl": ("through CuTe DSL", "cute-dsl", ""),
-    "warp": ("through Warp", "warp", ""),
-    "cutile": ("through cuTile", "cutile", ""),
     "clang": ("through clang, with NVRTC beside it", "clang,nvrtc", ""),
 }
 RUNTIMES = {"cuda12x": "nvidia-cuda-runtime-cu12==12.9.*", "cuda13x": "nvidia-cuda-runtime==13.0.*"}
 BEGIN, END = "# written by .ci/tox_environments.py from harness/libraries.py", "# up to here"
+
+
+def way(name: str) -> tuple[str, str, str]:
+    """How the cases go through a library."""
+    backends = ",".join(info.name for info in BACKENDS.values() if info.library == name)
+    return WAYS.get(name, (f"through {label_of(name)}", backends, ""))
 
 
 def cuda_releases() -> list[str]:
@@ -97,7 +99,7 @@ def env_list(libraries: Mapping[str, Library], _cuda: list[str]) -> list[str]:
 def description(libraries: Mapping[str, Library], _cuda: list[str]) -> list[str]:
     """What each environment is for."""
     return [
-        f"{among(release.tox for release in library.releases)}: the cases {WAYS[name][0]}"
+        f"{among(release.tox for release in library.releases)}: the cases {way(name)[0]}"
         for name, library in libraries.items()
     ]
 
@@ -139,7 +141,7 @@ def set_env(libraries: Mapping[str, Library], cuda: list[str]) -> list[str]:
                 toolkits.append(f"{release.tox}: CUMATRIX_TOOLKIT = {{env:CUMATRIX_TOOLKIT:{fits}}}")
             without = "-!wheels" if 13 in release.cuda else ""
             lines.append(f"{release.tox}{without}: CUMATRIX_WITH = {name}={release.version.removesuffix('.*')}")
-        every, (_, backends, targets) = among(release.tox for release in library.releases), WAYS[name]
+        every, (_, backends, targets) = among(release.tox for release in library.releases), way(name)
         lines += [f"{every}: CUMATRIX_TARGET = {{env:CUMATRIX_TARGET:{targets}}}"] if targets else []
         lines.append(f"{every}: CUMATRIX_BACKEND = {backends}")
     lines += [f"{condition}: CUMATRIX_REQUIRE = {requirement}" for condition, requirement in wheels(libraries)]
@@ -156,8 +158,6 @@ def written(text: str, libraries: Mapping[str, Library] = LIBRARIES, cuda: list[
     """The text of tox.ini with the lines that the tables ask for."""
     tested = {name: library for name, library in libraries.items() if library.releases}
     releases = cuda_releases() if cuda is None else cuda
-    if unknown := tested.keys() - WAYS.keys():
-        sys.exit(f"tox_environments.py: {', '.join(sorted(unknown))}: say in WAYS how the cases go through it")
     for setting in (env_list, description, base_python, deps, set_env):
         pattern = rf"(?m)(^{setting.__name__} =\n(?:[ #].*\n)*?    {re.escape(BEGIN)}\n)((?:    .*\n)*?)(    {re.escape(END)}\n)"
         lines = "".join(f"    {line}\n" for line in setting(tested, releases))

@@ -1,9 +1,9 @@
-"""Hold Triton, CuTe DSL, Warp, cuTile and clang through cumatrix against the same compilers driven by hand, cell by cell.
+"""Hold Triton, CuTe DSL, Warp, cuTile, numba-cuda-mlir and clang through cumatrix against the same compilers driven by hand, cell by cell.
 
 ``python benchmarks/agreement_languages.py triton 3.3.0,3.5.0 sm_90,sm_103 FILE --signature 'dot=*fp16, 128'`` runs both in the same environments
-(``cumatrix libraries install triton=3.3.0,3.5.0``) and compares status, stage and the SHA-256 of what came out; it prints a table in Markdown,
-and ends with 1 where anything differs. clang by hand is ``clang-19`` of this machine where it has that very release, else ziglang's own, each with a
-whole CUDA installation (``cumatrix toolkits install 12.4 --with curand``); registers are compared as well.
+(``cumatrix libraries install triton=3.3.0,3.5.0``) and compares status, stage and the SHA-256 of what came out, for numba-cuda-mlir and clang the
+registers as well; it prints a table in Markdown, and ends with 1 where anything differs. clang by hand is ``clang-19`` of this machine where it has
+that very release, else ziglang's own, each with a whole CUDA installation (``cumatrix toolkits install 12.4 --with curand``).
 """
 
 from __future__ import annotations
@@ -19,7 +19,9 @@ import tempfile
 from pathlib import Path
 
 from cumatrix import try_
+from harness.nvidia.virtual_driver import stand_in_library
 from harness.toolkits import ToolkitStore
+from harness.toolkits.store import data_folder
 
 FILES = Path(__file__).resolve().parents[1] / "harness" / "repro" / "files"
 TRITON = """
@@ -48,9 +50,41 @@ made = cutile_by_hand.use(target)
 exec(compile(open(file).read(), file, "exec"), globals())
 print("sha256", hashlib.sha256(b"".join(made)).hexdigest())
 """
+# The registers of a function: attribute 0x2f of section .nv.info. A kernel's symbol has bit 0x10 of st_other.
+NUMBA = """
+import ctypes, glob, hashlib, os, re, struct, sys
+file, kernel, signature, arch, stand_in = sys.argv[1:]
+home = os.environ["CUDA_HOME"]
+for stem in ("libnvrtc-builtins", "libnvrtc", "libnvJitLink", "libcudart"):
+    ctypes.CDLL(sorted(glob.glob(f"{home}/lib64/{stem}.so.*"))[0])
+ctypes.CDLL(f"{home}/nvvm/lib64/libnvvm.so.4")
+major, minor, suffix = re.fullmatch(r"sm_(\\d+)(\\d)(\\w?)", arch).groups()
+ctypes.CDLL(stand_in).virtual_configure(13050, int(major), int(minor), None)
+from numba_cuda_mlir import cuda
+if suffix:
+    jit = cuda.jit
+    cuda.jit = lambda *args, **options: jit(*args, **options, **({} if "device" in options else {"chip": arch}))
+names = {"__name__": "__main__", "JIT_OPTIONS": {}}
+exec(compile(open(file).read().replace("from numba import cuda", "from numba_cuda_mlir import cuda"), file, "exec"), names)
+code = names[kernel].compile(signature).cres.metadata["cubin"]
+start, = struct.unpack_from("<Q", code, 40)
+size, count, strings = struct.unpack_from("<HHH", code, 58)
+sections = [struct.unpack_from("<IIQQQQ", code, start + size * number) for number in range(count)]
+registers, symbols = [], next(section[4] for section in sections if section[1] == 2)
+for name, _, _, _, place, length in sections:
+    if code[sections[strings][4] + name :].startswith(b".nv.info\\0"):
+        end = place + length
+        while place < end:
+            form, attribute, value = struct.unpack_from("<BBH", code, place)
+            place += 4 + value * (form == 4)
+            if attribute == 0x2F:
+                symbol, used = struct.unpack_from("<II", code, place - 8)
+                registers += [used] * bool(code[symbols + 24 * symbol + 5] & 0x10)
+print("sha256", hashlib.sha256(code).hexdigest(), *sorted(registers))
+"""
 
 
-def by_hand(library: str, python: str, file: Path, target: str, signature: str) -> tuple[str, str]:
+def by_hand(library: str, python: str, file: Path, target: str, signature: str, toolkit: str) -> tuple[str, str]:
     """Status with its stage, and the hash of the code, of one process."""
     with tempfile.TemporaryDirectory() as folder:
         environ = {"PATH": os.environ["PATH"], "HOME": folder, "TRITON_CACHE_DIR": folder, "PYTHONPATH": str(FILES)}
@@ -62,6 +96,11 @@ def by_hand(library: str, python: str, file: Path, target: str, signature: str) 
             argv = [python, "-c", WARP, str(file), target]
         elif library == "cutile":
             argv = [python, "-c", CUTILE, str(file), target.rstrip("a")]
+        elif library == "numba-cuda-mlir":
+            kernel, _, text = signature.partition("=")
+            environ["CUDA_HOME"] = toolkit
+            stand_in = stand_in_library(data_folder() / "tools")
+            argv = [python, "-c", NUMBA, str(file), kernel, text, target, str(stand_in)]
         else:
             environ |= {"CUTE_DSL_ARCH": target, "CUTE_DSL_DUMP_DIR": folder, "CUTE_DSL_NO_CACHE": "1"}
             environ |= {"CUTE_DSL_KEEP": "cubin", "CUTE_DSL_KEEP_CUBIN": "1"}
@@ -73,11 +112,10 @@ def by_hand(library: str, python: str, file: Path, target: str, signature: str) 
         return "built", done.stdout.rpartition("sha256 ")[2].strip()
     if done.returncode < 0:
         return f"crashed by signal {-done.returncode}", ""
-    return (
-        "rejected at assemble"
-        if "ptxas" in done.stderr.splitlines()[-1] or "PTXASError" in done.stderr
-        else "rejected at compile"
-    ), ""
+    last = done.stderr.splitlines()[-1]
+    if library == "numba-cuda-mlir" and "nvJitLinkError" in done.stderr and "Entry function" not in last:
+        return "rejected at link", ""
+    return ("rejected at assemble" if "ptxas" in last or "PTXASError" in done.stderr else "rejected at compile"), ""
 
 
 def clang_by_hand(python: str, version: str, file: Path, target: str, cuda: Path) -> tuple[str, str]:
@@ -115,12 +153,12 @@ def clang_by_hand(python: str, version: str, file: Path, target: str, cuda: Path
 def main() -> int:
     """Compare, and print the table."""
     parser = argparse.ArgumentParser()
-    parser.add_argument("library", choices=("triton", "cute-dsl", "warp", "cutile", "clang"))
+    parser.add_argument("library", choices=("triton", "cute-dsl", "warp", "cutile", "numba-cuda-mlir", "clang"))
     parser.add_argument("versions")
     parser.add_argument("targets")
     parser.add_argument("file", type=Path)
     parser.add_argument("--signature", default="")
-    parser.add_argument("--toolkit")
+    parser.add_argument("--toolkit", default="", help="for a library without CUDA tools of its own")
     asked = parser.parse_args()
     file = asked.file.resolve()
     kernel, _, text = asked.signature.partition("=")
@@ -128,6 +166,7 @@ def main() -> int:
         file, backend=asked.library, with_={asked.library: asked.versions}, target=asked.targets, cache=False,
         **({"signature": {kernel: text}} if text else {}), **({"toolkit": asked.toolkit} if asked.toolkit else {}),
     )  # fmt: skip
+    home = ToolkitStore().find(asked.toolkit) if asked.toolkit else None
     different, rows = 0, dict[str, list[str]]()
     for cell in cells:
         version = f"{cell.library} | {cell.toolkit}" if asked.toolkit else cell.library
@@ -141,16 +180,18 @@ def main() -> int:
         own = cell.status
         own += f" at {cell.stage}" if own == "rejected" else f" by signal {cell.signal}" if own == "crashed" else ""
         code = cell.artifact["sha256"] if cell.status == "built" else ""
+        used = sorted(each.registers for each in cell.kernels) if asked.library == "numba-cuda-mlir" else []
         if asked.library == "clang":
             code += f" {cell.kernels[0].registers}" if code else ""
             hand = clang_by_hand(python, cell.library, file, cell.target, ToolkitStore().root / cell.toolkit)
         else:
-            hand = by_hand(asked.library, python, file, cell.target, asked.signature)
-        same = (own, code) == hand
+            hand = by_hand(asked.library, python, file, cell.target, asked.signature, str(home.home) if home else "")
+        found = (own, " ".join([code, *map(str, used)]))
+        same = found == hand
         different += not same
-        shown = f"{own}, `{code[:8]}`" if code else own
+        shown = f"{own}, `{code[:8]}`" + "".join(f", {each}" for each in used[-1:]) if code else own
         rows.setdefault(version, []).append(
-            f"{cell.target}: {shown}" if same else f"{cell.target}: {own} {code[:8]}; by hand {hand}"
+            f"{cell.target}: {shown}" if same else f"{cell.target}: {found}; by hand {hand}"
         )
     for version, found in rows.items():
         print(f"| {version} | {' | '.join(found)} |")

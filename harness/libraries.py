@@ -77,8 +77,8 @@ class Library:
         A companion whose own major release is that of its CUDA; `majors` then has its versions.
     majors : tuple of int
         Major CUDA releases that there are such ones for, the default first.
-    brought_by : str
-        A distribution that brings it along for purposes of its own: where that is installed, its backends run only if they are named.
+    brought_by : tuple of str
+        Distributions that bring it along for purposes of their own: where one is installed, its backends run only if they are named.
     releases : tuple of Release
         Those that have a tox environment, in the order of ``tox list``.
     label : str
@@ -102,7 +102,7 @@ class Library:
     since: str = "0"
     by_major: str = ""
     majors: tuple[int, ...] = ()
-    brought_by: str = ""
+    brought_by: tuple[str, ...] = ()
     releases: tuple[Release, ...] = ()
     label: str = ""
     aliases: tuple[str, ...] = ()
@@ -192,6 +192,21 @@ _OWN: Final[Mapping[str, Library]] = {
             Release(tox="numbacuda030", version="0.30.*", numpy="<2.5", companions=("numba==0.68.*", "cuda-bindings", "cuda-core")),
         ),
     ),
+    "numba-cuda-mlir": Library(
+        distributions={"numba-cuda-mlir": ""},
+        modules=("numba_cuda_mlir", "cuda.bindings", "cuda.core"),
+        companions=("numpy", "cuda-bindings", "cuda-core"),
+        brought_by=("cuda-cccl",),
+        since="0.3",
+        aliases=("numba cuda mlir", "numba_cuda_mlir"),
+        notes="https://github.com/NVIDIA/numba-cuda-mlir/releases/tag/v{}",
+        releases=(
+            Release(tox="numbamlir03", version="0.3.*", companions=("packaging",)),  # imported, and not required
+            Release(tox="numbamlir04", version="0.4.*"),
+            Release(tox="numbamlir05", version="0.5.*"),
+            Release(tox="numbamlir06", version="0.6.*"),
+        ),
+    ),
     "torch": Library(
         label="PyTorch",
         distributions={"torch": ""},
@@ -214,7 +229,7 @@ _OWN: Final[Mapping[str, Library]] = {
         companions=("cuda-bindings", "numpy"),
         by_major="cuda-bindings",
         majors=(12, 13),
-        brought_by="numba-cuda",
+        brought_by=("numba-cuda", "numba-cuda-mlir"),
         since="0.2",
         aliases=("cuda.core", "cuda python"),
         releases=(
@@ -226,7 +241,7 @@ _OWN: Final[Mapping[str, Library]] = {
         label="Triton",
         distributions={"triton": ""},
         modules=("triton",),
-        brought_by="torch",
+        brought_by=("torch",),
         since="3.0",
         notes="https://github.com/triton-lang/triton/releases/tag/v{}",
         bundles=(("3.0", "12.4"), ("3.4", "12.8"), ("3.8", "12.9")),  # backends/nvidia/bin/ptxas --version

@@ -27,6 +27,8 @@ _COMPANIONS = {
     "numba-cuda[cu12]==0.20.0": ["numba==0.62.1", "numpy==2.3.5", "cuda-bindings==12.9.10"],
     "numba-cuda==0.24.0": ["numba==0.63.1", "numpy==2.3.5", "cuda-core==0.7.0", "cuda-bindings==13.5.0"],
     "numba-cuda==0.30.4": ["numba==0.68.1", "numpy==2.4.6", "cuda-core==1.2.2", "cuda-bindings==13.5.0"],
+    "numba-cuda-mlir==0.4.0": ["numpy==2.4.6", "cuda-core==1.0.1", "cuda-bindings==13.3.1"],
+    "numba-cuda-mlir==0.6.0": ["numpy==2.4.6", "cuda-core==1.2.2", "cuda-bindings==13.5.0"],
     "cuda-core==1.2.2": ["cuda-bindings==12.9.10", "numpy==2.4.6"],
     "cuda-core==0.4.2": ["cuda-bindings==12.9.10", "numpy==2.2.6"],
     "cupy-cuda12x==12.3.0": ["numpy==1.26.4"],

@@ -264,6 +264,8 @@ class Entry:
         The cell by version, toolkit and target.
     own : Mapping[str, VersionGrid]
         By target, for own cells among published ones.
+    where : dict
+        Words about its architectures by their kind, once they are made (`harness.answers.table.field_of`).
     """
 
     case: str
@@ -273,6 +275,7 @@ class Entry:
     grids: Mapping[str, VersionGrid]
     proofs: Mapping[tuple[str, str, str], Row]
     own: Mapping[str, VersionGrid] = field(default_factory=dict)
+    where: dict[str, str] = field(default_factory=dict, compare=False, repr=False)
 
     @property
     def backend(self) -> str:
@@ -288,6 +291,15 @@ class Entry:
         """Return whether two cells that differ in the architecture alone show one that is refused and one that is built."""
         one, other = self.grids[refused].letters, self.grids[built].letters
         return any(a in REFUSED and b == WORKS for a, b in zip(one, other, strict=True))
+
+    @cached_property
+    def unlinked(self) -> dict[str, set[str]]:
+        """CUDA releases whose built cells were not linked, by target."""
+        found: dict[str, set[str]] = {}
+        for row in self.proofs.values():
+            if row.letter == WORKS and row.message.startswith(UNLINKED):
+                found.setdefault(row.target, set()).add(row.toolkit)
+        return found
 
     @cached_property
     def answered(self) -> tuple[str, ...]:

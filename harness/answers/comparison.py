@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
 from functools import cached_property
+from itertools import groupby
+from typing import Any, NamedTuple
 
 from harness.answers.cells import UNLINKED, Known, Row, releases_by_name
 from harness.answers.verdict import REFUSED, WORKS
@@ -16,8 +17,7 @@ Program = tuple[str, ...]
 """A cell without the value of one axis."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Pair:
+class Pair(NamedTuple):
     """Two cells that differ in one value.
 
     Parameters
@@ -53,7 +53,7 @@ class Comparison:
         # What was paired with the headers of another release is no version that people have.
         self.rows = [row for row in known.rows if row.letter in (WORKS, *REFUSED) and "+headers" not in row.toolkit]
         self._indexed: dict[str, dict[str, dict[Program, Row]]] = {}
-        self._alone_for: dict[str, tuple[list[Row], int]] = {}
+        self._alone_with: dict[str, dict[str, tuple[list[Row], int]]] = {}
 
     @cached_property
     def releases(self) -> dict[str, tuple[str, ...]]:
@@ -83,33 +83,31 @@ class Comparison:
         """
         by_release = self._by_release(name)
         first, second = by_release.get(before, {}), by_release.get(after, {})
-        found = [Pair(before=row, after=second[key]) for key, row in first.items() if key in second]
+        found = [Pair(row, second[key]) for key, row in first.items() if key in second]
         # Code that was not linked is not known to build where a linker refuses it.
         return [pair for pair in found if not ((pair.breaks or pair.fixes) and _unlinked(pair))]
 
     def only_with(self, name: str, release: str) -> tuple[list[Row], int]:
         """Cells that build with a release and with no newer one, and the number of those that build with it and were tried with a newer one."""
-        by_release = self._by_release(name)
-        newer = [cells for value, cells in by_release.items() if version_key(value) > version_key(release)]
-        return _alone(by_release.get(release, {}), newer)
+        if name not in self._alone_with:
+            self._alone_with[name] = _alone(self._by_release(name), version_key)
+        return self._alone_with[name].get(release, ([], 0))
 
     def only_for(self, target: str) -> tuple[list[Row], int]:
         """Cells that build for an architecture and for no newer one, and the number of those that build for it and were tried for a newer one."""
-        if target in self._alone_for:
-            return self._alone_for[target]
+        return self._alone_for.get(target, ([], 0))
+
+    @cached_property
+    def _alone_for(self) -> dict[str, tuple[list[Row], int]]:
         by_target = self._index(
             "target",
             lambda row: row.target,
             lambda row: (row.case, row.rest, row.tool, row.axis, row.version, row.toolkit),
         )
-        kind = target.partition("_")[0]
-        newer = [
-            cells
-            for value, cells in by_target.items()
-            if target_key(value) > target_key(target) and value.partition("_")[0] == kind
-        ]
-        found = self._alone_for[target] = _alone(by_target.get(target, {}), newer)
-        return found
+        kinds: dict[str, dict[str, dict[Program, Row]]] = {}
+        for target, cells in by_target.items():
+            kinds.setdefault(target.partition("_")[0], {})[target] = cells
+        return {target: found for of in kinds.values() for target, found in _alone(of, target_key).items()}
 
     def _by_release(self, name: str) -> dict[str, dict[Program, Row]]:
         if name == "cuda":
@@ -150,10 +148,16 @@ def _library(row: Row) -> str:
     return (row.axis or library_of(row.tool.partition(" ")[0])) if row.version else ""
 
 
-def _alone(own: Mapping[Program, Row], newer: Iterable[Mapping[Program, Row]]) -> tuple[list[Row], int]:
-    others: dict[Program, bool] = {}
-    for cells in newer:
-        for key in cells.keys() & own.keys():
-            others[key] = others.get(key, False) or cells[key].letter == WORKS
-    built = [key for key, row in own.items() if row.letter == WORKS and key in others]
-    return [own[key] for key in built if not others[key]], len(built)
+def _alone(cells: Mapping[str, Mapping[Program, Row]], key: Callable[[str], Any]) -> dict[str, tuple[list[Row], int]]:
+    """By the value of an axis, the cells that build with it and with no later value, and the number of those that build with it and were tried with a later one."""
+    found: dict[str, tuple[list[Row], int]] = {}
+    later: dict[Program, bool] = {}
+    for _, equal in groupby(sorted(cells, key=key, reverse=True), key):
+        values = list(equal)
+        for value in values:
+            built = [(place, row) for place, row in cells[value].items() if row.letter == WORKS and place in later]
+            found[value] = ([row for place, row in built if not later[place]], len(built))
+        for value in values:
+            for place, row in cells[value].items():
+                later[place] = later.get(place, False) or row.letter == WORKS
+    return found

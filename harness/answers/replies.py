@@ -63,6 +63,7 @@ class Replies:
         self.known, self.vocabulary = known, vocabulary
         self.comparison = Comparison(known)
         self._broken: dict[str, dict[str, str]] = {}
+        self._releases: dict[str, Reply | None] = {}
         self.builds: dict[str, dict[str, Row]] = {}
         for row in itself.rows:
             if row.target.startswith("sm_") and "+headers" not in row.toolkit:
@@ -158,6 +159,11 @@ class Replies:
         return [sentence for item, sentence in self._broken[name].items() if version_key(before) < version_key(item) < version_key(after)]  # fmt: skip
 
     def _release(self, rest: str) -> Reply | None:
+        if rest not in self._releases:
+            self._releases[rest] = self._make_release(rest)
+        return self._releases[rest]
+
+    def _make_release(self, rest: str) -> Reply | None:
         name, release = rest.split(" ")
         before = self.comparison.previous(name, release)
         found = self.comparison.pairs(name, before, release) if before else []

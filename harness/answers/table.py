@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 
@@ -120,21 +120,26 @@ def field_of(entry: Entry, target: str) -> Field:
         # Its releases do not say which release of these they need: environments have another one each.
         also = f"each with its own {' and '.join(map(library_label, others))}"
         verdict = replace(verdict, note="; ".join(filter(None, (verdict.note, also))))
-    if note := unlinked(row for place, row in entry.proofs.items() if place[2] == target):
+    if note := _unlinked_with(entry.unlinked.get(target, ())):
         verdict = replace(verdict, note="; ".join(filter(None, (verdict.note, note))))
     return Field(
         entry=entry,
         target=target,
         verdict=verdict,
-        where=_where(entry, target),
+        where=_where(entry, Target.parse(target).kind),
         own=_verdict(entry.own[target], library) if target in entry.own else None,
     )
 
 
 def unlinked(rows: Iterable[Row]) -> str:
     """``not linked with CUDA 11.7, 11.8``: releases whose built cells were not linked; empty without any."""
-    found = {row.toolkit for row in rows if row.letter == WORKS and row.message.startswith(UNLINKED)}
-    return f"{UNLINKED} with CUDA {spell_tried(found, known_releases()['cuda'], version_key)}" if found else ""
+    return _unlinked_with({row.toolkit for row in rows if row.letter == WORKS and row.message.startswith(UNLINKED)})
+
+
+def _unlinked_with(toolkits: Collection[str]) -> str:
+    if not toolkits:
+        return ""
+    return f"{UNLINKED} with CUDA {spell_tried(toolkits, known_releases()['cuda'], version_key)}"
 
 
 @cache
@@ -143,12 +148,18 @@ def _verdict(grid: VersionGrid, library: str) -> Support:
     return verdict_of(grid, known, library)
 
 
-def _where(entry: Entry, target: str) -> str:
-    """Architectures of a field's kind that build with some version: ``from sm_80``; empty if all do, or if no other one was tried.
+def _where(entry: Entry, kind: str) -> str:
+    """Architectures of a kind that build with some version: ``from sm_80``; empty if all do, or if no other one was tried."""
+    if kind not in entry.where:
+        entry.where[kind] = _make_where(entry, kind)
+    return entry.where[kind]
+
+
+def _make_where(entry: Entry, kind: str) -> str:
+    """Make the words of `_where`.
 
     ``from`` needs two cells that differ in the architecture alone. Architectures are compared where something builds.
     """
-    kind = Target.parse(target).kind
     answered = [item for item in entry.answered if item.startswith(kind)]
     working = [item for item in entry.working if item.startswith(kind)]
     # An architecture that only versions were tried with that build for none tells nothing.

@@ -141,13 +141,14 @@ class WorkFolder:
 # Entry points of the driver that a stand-in lacks, as Numba and NVIDIA's bindings report them.
 _LACKING = re.compile(r"Driver missing function: cu|[Ff]unction \"?cu[A-Z]\w*\"? (is )?not found")
 _OURS = str(Path(__file__).resolve().parents[1]) + os.sep
-_GUARDS = {(__file__, "_listen"), (__file__, "_let_go")}
+_RENAMED = str(Path(__file__).with_name("numba") / "renamed.py")
+_GUARDS = {(__file__, "_listen"), (__file__, "_let_go"), (_RENAMED, "import_"), (_RENAMED, "__getattr__")}
 _STANDARD = sysconfig.get_path("stdlib") + os.sep
 _USUAL = re.compile(r"[A-Z]\w*(Error|Exception|Exit|Interrupt|Iteration)")
 _MOST, _MOST_OF_LOG = 20_000, 1 << 20
-# The driver's own linker does not say that its words are ptxas's.
+# The driver's own linker does not say that its words are ptxas's, nor does nvJitLink where it assembles what may be linked later.
 _PTXAS = re.compile(
-    r"^((nvJitLink|Linker) error log: )?ptxas\b.*\b(error|fatal)\b|^error\s*: Entry function\b", re.MULTILINE
+    r"^((nvJitLink|Linker) error log: )?(ptxas\b.*\b(error|fatal)\b|error\s*: Entry function\b)", re.MULTILINE
 )
 
 

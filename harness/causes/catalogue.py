@@ -30,7 +30,7 @@ _PRODUCTS = {
     "Triton": r"(?i)triton|inductor|= tt\.\w|fp8e4nv|AccelerateMatmul|getMMAVersion",
     "XLA": r"(?i)xla|jax|tensorflow|\btf\b|HLO|CustomCall|PTX compilation provider",
     "bitsandbytes": r"(?i)bitsandbytes",
-    "clang": r"(?i)clang|llvm|unsupported CUDA gpu architecture",
+    "clang": r"(?i)clang|llvm|unsupported CUDA gpu architecture|cannot find libdevice for sm_",
 }
 _PRODUCT = re.compile(rf"\b({'|'.join(_PRODUCTS)})\b")
 
@@ -367,9 +367,32 @@ def _causes_of(message: LogMessage, context: Context) -> list[Cause]:
     return sorted(found, key=lambda cause: cause.tools == {"nvrtc"}) if unknown else found
 
 
+_TOGETHER = 16
+"""Causes that are searched as one first."""
+
+
+@cache
+def _groups() -> list[tuple[Pattern | None, list[Cause]]]:
+    """Causes in order, some at a time, with a pattern that finds what any of theirs does; None where they are about headers alone."""
+    causes = list(catalogue().values())
+    found = []
+    for start in range(0, len(causes), _TOGETHER):
+        group = causes[start : start + _TOGETHER]
+        texts = [f"(?:{cause.pattern.text})" for cause in group if cause.pattern]
+        found.append((Pattern("|".join(texts)) if texts else None, group))
+    return found
+
+
 @lru_cache(maxsize=4096)
 def _worded(message: str, file: str) -> tuple[Cause, ...]:
     """Causes that have the words of a message; logs say the same again and again."""
     match = _UNDECLARED.match(message)
     forms = (message, f'identifier "{match["name"]}" is undefined') if match else (message,)
-    return tuple(cause for cause in catalogue().values() if any(cause.worded(form, file) for form in forms))
+    header = any(map(HEADER.search, forms))
+    return tuple(
+        cause
+        for pattern, causes in _groups()
+        if header or (pattern and any(map(pattern.found_in, forms)))
+        for cause in causes
+        if any(cause.worded(form, file) for form in forms)
+    )

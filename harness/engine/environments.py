@@ -185,7 +185,7 @@ def default_toolkit(environment: Environment) -> str:
     """
     for library in LIBRARIES.values():
         found = environment.version_of(*library.distributions)
-        if found and library.by_major and not environment.resolved and not environment.version_of(library.brought_by):
+        if found and library.by_major and not environment.resolved and not environment.version_of(*library.brought_by):
             of_release = environment.version_of(library.by_major)
             wanted = _major(of_release[1]) if of_release else 0
             if wanted in library.majors and wanted != _major(DEFAULT_TOOLKIT):

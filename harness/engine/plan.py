@@ -69,7 +69,7 @@ def _left_out(library: str, chosen: Sequence[str]) -> str:
 
 def _installed(info: BackendInfo, environment: Environment) -> bool:
     library = LIBRARIES[info.library]
-    brought = library.brought_by and environment.version_of(library.brought_by)
+    brought = environment.version_of(*library.brought_by)
     return (
         bool(environment.version_of(*info.distributions)) and not brought and not environment.version_of(*info.excludes)
     )
@@ -268,6 +268,7 @@ def nothing(
     if cases and fitting and not fitting & {info.name for info in backends}:
         what = f"{cases[0].name} is" if len(cases) == 1 else "all of the cases chosen are"
         python = all("python" in case.sources and "cuda" not in case.sources for case in cases)
+        numba = [info.library for info in BACKENDS.values() if "python" in info.languages]
         spoken = {language for case in cases for language in case.sources}
         common = {language for info in BACKENDS.values() if not info.library for language in info.languages}
         alone = next(
@@ -283,7 +284,7 @@ def nothing(
             return NothingToRun(f"nothing to run: {what} not for {names}, only for {', '.join(sorted(fitting))}")
         if python and releases:
             return NothingToRun(
-                f"nothing to run: {what} for Numba: name its releases with --with, numba=V or numba-cuda=V"
+                f"nothing to run: {what} for Numba: name its releases with --with, {' or '.join(f'{name}=V' for name in numba)}"
             )
         if releases:
             names = ", ".join(dict.fromkeys(info.library for info in backends))
@@ -292,8 +293,8 @@ def nothing(
             )
         if python:
             return LibraryMissing(
-                f"{what} for Numba, and neither numba-cuda nor numba is installed for {environment.python}: "
-                f"`{environment.python} -m pip install numba-cuda` (or numba), or name an interpreter that has one with --python"
+                f"{what} for Numba, and {environment.python} has none of {', '.join(numba)}: "
+                f"`{environment.python} -m pip install numba-cuda`, or name an interpreter that has one with --python"
             )
         if alone:
             return LibraryMissing(

@@ -250,6 +250,7 @@ def ranks(cells: Iterable[Mapping[str, Any]]) -> Callable[[Mapping[str, Any]], t
     return lambda cell: (rows[place_of(cell, ROWS)], order[place_of(cell, COLUMNS)])
 
 
+@lru_cache(maxsize=16_384)
 def natural_key(text: str) -> tuple[tuple[int, int, str], ...]:
     """Order of names: the numbers in a text are taken for numbers."""
     return tuple(

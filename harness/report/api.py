@@ -258,9 +258,14 @@ def feature_json(document: Mapping[str, Any]) -> bytes:
     return as_bytes({"schema": SCHEMA, **document})
 
 
-def features_json(documents: Sequence[Mapping[str, Any]], newest: str) -> bytes:
+OWN_KEYS = frozenset(("statements",))
+"""Keys that only a feature's own document has: nearly half of its bytes."""
+
+
+def features_json(documents: Iterable[Mapping[str, Any]], newest: str) -> bytes:
     """The file of all features; `newest` is the day of the newest run."""
-    return as_bytes({"schema": SCHEMA, "newest": newest, "features": list(documents)})
+    features = [{key: value for key, value in of.items() if key not in OWN_KEYS} for of in documents]
+    return as_bytes({"schema": SCHEMA, "newest": newest, "features": features})
 
 
 def as_bytes(value: Mapping[str, Any]) -> bytes:
@@ -345,7 +350,8 @@ def feature_schema() -> dict[str, Any]:
 
 def features_schema() -> dict[str, Any]:
     """JSON Schema of the document with all features."""
-    keys = {"schema": {"const": SCHEMA}, "newest": TEXT, "features": list_of(object_of(_keys()))}
+    shared = {key: value for key, value in _keys().items() if key not in OWN_KEYS}
+    keys = {"schema": {"const": SCHEMA}, "newest": TEXT, "features": list_of(object_of(shared))}
     return {
         "$schema": DIALECT,
         "$id": f"urn:cumatrix:features:{SCHEMA}",

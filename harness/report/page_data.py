@@ -91,16 +91,22 @@ def cell_facts(table: pd.DataFrame, known: Mapping[str, Mapping[str, Any]]) -> t
     known : Mapping
         Records and planned cells by their id; of a cell that is not there its row counts.
     """
+    names = ("cell", *TOOLCHAIN, "target")
+    # By identity: records out of Parquet share what they have in common.
+    spelled: dict[tuple[int, int], str] = {}
     read: dict[tuple[Any, ...], int] = {}
     facts: dict[tuple[Any, ...], int] = {}
     numbers = []
-    for row in table[["cell", *TOOLCHAIN, "target"]].to_dict("records"):
-        cell = known.get(row["cell"], row)
-        requested = (cell.get("toolchain") or {}).get("requested") or {}
-        what = (requested.get("packages"), requested.get("host_compiler"), cell.get("device"), " on " in row["cell"])
-        key = (*(row[name] for name in TOOLCHAIN), repr(what))
+    for values in rows_of(table, names):
+        cell = known.get(values[0], {})
+        toolchain, device = cell.get("toolchain"), cell.get("device")
+        if (what := spelled.get((id(toolchain), id(device)))) is None:
+            requested = (toolchain or {}).get("requested") or {}
+            what = repr((requested.get("packages"), requested.get("host_compiler"), device))
+            spelled[id(toolchain), id(device)] = what
+        key = (*values[1:-1], what, " on " in values[0])
         if key not in read:
-            found = facts_of({**cell, **row})
+            found = facts_of({**cell, **dict(zip(names, values, strict=True))})
             read[key] = facts.setdefault(tuple(_plain(found.get(name)) for name in _OF_CELLS), len(facts))
         numbers.append(read[key])
     columns = zip(_OF_CELLS, zip(*facts, strict=True), strict=False)
@@ -130,7 +136,7 @@ def script(name: str, text: str) -> bytes:
 
 def compact(value: Any) -> str:
     """JSON without a space too many."""
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    return text_of(value)
 
 
 def matrix_data(
@@ -405,8 +411,9 @@ def chunks(table: pd.DataFrame, records: Mapping[str, Record], more: More) -> It
         found = []
         for cell, further in zip(cells[start : start + CELLS], rest[start : start + CELLS], strict=True):
             record = records.get(cell)
-            shown = {**(record if is_own(record) else _published(record)), **more(record)} if record else {}
-            found.append({**shown, "cell": further})
+            shown = _shown_of(record, more(record)) if record else {}
+            shown["cell"] = further
+            found.append(shown)
         columns = {
             clean(key): column
             for key in dict.fromkeys(chain.from_iterable(found))
@@ -416,12 +423,16 @@ def chunks(table: pd.DataFrame, records: Mapping[str, Record], more: More) -> It
         yield f'{{"start":{start},"columns":{{{",".join(texts)}}}}}'
 
 
-def _published(record: Mapping[str, Any]) -> Mapping[str, Any]:
-    """A published record without what only its owner needs."""
-    kept = {key: value for key, value in record.items() if key not in _ONLY_OWN}
-    if artifact := record.get("artifact"):
-        kept["artifact"] = {key: value for key, value in artifact.items() if key != "sha256"}
-    return kept
+def _shown_of(record: Mapping[str, Any], more: Mapping[str, Any]) -> dict[str, Any]:
+    """A record with what the page adds; a published one without what only its owner needs."""
+    shown = {**record, **more}
+    if not is_own(record):
+        for key in _ONLY_OWN:
+            shown.pop(key, None)
+        if artifact := record.get("artifact"):
+            shown["artifact"] = {**artifact}
+            shown["artifact"].pop("sha256", None)
+    return shown
 
 
 def _column(values: Sequence[Any]) -> str:

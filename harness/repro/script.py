@@ -19,6 +19,7 @@ from harness.backends import ptxas as ptxas_backend
 from harness.backends.cupy import c_table
 from harness.backends.cupy.backend import options_of as cupy_options_of
 from harness.backends.cupy.program import is_program
+from harness.backends.numba import renamed
 from harness.backends.numba.program import JIT_OPTIONS
 from harness.backends.torch import quoted
 from harness.diagnostics import one_line
@@ -36,6 +37,8 @@ JOINED = 'image = b"".join(images)\n'
 """The step before it, if the images of several files are not linked."""
 
 _FILES = Path(__file__).with_name("files")
+# Of cumatrix's own modules, those that import nothing of it.
+_SHARED = {"c_table.py": c_table.__file__, "renamed.py": renamed.__file__}
 
 
 @dataclass(frozen=True)
@@ -62,9 +65,7 @@ class Script:
         for name in self.files:
             # Each library has a stand-in for the GPU of its own, of one name.
             plain = "virtual_gpu.py" if name.startswith("virtual_gpu_") else name
-            # How functions of CuPy are put in the place of others imports nothing of cumatrix as it is.
-            own = Path(c_table.__file__) if name == "c_table.py" else _FILES.joinpath(name)
-            found[plain] = own.read_bytes()
+            found[plain] = Path(_SHARED.get(name) or _FILES.joinpath(name)).read_bytes()
         if "virtual_driver.py" in self.files:
             found["virtual_gpu.c"] = native.source("libcuda.c").encode()
         return found
@@ -246,6 +247,26 @@ print("built")
 
 def numba(subject: ReproTarget) -> Script:
     """The program, run as Python runs it, then its kernels compiled for their signatures."""
+    device = (
+        f"{_DRIVER}, and ptxas and nvJitLink that of the driver's linker (`link.py`). A launch does nothing. Numba, NVVM, libdevice, "
+        "ptxas and nvJitLink are the real ones."
+    )
+    files = ("link.py", "virtual_driver.py", "virtual_gpu_numba.py")
+    return _numba(subject, "", "numba", "numba.core", "CUDADispatcher", device, files)
+
+
+def numba_cuda_mlir(subject: ReproTarget) -> Script:
+    """As for Numba; a program may import ``numba``."""
+    device = f"{_DRIVER}. A launch does nothing. numba-cuda-mlir, NVVM, libdevice and nvJitLink are the real ones."
+    files = ("renamed.py", "virtual_driver.py", "virtual_gpu_mlir.py")
+    target, package = f', "{subject.job.target}"', "numba_cuda_mlir"
+    return _numba(subject, target, package, f"{package}.numba_cuda.core", "MLIRDispatcher", device, files)
+
+
+def _numba(
+    subject: ReproTarget, more: str, package: str, core: str, dispatcher: str, device: str, files: Sequence[str]
+) -> Script:
+    """A script for the kernels of `package`, whose class is `dispatcher`; `more` are further arguments for the virtual GPU."""
     job, names = subject.job, []
     options = {name: value for name, value in job.options.items() if name in JIT_OPTIONS}
     given = {**job.definitions, "JIT_OPTIONS": options}
@@ -255,18 +276,19 @@ def numba(subject: ReproTarget) -> Script:
             raise UsageError(f"{name!r} is not the name of a kernel")
         names.append(name)
         types = f"sigutils.normalize_signature({text_of(signature)})[0]"
-        lines.append(_to_ptx(subject, name, types) if job.virtual else f"{name}.compile({types})\n")
+        apart = job.virtual and package == "numba"
+        lines.append(_to_ptx(subject, name, types) if apart else f"{name}.compile({types})\n")
     if not names:  # the program launches its kernels itself; those without arguments need no types
         lines.append(
-            'for kernel in [value for value in list(globals().values()) if type(value).__name__ == "CUDADispatcher"]:\n'
+            f'for kernel in [value for value in list(globals().values()) if type(value).__name__ == "{dispatcher}"]:\n'
             "    if not kernel.overloads and not kernel.py_func.__code__.co_argcount:\n        kernel.compile(())\n"
         )
     program = text_of(str(job.source))
     text = start(subject, "sys", "virtual_gpu") + f"""\
-virtual_gpu.use("{subject.cell.target.capability}", cuda, "{subject.setup.release}")  # only where this machine has no such GPU
+virtual_gpu.use("{subject.cell.target.capability}", cuda, "{subject.setup.release}"{more})  # only where this machine has no such GPU
 
-from numba import cuda  # noqa: E402
-from numba.core import sigutils  # noqa: E402
+from {package} import cuda  # noqa: E402
+from {core} import sigutils  # noqa: E402
 
 sys.argv = [{program}]
 sys.path.insert(0, os.path.dirname(os.path.abspath({program})))
@@ -275,13 +297,8 @@ with open({program}, encoding="utf-8") as file:
     exec(compile(file.read(), {program}, "exec"))
 """ + "".join(lines) + 'print("built")\n'  # fmt: skip
     if not names:
-        text = text.replace("from numba.core import sigutils  # noqa: E402\n", "")
-    device = _stands_in(
-        subject,
-        f"{_DRIVER}, and ptxas and nvJitLink that of the driver's linker (`link.py`). A launch does nothing. Numba, NVVM, libdevice, "
-        "ptxas and nvJitLink are the real ones.",
-    )
-    return Script(text, ("cuda_home.py", "gpu.py", "link.py", "virtual_driver.py", "virtual_gpu_numba.py"), device)
+        text = text.replace(f"from {core} import sigutils  # noqa: E402\n", "")
+    return Script(text, ("cuda_home.py", "gpu.py", *files), _stands_in(subject, device))
 
 
 def _to_ptx(subject: ReproTarget, name: str, types: str) -> str:

@@ -47,3 +47,12 @@ class TestNumba(BackendContract):
     @classmethod
     def interpreter(cls) -> str:
         return python_with("numba==0.59.1")
+
+
+class TestNumbaCudaMlir(BackendContract):
+    backend = "numba-cuda-mlir"
+    language = "python"
+
+    @classmethod
+    def interpreter(cls) -> str:
+        return python_with("numba-cuda-mlir==0.6.0")

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -49,9 +50,16 @@ class Library:
     """A library of which nothing can be told but its name."""
 
     library = "numba 0.59.1"
+    modules: tuple[str, ...] = ("numba",)
 
     def check_libraries(self, setup: Setup) -> None:
         """Nothing was loaded."""
+
+    def kernel_class(self) -> type:
+        raise NotImplementedError
+
+    def types_of(self, signature: str) -> tuple[Any, Any]:
+        raise NotImplementedError
 
 
 def program_of(job: Job, text: str) -> Program:
@@ -291,6 +299,9 @@ def test_ptxas_is_recognized_by_its_errors() -> None:
     assert is_ptxas_error("ptxas fatal   : Unresolved extern function 'f'")
     assert is_ptxas_error(
         "error: nvJitLinkError: ERROR_PTX_COMPILE (4)\nLinker error log: ptxas error   : Entry function 'f' uses"
+    )
+    assert is_ptxas_error(
+        "error: nvJitLinkError: ERROR_INTERNAL (6)\nnvJitLink error log: error   : Entry function 'f' uses"
     )
     assert not is_ptxas_error("ptxas info    : 0 bytes gmem")
 

@@ -20,6 +20,7 @@ def test_a_summary(load: Load) -> None:
         "cupy-jitify",
         "numba",
         "numba-cuda",
+        "numba-cuda-mlir",
         "nvcc",
         "torch-nvcc",
         "cuda-core",

@@ -342,6 +342,25 @@ LOOK_ALIKES = {
         'a.cu(5): error: declaration is incompatible with previous "f"\n  int f(int);\n      ^\na.cu(9): warning: x\n  extern __shared__ int s[];\n',
         "",
     ),
+    "a program that crashes": ("a.sh: line 1: 99 Segmentation fault (core dumped) ./a.out", ""),
+    "an assertion of the program's own": ("Assertion failed: (n == 3), function f, file a.c, line 3", ""),
+    "a global of two modules that is no function of C++": (
+        "error: Linking globals named 'shared': symbol multiply defined!",
+        "",
+    ),
+    "a backend of JAX's without a device": ("jax: Unable to initialize backend 'cuda': no supported devices found", ""),
+    "a class of the program's own that GCC does not parse": (
+        "a.hpp:3:9: error: global qualification of class name is invalid before ':' token\n    3 | struct ::mine::A : ::mine::B",
+        "",
+    ),
+    "a name of CUDA's in code that is not HIP's": (
+        "a.cu:3:9: error: use of undeclared identifier '__cvta_generic_to_shared'",
+        "",
+    ),
+    "a call of the program's own that clang cannot resolve": (
+        "a.cpp:8:7: error: no matching function for call to 'cudaMemAdviseAll'",
+        "",
+    ),
     "a built-in name in a program in a folder called cuda": (
         'cuda/kernel.cu(1): error: identifier "__mine" is undefined\na.h(3): note: here',
         "builtin-undefined",

@@ -130,6 +130,7 @@ def rows() -> Iterator[str]:
         ("after those 960", [issue["before"] for issue in ISSUES if issue.get("round") == 17]),
         ("after those 1,020", [issue["before"] for issue in ISSUES if issue.get("round") == 18]),
         ("after those 1,078", [issue["before"] for issue in ISSUES if issue.get("round") == 19]),
+        ("after those 1,138", [issue["before"] for issue in ISSUES if issue.get("round") == 20]),
     ):
         count = Counter(answers)
         yield f"| {name} | {len(answers)} | {count['right']} | {count['wrong']} | {count['none']} |"

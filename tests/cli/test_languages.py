@@ -16,6 +16,7 @@ from harness.errors import UsageError
         ("k.cu", "", ("cuda",)),
         ("k.cuh", "import cupy", ("cuda",)),
         ("k.py", "from numba import cuda\n", ("python",)),
+        ("k.py", "from numba_cuda_mlir import cuda\n", ("python",)),
         ("k.py", "import cupy as cp\n", ("cupy",)),
         ("k.py", "def f():\n    from cupyx import jit\n", ("cupy",)),
         ("k.py", "import cuda.tile as ct\n", ("cutile",)),

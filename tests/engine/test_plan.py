@@ -22,6 +22,7 @@ NAMES = [
     "cupy-jitify",
     "numba",
     "numba-cuda",
+    "numba-cuda-mlir",
     "nvcc",
     "ptxas",
     "torch-nvcc",

@@ -14,7 +14,7 @@ from harness.model.cell import host_named
 from harness.model.condition import HOST_VERSIONS, NAMES, Condition, Version
 from harness.records.record_names import facts_of
 
-PACKAGES = {"cuda-core": "1.2.2", "cupy-cuda12x": "13.6.0", "cupy": "13.6.0", "numba": "0.61.0", "numba-cuda": "0.10.0", "numpy": "1.26.4", "python": "3.11.9",
+PACKAGES = {"cuda-core": "1.2.2", "cupy-cuda12x": "13.6.0", "cupy": "13.6.0", "numba": "0.61.0", "numba-cuda": "0.10.0", "numba-cuda-mlir": "0.6.0", "numpy": "1.26.4", "python": "3.11.9",
             "torch": "2.5.1+cu124", "ml-dtypes": "0.5.0", "triton": "3.5.0", "cute-dsl": "4.6.1", "warp": "1.9.1", "cutile": "1.7.0"}  # fmt: skip
 
 

@@ -69,6 +69,7 @@ def test_the_whole_folder_of_nvrtc(tmp_path: Path) -> None:
         ("cupy-nvrtc", "cupy/reduction-kernel", {"library": "14.2.0", "target": "compute_90"}),
         ("numba", "cooperative/numba-9432", {"library": "0.59.0"}),
         ("numba-cuda", "shared-memory/static", {"library": "0.24.0", "target": "compute_90"}),
+        ("numba-cuda-mlir", "numba/tuples", {"library": "0.4.0", "target": "sm_90a"}),
         ("cuda-core", "exceptions/throw", {"library": "0.4.2"}),
         ("cuda-core", "cooperative/grid-sync", {"library": "1.2.2", "release": "13.0"}),
         ("torch-nvcc", "exceptions/torchao-1648", {"library": "2.11.0", "release": "13.0"}),

@@ -49,6 +49,8 @@ CELLS = [
     Shown("numba", "cooperative/numba-9432", "not cache", "12.9", "built", ("numba==0.59.0",)),
     Shown("numba-cuda", "shared-memory/static", "bytes == 49156", "12.9", "rejected", ("numba-cuda==0.24.0",)),
     Shown("numba-cuda", "shared-memory/static", "bytes == 49152", "12.9", "built", ("numba-cuda==0.24.0",)),
+    Shown("numba-cuda-mlir", "numba/tuples", 'form == "slice"', "12.9", "rejected", ("numba-cuda-mlir==0.4.0",)),
+    Shown("numba-cuda-mlir", "cooperative/grid-sync", "not rdc", "12.9", "built", ("numba-cuda-mlir==0.6.0",)),
     Shown("cupy-jitify", "wmma/accumulator-16x16x8", 'arch == "implicit"', "12.1", "rejected", ("cupy-cuda12x==12.3.0",)),
     Shown("cupy-nvrtc", "cupy/reduction-kernel", 'type == "float16" and not defined', "12.9", "rejected", ("cupy-cuda12x==13.6.0",)),
     Shown("cupy-nvrtc", "cupy/jit-half-atomic", 'type == "float16"', "12.9", "built", ("cupy-cuda12x==13.6.0",)),

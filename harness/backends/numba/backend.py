@@ -103,13 +103,12 @@ class NumbaBackend:
     """`harness.protocol.backend.Backend` for Numba's CUDA target."""
 
     package = "numba"
+    modules = (*LIBRARIES["numba"].modules, *LIBRARIES["numba-cuda"].modules)
 
     def prepare(self, setup: Setup) -> Ready:
         """Import everything and load the toolkit's NVVM; no driver is looked for."""
         self.isolate(setup)
         observed: dict[str, Any] = {"python": platform.python_version(), "ptxas": tools.version(setup)}
-        if package_version("numba") is None:
-            raise Unavailable("this environment has no numba: install it there")
         self.check_packages(setup)
         observed |= {name.replace("-", "_"): v for name in self.packages() if (v := package_version(name))}
         self.library = f"{self.package} {observed[self.package.replace('-', '_')]}"
@@ -138,7 +137,7 @@ class NumbaBackend:
         os.environ["NUMBA_CACHE_DIR"] = str(job.scratch / "numba-cache")
         self.attach(device)
         job.enter("compile")
-        watch = Watch(job, lambda kernel: self.collected(device, kernel))
+        watch = self.watch(job, lambda kernel: self.collected(device, kernel))
         with watch.listening():
             compile_all(self, job, device, watch, lambda *kernel: self.finish(device, watch, *kernel))
         self.check_libraries(setup)
@@ -168,6 +167,10 @@ class NumbaBackend:
             compile_all(self, job, device, watch, act)
         self.check_libraries(setup)
 
+    def watch(self, job: Job, collect: Callable[[Any], None]) -> Watch:
+        """Return a listener to the library's dispatchers."""
+        return Watch(job, collect)
+
     def packages(self) -> list[str]:
         """Distributions whose versions belong to the toolchain."""
         library = LIBRARIES[self.package]
@@ -179,6 +182,8 @@ class NumbaBackend:
 
     def check_packages(self, setup: Setup) -> None:
         """Raise where the environment is not this backend's."""
+        if package_version("numba") is None:
+            raise Unavailable("this environment has no numba: install it there")
         if version := package_version("numba-cuda"):
             raise Unavailable(
                 f"this environment has numba-cuda {version}, which takes the place of Numba's own CUDA target: "
@@ -211,6 +216,19 @@ class NumbaBackend:
         from numba.cuda.cudadrv import nvvm
 
         return sorted(nvvm.NVVM().supported_ccs)
+
+    def kernel_class(self) -> type:
+        """The class of its kernels and device functions."""
+        from numba.cuda.dispatcher import CUDADispatcher
+
+        return CUDADispatcher  # type: ignore[no-any-return]
+
+    def types_of(self, signature: str) -> tuple[Any, Any]:
+        """Types of a signature's arguments and of its result; None where it names no result."""
+        from numba.core import sigutils
+
+        arguments, result = sigutils.normalize_signature(signature)
+        return arguments, result
 
     def arch_option(self) -> Any:
         """The library's own function from a compute capability to NVVM's ``-arch``."""

@@ -32,20 +32,19 @@ class NumbaCudaBackend(NumbaBackend):
     driver: ctypes.CDLL | None = None
 
     def check_packages(self, setup: Setup) -> None:
+        if package_version("numba") is None:
+            raise Unavailable("this environment has no numba: install it there")
         if package_version("numba-cuda") is None:
             raise Unavailable("this environment has no numba-cuda: install it there, or use the backend numba")
-        if bindings_only() and setup.version < (12, 0):
-            raise Unsupported(f"numba-cuda {package_version('numba-cuda')} needs CUDA 12 or later")
-        core = package_version("cuda-core")
-        if bindings_only() and setup.version < (12, 3) and core and core.startswith("0."):
-            raise Unsupported(f"cuda-core {core} asks nvJitLink for its version, which it tells from CUDA 12.3 on")
+        if bindings_only():
+            check_bindings(setup, self.package)
 
     def load(self, setup: Setup) -> None:
         if bindings_only():
             preload_for_bindings(setup)
             self.driver = None if setup.device else virtual_driver(setup)
         with no_other_driver() if self.driver else nullcontext():
-            pass_over_wheels()
+            pass_over_wheels("numba.cuda.cuda_paths")
             super().load(setup)
         check_redirected()
         if not bindings_only():
@@ -55,10 +54,7 @@ class NumbaCudaBackend(NumbaBackend):
         super().compile(setup, job)
         if note := binding_note():
             job.notes.append(note)
-        if wheels := cuda_wheels():
-            job.notes.append(
-                f"compiled with CUDA {setup.release} of cumatrix, not with {' and '.join(wheels)} of this environment"
-            )
+        note_wheels(setup, job)
 
     def name_nvrtc(self, setup: Setup) -> None:
         """Tell numba-cuda where NVRTC is: some releases look in ``$CUDA_HOME/nvrtc``, then anywhere on the machine."""
@@ -94,13 +90,7 @@ class NumbaCudaBackend(NumbaBackend):
             super().attach(device)
             return
         self.reload_settings()
-        # A driver serves toolkits older than itself; one older than the bindings makes them complain.
-        bindings = int((package_version("cuda-bindings") or "0").split(".")[0])
-        major, minor = max(device.setup.version, (bindings, 0))
-        device.launched = self.driver.virtual_launches
-        # Kept for as long as the process: C holds a pointer to it.
-        self.linker = LINKER(lambda *arguments: _link(device, *arguments))
-        self.driver.virtual_configure(1000 * major + 10 * minor, *device.job.capability, self.linker)
+        attach_library(self.driver, device)
 
     def reload_settings(self) -> None:
         super().reload_settings()
@@ -139,7 +129,7 @@ class NumbaCudaBackend(NumbaBackend):
             job.enter("assemble")
             if library.needs_cudadevrt or getattr(library, "_linking_files", ()):
                 job.enter("link")
-            job.observed["nvjitlink"] = _nvjitlink_version()
+            job.observed["nvjitlink"] = nvjitlink_version()
             job.keep(bytes(getattr(cubin, "code", cubin)), "cubin")
         job.complete()
 
@@ -185,10 +175,35 @@ def check_redirected() -> None:
         )
 
 
-def pass_over_wheels() -> None:
-    """Have numba-cuda take the toolkit of ``CUDA_HOME``: it tries CUDA wheels of the environment first, as ``numba-cuda[cu12]`` installs them."""
-    from numba.cuda import cuda_paths
+def check_bindings(setup: Setup, package: str) -> None:
+    """Raise where a package cannot use this CUDA through NVIDIA's bindings."""
+    if setup.version < (12, 0):
+        raise Unsupported(f"{package} {package_version(package)} needs CUDA 12 or later")
+    core = package_version("cuda-core")
+    if setup.version < (12, 3) and core and core.startswith("0."):
+        raise Unsupported(f"cuda-core {core} asks nvJitLink for its version, which it tells from CUDA 12.3 on")
 
+
+def attach_library(driver: ctypes.CDLL, device: VirtualDevice) -> None:
+    """Make the library in the place of libcuda a device."""
+    # A driver serves toolkits older than itself; one older than the bindings makes them complain.
+    bindings = int((package_version("cuda-bindings") or "0").split(".")[0])
+    major, minor = max(device.setup.version, (bindings, 0))
+    device.launched = driver.virtual_launches
+    # Kept for as long as the process: C holds a pointer to it.
+    _kept.append(LINKER(lambda *arguments: _link(device, *arguments)))
+    driver.virtual_configure(1000 * major + 10 * minor, *device.job.capability, _kept[-1])
+
+
+def pass_over_wheels(paths: str) -> None:
+    """Have the library take the toolkit of ``CUDA_HOME``: it tries CUDA wheels of the environment first, as ``numba-cuda[cu12]`` installs them.
+
+    Parameters
+    ----------
+    paths : str
+        Its module that looks for parts of CUDA.
+    """
+    cuda_paths = importlib.import_module(paths)
     for name, function in vars(cuda_paths).copy().items():
         if "wheel" in name and callable(function):
             setattr(cuda_paths, name, lambda *_: None)
@@ -198,6 +213,14 @@ def cuda_wheels() -> list[str]:
     """Wheels of the environment that numba-cuda would take its NVVM from."""
     names = ("nvidia-cuda-nvcc-cu12", "nvidia-nvvm", "nvidia-cuda-nvcc-cu11")
     return [f"{name} {version}" for name in names if (version := package_version(name))]
+
+
+def note_wheels(setup: Setup, job: Job) -> None:
+    """Note CUDA wheels of the environment that the cell was not compiled with."""
+    if wheels := cuda_wheels():
+        job.notes.append(
+            f"compiled with CUDA {setup.release} of cumatrix, not with {' and '.join(wheels)} of this environment"
+        )
 
 
 def preload_for_bindings(setup: Setup) -> None:
@@ -227,7 +250,8 @@ def no_other_driver() -> Iterator[None]:
         ctypes.CDLL = real  # type: ignore[misc]
 
 
-def _nvjitlink_version() -> str:
+def nvjitlink_version() -> str:
+    """The version of the nvJitLink that the bindings loaded."""
     from cuda.bindings import nvjitlink as bindings
 
     return ".".join(map(str, bindings.version()))

@@ -20,7 +20,6 @@ from harness.backends.python_program import (
     missing,
     tidy,
 )
-from harness.libraries import LIBRARIES
 from harness.nvidia.launch import Driver, DriverError, Launch, refused
 from harness.nvidia.virtual_driver import VirtualDevice, read_back
 from harness.protocol.backend import Ended, Job, Rejected, Setup, Unavailable, Unsupported
@@ -67,24 +66,12 @@ class Watch:
         compile_, bind = CUDADispatcher.compile, _Kernel.bind
 
         def heard_compile(dispatcher: Any, signature: Any) -> Any:
-            name = name_of(dispatcher)
-            self.command(name, signature)
-            self._names.append(name)
-            self.tried.append(dispatcher.py_func)
-            try:
+            with self.trying(dispatcher, signature):
                 return compile_(dispatcher, signature)
-            except Exception as error:
-                self.refused.append((name, error))
-                raise
-            finally:
-                self._names.pop()
 
         def heard_bind(kernel: Any) -> Any:
             result = bind(kernel)
-            if not any(kernel is other for other in self._kernels):
-                self._kernels.append(kernel)
-                self.compiled.append(self._names[-1] if self._names else str(kernel.entry_name))
-                self.collect(kernel)
+            self.made(kernel, str(kernel.entry_name))
             return result
 
         CUDADispatcher.compile, _Kernel.bind = heard_compile, heard_bind
@@ -92,6 +79,28 @@ class Watch:
             yield
         finally:
             CUDADispatcher.compile, _Kernel.bind = compile_, bind
+
+    @contextmanager
+    def trying(self, dispatcher: Any, arguments: Any) -> Iterator[None]:
+        """Write down that a kernel is compiled, and its refusal."""
+        name = name_of(dispatcher)
+        self.command(name, arguments)
+        self._names.append(name)
+        self.tried.append(dispatcher.py_func)
+        try:
+            yield
+        except Exception as error:
+            self.refused.append((name, error))
+            raise
+        finally:
+            self._names.pop()
+
+    def made(self, kernel: Any, otherwise: str) -> None:
+        """Collect a kernel, once; `otherwise` is its name where none is being tried."""
+        if not any(kernel is other for other in self._kernels):
+            self._kernels.append(kernel)
+            self.compiled.append(self._names[-1] if self._names else otherwise)
+            self.collect(kernel)
 
     def command(self, name: str, arguments: Any) -> None:
         """Write down that a kernel is compiled."""
@@ -124,9 +133,9 @@ class Choice:
     names: dict[str, str] = field(default_factory=dict)
 
 
-def choose(job: Job, program: Program, watch: Watch) -> Choice:
+def choose(library: Library, job: Job, program: Program, watch: Watch) -> Choice:
     """Kernels left to compile, by the cell's signatures and those without arguments."""
-    kernels = _kernels(program)
+    kernels = _kernels(program, library.kernel_class())
     choice = Choice(known=list(dict.fromkeys(name_of(kernel) for _, kernel in kernels)))
     chosen = set()
     for name, signature in job.entries.items():
@@ -134,7 +143,7 @@ def choose(job: Job, program: Program, watch: Watch) -> Choice:
         if not matches:
             choice.unknown.append(name)
         for kernel in matches:
-            arguments = arguments_of(name, signature)
+            arguments = arguments_of(library, name, signature)
             _fits(name, kernel, arguments)
             chosen.add(id(kernel))
             choice.names[name] = name_of(kernel)
@@ -155,7 +164,7 @@ def name_of(kernel: Any) -> str:
     return str(kernel.py_func.__name__)
 
 
-def arguments_of(name: str, signature: str) -> tuple[Any, ...]:
+def arguments_of(library: Library, name: str, signature: str) -> tuple[Any, ...]:
     """Types of a signature's arguments.
 
     Raises
@@ -163,14 +172,12 @@ def arguments_of(name: str, signature: str) -> tuple[Any, ...]:
     Unavailable
         When it is none, or not a kernel's.
     """
-    from numba.core import sigutils, types
-
     try:
-        arguments, result = sigutils.normalize_signature(signature)
+        arguments, result = library.types_of(signature)
     except Exception as error:  # noqa: BLE001 (Numba evaluates what the user wrote)
         words = f"the signature {signature!r} of {name} is not one that Numba knows: {first_line(error)}"
         raise Unavailable(words) from None
-    if result not in (None, types.void):
+    if str(result or "none") != "none":  # which void is
         raise Unavailable(f"the signature {signature!r} of {name} has a result: a kernel returns nothing")
     return tuple(arguments)
 
@@ -186,16 +193,14 @@ def _fits(name: str, kernel: Any, arguments: tuple[Any, ...]) -> None:
         raise Unavailable(f"{name} declares its signature itself, {there}: it cannot be compiled for another one")
 
 
-def _kernels(program: Program) -> list[tuple[str, Any]]:
+def _kernels(program: Program, kind: type) -> list[tuple[str, Any]]:
     """Kernels by the names under which the program and its own modules have them, each once."""
-    from numba.cuda.dispatcher import CUDADispatcher
-
     found: dict[int, tuple[str, Any]] = {}
     for module in program.modules():
         for variable, value in list(vars(module).items()):
             inner = list(value.values()) if type(value) is dict else value if type(value) in (list, tuple) else [value]
             for item in inner:
-                if issubclass(type(item), CUDADispatcher) and not item.targetoptions.get("device"):
+                if issubclass(type(item), kind) and not item.targetoptions.get("device"):
                     found.setdefault(id(item), (variable, item))
     return list(found.values())
 
@@ -352,15 +357,29 @@ def _pointer(handle: Any) -> Any:
 
 Act = Callable[[str, Any, tuple[Any, ...]], None]
 
-_MODULES = (*LIBRARIES["numba"].modules, *LIBRARIES["numba-cuda"].modules)
 # What Numba raises where it cannot load or use a part of the toolkit at all.
 _LACKING_PARTS = ("CudaSupportError", "NvvmSupportError", "NvrtcSupportError", "CCSupportError")
 
 
 class Library(Protocol):
-    """The backend of a Numba distribution."""
+    """The backend of a Numba distribution.
+
+    Attributes
+    ----------
+    library : str
+        Its name and version, for messages.
+    modules : tuple of str
+        What is imported of it.
+    """
 
     library: str
+    modules: tuple[str, ...]
+
+    def kernel_class(self) -> type:
+        """The class of its kernels and device functions."""
+
+    def types_of(self, signature: str) -> tuple[Any, Any]:
+        """Types of a signature's arguments and of its result; None where it names no result."""
 
     def check_libraries(self, setup: Setup) -> None:
         """Raise where another CUDA got into the process."""
@@ -382,7 +401,7 @@ def compile_all(library: Library, job: Job, device: VirtualDevice | RealDevice, 
     Ended
         With any status but ``built``.
     """
-    job.modules = _MODULES
+    job.modules = library.modules
     program, refusals = Program(job, {"JIT_OPTIONS": jit_options(job)}), list[Rejected]()
     try:
         with outcome(library, job, device):
@@ -393,7 +412,7 @@ def compile_all(library: Library, job: Job, device: VirtualDevice | RealDevice, 
                 raise error
     except Rejected as refusal:
         refusals.append(refusal)
-    choice = choose(job, program, watch)
+    choice = choose(library, job, program, watch)
     if choice.unknown and not refusals:
         with outcome(library, job, device):
             if program.failure:
