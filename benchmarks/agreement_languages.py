@@ -140,7 +140,9 @@ def clang_by_hand(python: str, version: str, file: Path, target: str, cuda: Path
             "-v",
         ]
         argv = [*clang, "-x", "cuda", *options, "-c", file.name, "-o", str(out)]
-        done = subprocess.run(argv, cwd=file.parent, capture_output=True, text=True, timeout=600)
+        done = subprocess.run(
+            argv, cwd=file.parent, env={**os.environ, "TMPDIR": folder}, capture_output=True, text=True, timeout=600
+        )
         words = done.stdout + done.stderr
         if done.returncode:
             return (
