@@ -302,7 +302,6 @@ _OWN: Final[Mapping[str, Library]] = {
         companions=("clangd", "clang-tidy"),
         since="12",
         aliases=("clang cuda", "cuda clang"),
-        notes="https://releases.llvm.org/{}/tools/clang/docs/ReleaseNotes.html",
         releases=(  # `zig clang --version`; ziglang has clang's headers for CUDA up to 0.13, which have to be of clang's own release
             Release(tox="clang12", version="12.0.1", wheel="0.8.1", toolkit="11.7"),
             Release(tox="clang13", version="13.0.1", wheel="0.9.1", toolkit="11.7"),
