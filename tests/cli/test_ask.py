@@ -47,7 +47,7 @@ def test_where_nobody_tried_a_tool_the_others_are_told(cumatrix: Command) -> Non
     assert done.returncode == 3
     assert done.stdout.startswith("Not tried with numba 0.59.0 on sm_90. For other tools:\nwgmma: ")
     assert "NVRTC  sm_90  never" in done.stdout
-    assert "\nTo try it:\n  cumatrix try kernel.cu --with numba=0.59.0 -a sm_90" in done.stdout
+    assert "\nTo try it:\n  cumatrix try kernel.py --with numba=0.59.0 -a sm_90" in done.stdout
     # Neither with another tool on this architecture, nor with this tool on another.
     done = cumatrix("ask", "wgmma numba Orin", "--results", CELLS)
     assert done.stdout.startswith("Not tried with numba on sm_87. For other tools and architectures:\nwgmma: ")
