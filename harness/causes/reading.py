@@ -31,7 +31,7 @@ _CARET = re.compile(r"^\s+[\^~][\s^~]*$")
 _MAY_TELL = re.compile(
     r"error|fail|not |n't|cannot|unsupported|undefined|mismatch|missing|died|dumped|terminated|Killed|memory|requires|invalid|incompatible"
     r"|too |no |unable|unknown|deprecated|must |more than|insufficient|unresolved|unexpected|duplicate|overflow|broken|incomplete|older|newer"
-    r"|denied|attempt|outside|redefin|sm_|bad input|declaration|aborted|ended by|asked for|suffix|silently|identifier|forward|once"
+    r"|denied|attempt|outside|redefin|sm_|bad input|declaration|aborted|ended by|asked for|suffix|silently|identifier|forward|once|lowering"
     r"|parse expected|feature|disabled|has a bug|ambiguous|only allowed|set to|compiled with|mask|sure that|panicked|ADVANCED",
     re.IGNORECASE,
 )
