@@ -65,11 +65,11 @@ _LEADS = {"works": "Yes", "part": "In part", "refused": "No", "silent": "Not tri
 _SENSES = tuple(_LEADS)
 _LONG = 110
 """The most letters of what other versions do, in the first sentence."""
-_MOST_TOOLS = 3
+_MOST_VARIANTS = 3
 """The most variants whose statements one sentence has in full."""
 
 
-def sentence_of(findings: Sequence[FeatureFinding], targets: Sequence[str], *, since: bool = False) -> str:
+def sentence_of(findings: Sequence[FeatureFinding], targets: Sequence[str], intent: str = "") -> str:
     """The answer of the first case in one sentence: ``Yes. NVRTC, as sm_90a: builds since CUDA 12.0.``
 
     Variants with different findings have a part each. A GPU has several targets, and the best one of each tool counts.
@@ -80,9 +80,10 @@ def sentence_of(findings: Sequence[FeatureFinding], targets: Sequence[str], *, s
         What is known, best first.
     targets : sequence of str
         Those of the question; named where there are several.
-    since : bool
-        Whether the question is since when: then the release comes first.
+    intent : str
+        That of the question. With ``since`` the release comes first; ``needs`` has no yes or no, because a form that builds may still not be needed.
     """
+    since = intent == "since"
     variants = [(finding, *_best(finding, targets)) for finding in findings if finding.case == findings[0].case]
     variants = [variant for variant in variants if variant[2]] or variants[:1]
     if not variants or not variants[0][2]:
@@ -91,20 +92,20 @@ def sentence_of(findings: Sequence[FeatureFinding], targets: Sequence[str], *, s
     (lead,) = leads if len(leads) == 1 else (_LEADS["part"],)
     if since and lead != _LEADS["refused"]:
         lead = _since(variants) or lead
+    head = "" if intent == "needs" else f"{lead}. "
     contrary = _contrary(findings, leads, targets)
     by_text: dict[str, list[str]] = {}
     for finding, _, of_tools in variants:
         by_text.setdefault(_statements(of_tools, targets, since=since), []).append(finding.label)
     if len(by_text) == 1:
-        return f"{lead}. {next(iter(by_text))}.{contrary}"
-    if len(by_text) <= _MOST_TOOLS:
-        parts = (f"{'; '.join(labels)}: {text}." for text, labels in by_text.items())
-        return " ".join((f"{lead}.", *parts)) + contrary
+        return f"{head}{next(iter(by_text))}.{contrary}"
+    if len(by_text) <= _MOST_VARIANTS:
+        return head + " ".join(f"{'; '.join(labels)}: {text}." for text, labels in by_text.items()) + contrary
     by_lead: dict[str, list[str]] = {}
     for finding, of, _ in sorted(variants, key=lambda variant: list(_LEADS.values()).index(variant[1])):
         by_lead.setdefault(of, []).append(finding.label)
     words = {"Yes": "Builds", "In part": "Builds in part", "No": "Does not build", "Not tried": "Not tried"}
-    return " ".join((f"{lead}.", *(f"{words[of]}: {'; '.join(labels)}." for of, labels in by_lead.items()))) + contrary
+    return head + " ".join(f"{words[of]}: {'; '.join(labels)}." for of, labels in by_lead.items()) + contrary
 
 
 def _contrary(findings: Sequence[FeatureFinding], leads: Collection[str], targets: Sequence[str]) -> str:
@@ -118,10 +119,10 @@ def _contrary(findings: Sequence[FeatureFinding], leads: Collection[str], target
     cases = [case for case, of in by_case.items() if of == {opposite}]
     if not (cases and findings[0].case):
         return ""
-    more = f" and {len(cases) - _MOST_TOOLS} more" if len(cases) > _MOST_TOOLS else ""
+    more = f" and {len(cases) - _MOST_VARIANTS} more" if len(cases) > _MOST_VARIANTS else ""
     one = len(cases) == 1
     verb = ("does not build" if one else "do not build") if _LEADS["refused"] == opposite else "builds" if one else "build"  # fmt: skip
-    return f" But {', '.join(cases[:_MOST_TOOLS])}{more} {verb}."
+    return f" But {', '.join(cases[:_MOST_VARIANTS])}{more} {verb}."
 
 
 def _statements(findings: Sequence[ToolFinding], targets: Sequence[str], *, since: bool) -> str:
@@ -155,7 +156,7 @@ def _on_all(findings: Sequence[ToolFinding]) -> str:
     by_text: dict[str, list[ToolFinding]] = {}
     for finding in sorted(findings, key=lambda finding: _SENSES.index(finding.verdict.sense)):
         by_text.setdefault("" if finding.verdict.refused else finding.verdict.text, []).append(finding)
-    if len(by_text) > _MOST_TOOLS:
+    if len(by_text) > _MOST_VARIANTS:
         senses = dict.fromkeys(finding.verdict.sense for finding in findings)
         return "builds with releases that depend on the architecture" + (", on some not" if "refused" in senses else "")
     parts = []
@@ -258,10 +259,7 @@ def answer(query: Query, known: Known, vocabulary: Vocabulary, most: int = SHOWN
     elif findings and not (query.words or query.targets):
         sentence = _failing(findings, query)[0]
     elif findings:
-        sentence = sentence_of(findings, query.targets, since=query.intent == "since")
-        if query.intent == "needs":
-            # Whether one form builds does not say whether it is needed: the statements are the answer.
-            sentence = sentence.partition(". ")[2]
+        sentence = sentence_of(findings, query.targets, query.intent)
     else:
         sentence = f"{_LEADS['silent']}."
     return QueryResult(

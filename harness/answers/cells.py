@@ -15,6 +15,8 @@ from harness.answers.verdict import REFUSED, SILENT, UNAVAILABLE, UNTRIED, WORKS
 from harness.backends import BACKENDS
 from harness.matrix.axes import backend_key, natural_key, target_key, version_key
 from harness.matrix.marks import letter_of
+from harness.matrix.ranges import between, spell_tried
+from harness.model import KNOWN_TARGETS, Target
 from harness.model.cell import HostCompiler, told_version
 from harness.model.condition import HOST_VERSIONS
 from harness.model.outcome import main_message
@@ -264,8 +266,6 @@ class Entry:
         The cell by version, toolkit and target.
     own : Mapping[str, VersionGrid]
         By target, for own cells among published ones.
-    where : dict
-        Words about its architectures by their kind, once they are made (`harness.answers.table.field_of`).
     """
 
     case: str
@@ -275,7 +275,6 @@ class Entry:
     grids: Mapping[str, VersionGrid]
     proofs: Mapping[tuple[str, str, str], Row]
     own: Mapping[str, VersionGrid] = field(default_factory=dict)
-    where: dict[str, str] = field(default_factory=dict, compare=False, repr=False)
 
     @property
     def backend(self) -> str:
@@ -300,6 +299,35 @@ class Entry:
             if row.letter == WORKS and row.message.startswith(UNLINKED):
                 found.setdefault(row.target, set()).add(row.toolkit)
         return found
+
+    @cached_property
+    def where(self) -> dict[str, str]:
+        """By kind of architectures, those that build with some version: ``from sm_80``; empty if all do, or if no other one was tried."""
+        return {kind: self._where_of(kind) for kind in {Target.parse(target).kind for target in self.grids}}
+
+    def _where_of(self, kind: str) -> str:
+        """The words of `where`.
+
+        ``from`` needs two cells that differ in the architecture alone. Architectures are compared where something builds.
+        """
+        answered = [item for item in self.answered if item.startswith(kind)]
+        working = [item for item in self.working if item.startswith(kind)]
+        # An architecture that only versions were tried with that build for none tells nothing.
+        refused = [
+            item for item in answered if item not in working and any(self.differ(item, other) for other in working)
+        ]
+        if not working:
+            return "nowhere" if len(answered) > 1 else ""
+        if not refused:
+            return ""
+        first, last = working[0], refused[-1]
+        ordered = [item for item in answered if natural_key(item) >= natural_key(first)] == working
+        if ordered and first[-1].isdigit() and last[-1].isdigit() and self.differ(last, first):
+            known = [str(each) for each in KNOWN_TARGETS if str(each).startswith(kind) and not each.suffix]
+            gap = [item for item in between(last, first, known, natural_key) if item not in self.answered]
+            return f"from {first}{f'; {spell_tried(gap, known, natural_key)} untried' if gap else ''}"
+        others = f"; 0 of {len(refused)} others" if len(refused) > 1 else f"; not on {refused[0]}"
+        return f"on {', '.join(working)}{others}"
 
     @cached_property
     def answered(self) -> tuple[str, ...]:

@@ -14,8 +14,8 @@ from harness.answers.vocabulary import group_label
 from harness.backends import BACKENDS, library_of
 from harness.libraries import LIBRARIES, companions_of
 from harness.libraries import label_of as library_label
-from harness.matrix.axes import natural_key, version_key
-from harness.matrix.ranges import between, spell_tried
+from harness.matrix.axes import version_key
+from harness.matrix.ranges import spell_tried
 from harness.model import KNOWN_TARGETS, Target
 from harness.model.condition import HOST_VERSIONS
 from harness.model.gpus import ARCHITECTURES
@@ -126,7 +126,7 @@ def field_of(entry: Entry, target: str) -> Field:
         entry=entry,
         target=target,
         verdict=verdict,
-        where=_where(entry, Target.parse(target).kind),
+        where=entry.where[Target.parse(target).kind],
         own=_verdict(entry.own[target], library) if target in entry.own else None,
     )
 
@@ -146,36 +146,6 @@ def _unlinked_with(toolkits: Collection[str]) -> str:
 def _verdict(grid: VersionGrid, library: str) -> Support:
     known = {**known_releases(), library: releases_like(library, grid.libraries)}
     return verdict_of(grid, known, library)
-
-
-def _where(entry: Entry, kind: str) -> str:
-    """Architectures of a kind that build with some version: ``from sm_80``; empty if all do, or if no other one was tried."""
-    if kind not in entry.where:
-        entry.where[kind] = _make_where(entry, kind)
-    return entry.where[kind]
-
-
-def _make_where(entry: Entry, kind: str) -> str:
-    """Make the words of `_where`.
-
-    ``from`` needs two cells that differ in the architecture alone. Architectures are compared where something builds.
-    """
-    answered = [item for item in entry.answered if item.startswith(kind)]
-    working = [item for item in entry.working if item.startswith(kind)]
-    # An architecture that only versions were tried with that build for none tells nothing.
-    refused = [item for item in answered if item not in working and any(entry.differ(item, other) for other in working)]
-    if not working:
-        return "nowhere" if len(answered) > 1 else ""
-    if not refused:
-        return ""
-    first, last = working[0], refused[-1]
-    ordered = [item for item in answered if natural_key(item) >= natural_key(first)] == working
-    if ordered and first[-1].isdigit() and last[-1].isdigit() and entry.differ(last, first):
-        known = [str(each) for each in KNOWN_TARGETS if str(each).startswith(kind) and not each.suffix]
-        gap = [item for item in between(last, first, known, natural_key) if item not in entry.answered]
-        return f"from {first}{f'; {spell_tried(gap, known, natural_key)} untried' if gap else ''}"
-    others = f"; 0 of {len(refused)} others" if len(refused) > 1 else f"; not on {refused[0]}"
-    return f"on {', '.join(working)}{others}"
 
 
 @cache

@@ -246,6 +246,7 @@ _CHANGE_WORDS = _words(
     "lose loses lost losing compare versus changed changes change between new safely safe code release compared difference different "
     "differences impact downgrade downgrading downgraded roll rolling rolled back go going against relative stop stops stopped"
 )
+_NEED_WORDS = _words("need needs needed require requires required necessary")
 _OF_TOOLS = ("tool", "toolkit", "header", "host")
 
 INTENTS: tuple[Intent, ...] = (
@@ -311,7 +312,7 @@ INTENTS: tuple[Intent, ...] = (
         pattern=r"\b(need(s|ed)?|required?|requires|necessary)\b",
         needs=("target", "toolkit", "bare"),
         lacks=("release",),
-        words=(*_VERSION_WORDS, "need", "needs", "needed", "require", "requires", "required", "necessary"),
+        words=(*_VERSION_WORDS, *_NEED_WORDS),
         key="target",
     ),
     Intent(
@@ -398,7 +399,7 @@ INTENTS: tuple[Intent, ...] = (
     Intent(
         name="needs",
         pattern=r"^(?!.*\b(which|what|when|how)\b).*\b(needs?|needed|requires?|required|necessary|mandatory)\b",
-        words=_words("need needs needed require requires required necessary mandatory"),
+        words=(*_NEED_WORDS, "mandatory"),
     ),
     Intent(
         name="since",

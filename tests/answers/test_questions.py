@@ -176,3 +176,11 @@ def test_known_faults_are_those_of_what_was_asked_for(
     assert known.features["wmma/fragments"].faults
     found = answer(Query(chips=tuple(parse(asked, vocabulary))), known, vocabulary).findings
     assert {bool(item.faults) for item in found if item.case == "wmma/fragments" and item.tools} == {faults}
+
+
+def test_whether_something_is_needed_has_no_yes(known: Known, vocabulary: Vocabulary) -> None:
+    def sentence(text: str, intent: str) -> str:
+        return answer(Query(chips=tuple(parse(text, vocabulary)), intent=intent), known, vocabulary).sentence
+
+    assert sentence("wgmma sm_90a", "feature") == f"Yes. {sentence('wgmma sm_90a', 'needs')}"
+    assert sentence("cutlass tiled copy nvcc", "feature") == sentence("cutlass tiled copy nvcc", "needs") == "Not tried."
