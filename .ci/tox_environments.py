@@ -31,7 +31,7 @@ WAYS = {
         "sm_75,sm_80,sm_86,sm_89,sm_90,sm_100",
     ),
     "cuda-core": ("through cuda.core's Program and Linker, and through NVRTC alone", "cuda-core,nvrtc", ""),
-    "clang": ("through clang, with NVRTC beside it", "clang,nvrtc", ""),
+    "clang": ("through clang, and through NVRTC alone", "clang,nvrtc", ""),
 }
 RUNTIMES = {"cuda12x": "nvidia-cuda-runtime-cu12==12.9.*", "cuda13x": "nvidia-cuda-runtime==13.0.*"}
 BEGIN, END = "# written by .ci/tox_environments.py from harness/libraries.py", "# up to here"

@@ -369,7 +369,7 @@ _IMPLIED = re.compile(r"</(?:td|th|tr|thead|tbody|li|dt|dd)>\s*")
 
 
 def _short(page: str) -> bytes:
-    """A page of which there is one a case, without its implied end tags."""
+    """A page of a case, without its implied end tags."""
     return _text(_IMPLIED.sub("", page))
 
 

@@ -14,7 +14,7 @@ pytestmark = pytest.mark.compilers
 RunCell = Callable[..., dict[str, Any]]
 
 NEW, OLD = "numba-cuda-mlir==0.6.0", "numba-cuda-mlir==0.4.0"
-NOTE = "in this program's imports, numba stands for numba_cuda_mlir"
+NOTE = "in this program's imports, numba is numba_cuda_mlir"
 PLAIN = """\
 from numba import cuda, float32
 

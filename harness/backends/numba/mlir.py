@@ -3,7 +3,7 @@
 It has numba-cuda's modules in a package of its own, and another compiler: MLIR, the toolkit's NVVM, and nvJitLink in this process. The virtual
 device is the library in the place of libcuda that later releases of numba-cuda get (`harness.backends.numba.numba_cuda`).
 
-A program may import ``numba``: in the cell that name stands for ``numba_cuda_mlir``, as the package's README changes imports.
+A program may import ``numba``: in the cell that name is ``numba_cuda_mlir``, as the package's README changes imports.
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ class MlirBackend(NumbaBackend):
         with renamed() as numba:
             super().compile(setup, job)
         if numba.imported:
-            job.notes.append(f"in this program's imports, numba stands for {PACKAGE}")
+            job.notes.append(f"in this program's imports, numba is {PACKAGE}")
         note_wheels(setup, job)
 
     def execute(self, setup: Setup, job: Job) -> None:
