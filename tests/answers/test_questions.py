@@ -183,4 +183,6 @@ def test_whether_something_is_needed_has_no_yes(known: Known, vocabulary: Vocabu
         return answer(Query(chips=tuple(parse(text, vocabulary)), intent=intent), known, vocabulary).sentence
 
     assert sentence("wgmma sm_90a", "feature") == f"Yes. {sentence('wgmma sm_90a', 'needs')}"
-    assert sentence("cutlass tiled copy nvcc", "feature") == sentence("cutlass tiled copy nvcc", "needs") == "Not tried."
+    assert (
+        sentence("cutlass tiled copy nvcc", "feature") == sentence("cutlass tiled copy nvcc", "needs") == "Not tried."
+    )
