@@ -63,6 +63,9 @@ class Counts:
     def __init__(self, table: pd.DataFrame) -> None:
         self.cells = Cells(table)
         notes = zip(table["cell"], table["notes_json"], table["message"], strict=True)
+        self.faults = {
+            cell for cell, verdict in zip(table["cell"], table["verdict"], strict=True) if verdict == "xfail"
+        }
         self.unlinked = {cell for cell, text, _ in notes if text and '"not linked' in text}
         self.linker = {cell for cell, text in zip(table["cell"], table["message"], strict=True) if text and _LINKER.search(text)}  # fmt: skip
         self.answered = [cell for cell in self.cells.by_id.values() if cell.outcome and "+headers" not in cell.cuda]
@@ -83,7 +86,7 @@ class Counts:
         found: dict[str, dict[tuple[str, ...], Cell]] = defaultdict(dict)
         for cell in self.answered:
             program = (cell.case, cell.variant, cell.tool.partition(" ")[0] if not cell.of else cell.tool, cell.of)
-            if name == "cuda":
+            if name == "cuda" and cell.cuda:
                 found[cell.cuda][*program, cell.version, cell.target] = cell
             elif self.name(cell) == name:
                 found[cell.version][*program, cell.cuda, cell.target] = cell
@@ -112,7 +115,7 @@ class Counts:
         found: dict[str, bool] = {}
         for (case, _, _), variants in self.cells.by_entry.items():
             for cell in variants.get("", ()) if case == ITSELF else ():
-                if cell.target == target and "+headers" not in cell.cuda:
+                if cell.target == target and cell.cuda and "+headers" not in cell.cuda:
                     found[cell.cuda] = found.get(cell.cuda, False) or cell.holds
         return found
 
@@ -148,19 +151,32 @@ def breaks(key: str, sentence: str, counts: Counts) -> Iterator[str]:
         return
     if said != (true := (len({one.case for one, _ in broken}), len(broken), len(pairs))):
         yield f"says {said}, the cells {true}"
-    more = re.search(r"(\d+) cases? that \S+ \S+ refuses builds? with", sentence)
+    more = re.search(r"(\d+) cases? that [^.;]+? \S+ refuses builds? with", sentence)
     if (int(more[1]) if more else 0) != (cases := len({one.case for one, _ in fixed})):
         yield f"{cases} cases start to build"
 
 
-def release(key: str, sentence: str, counts: Counts) -> Iterator[str]:
-    """Yield what is false of a reply to whether a release is broken."""
+def _with_release(key: str, counts: Counts) -> tuple[list[tuple[Cell, Cell]], set[str]]:
+    """Pairs with the release before that builds, and ids of cells that are refused: the nearest one that loses programs, or that builds what is a known fault now."""
     _, name, own = f"release {key}".split(" ")
     known = sorted(counts.by_release(name), key=order)
-    built = [pair for pair in counts.pairs(name, known[known.index(own) - 1], own) if pair[0].holds]
-    broken = {pair[1].id for pair in built if not pair[1].holds}
+    earlier = known[: known.index(own)]
+    found = []
+    for before in reversed(earlier):
+        built = [pair for pair in counts.pairs(name, before, own) if pair[0].holds]
+        lost = {pair[1].id for pair in built if not pair[1].holds}
+        if (before == earlier[-1] and lost) or lost & counts.faults:
+            return built, lost
+        if before == earlier[-1]:
+            found = built
+    return found, set()
+
+
+def release(key: str, sentence: str, counts: Counts) -> Iterator[str]:
+    """Yield what is false of a reply to whether a release is broken."""
+    built, broken = _with_release(key, counts)
     lead = (
-        ("No" if len(built) >= ENOUGH else "Not that is known")
+        ("No" if len(built) >= ENOUGH else "No fault is known")
         if not broken
         else "Yes"
         if len(broken) == len(built)
@@ -174,17 +190,15 @@ def release(key: str, sentence: str, counts: Counts) -> Iterator[str]:
 def sound(key: str, sentence: str, counts: Counts) -> Iterator[str]:
     """Yield what is false of a reply to whether a release is sound: of programs that the release before builds, and of the next one that was tried with those it does not build."""
     _, name, own = f"release {key}".split(" ")
-    by_release = counts.by_release(name)
-    known = sorted(by_release, key=order)
-    built = [pair for pair in counts.pairs(name, known[known.index(own) - 1], own) if pair[0].holds]
-    broken = {pair[1].id for pair in built if not pair[1].holds}
+    known = sorted(counts.by_release(name), key=order)
+    built, broken = _with_release(key, counts)
     said = re.search(r"does not build ([\d,]+) of", sentence)
     if 0 < len(broken) < len(built) and (said is None or number(said[1]) != len(broken)):
         yield f"{len(broken)} programs break"
     numbers = [number(item) for item in re.findall(r"(?:the|build) ([\d,]+) (?:of|programs)", sentence)]
     if len(built) not in numbers:
         yield f"{len(built)} programs build before"
-    if not (more := re.search(r"; (?:\S+ (\S+) builds (all|none|[\d,]+) of (?:these|the ([\d,]+)[^.]*?)(?: again| either)?|no later release .+)\.", sentence)):  # fmt: skip
+    if not (more := re.search(r"; (?:[^;]+? (\S+) builds (all|none|[\d,]+) of (?:these|the ([\d,]+)[^.]*?)(?: again| either)?|no later release .+)\.", sentence)):  # fmt: skip
         if broken:
             yield "nothing about a later release"
         return

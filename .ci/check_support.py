@@ -44,6 +44,7 @@ class Row:
 
 
 def rows_of(table: pd.DataFrame) -> list[Row]:
+    table = table.assign(toolkit=table["toolkit"].str.replace(r".*@bundled$", "as bundled", regex=True))
     hosts = [str(json.loads(text).get("host_compiler") or "") for text in table["more_json"]]
     names = ["cell", "case", "variant", "backend", "library", "toolkit", "target", "status", "stage", "message"]
     values = zip(*(table[name].fillna("") for name in names), hosts, strict=True)

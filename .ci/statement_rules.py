@@ -30,7 +30,9 @@ ITSELF = ""
 
 _TRIED = frozenset(("built", "rejected", "crashed", "timed_out"))
 _LAUNCHED = frozenset(("launch", "verify"))
-_UNKNOWN_TARGET = re.compile("invalid value for --gpu-architecture|Unsupported gpu architecture")
+_UNKNOWN_TARGET = re.compile(
+    "invalid value for --gpu-architecture|Unsupported gpu architecture|'sm_\\w+' is not defined for option|Cannot find option named 'sm_\\w+'"
+)
 _COMPILERS = ("nvrtc", "nvcc", "ptxas", "nvvm", "nvjitlink", "cuda_bindings")
 _PARTS = (*_COMPILERS, "host_compiler")
 _LIBRARY_PARTS = (*_PARTS, "numba", "python")
@@ -161,7 +163,8 @@ class Cells:
             self.by_id[cell.id] = cell
             self._add(cell)
             self.universe["target"].add(cell.target)
-            self.universe["cuda"].add(cell.cuda)
+            if cell.cuda:
+                self.universe["cuda"].add(cell.cuda)
             self.universe[cell.of or cell.backend].add(cell.version)
             if not cell.of and (known := _knows(row, cell)) is not None:
                 if known:
@@ -213,7 +216,7 @@ def _cell_of(row: Mapping[str, Any]) -> Cell:
     held = "works" if _LAUNCHED & set(json.loads(row["stages_json"])) else "builds"
     return Cell(
         id=row["cell"], case=row["case"], variant=",".join(rest), backend=row["backend"], tool=" ".join(tool), of=of, version=version,
-        cuda=row["toolkit"], target=row["target"], status=row["status"],
+        cuda="" if row["toolkit"].endswith("@bundled") else row["toolkit"], target=row["target"], status=row["status"],
         outcome=held if row["status"] == "built" else "fails" if row["status"] in _TRIED else "",
         parts={name: str(named[name]) for name in (_PARTS if row["backend"] in ("nvrtc", "nvcc") else _LIBRARY_PARTS) if named.get(name)},
         unlinked=row["status"] == "built" and any(note.startswith("not linked") for note in json.loads(row.get("notes_json") or "[]")),
@@ -225,6 +228,9 @@ def _knows(row: Mapping[str, Any], cell: Cell) -> bool | None:
     said = f"{row['message'] or ''} {row['reason'] or ''} "
     if f" knows no {cell.target} " in said or (cell.outcome == "fails" and _UNKNOWN_TARGET.search(said)):
         return False
+    if not cell.cuda and cell.outcome == "fails":
+        # A library with a CUDA of its own: its front end may have refused the program for any architecture.
+        return None
     return True if cell.outcome else None
 
 
@@ -312,7 +318,9 @@ def _check_never(
         if claim.count != (0, len(failed)):
             yield Finding("2 another count", f"{claim.count}, not 0 of {len(failed)}", _ids(failed))
         versions = {cell.version for cell in failed}
-        if claim.word == "never" and (len(releases) < least or (versions != {""} and len(versions) < least)):
+        if claim.word == "never" and (
+            (releases != {""} and len(releases) < least) or (versions != {""} and len(versions) < least)
+        ):
             yield Finding(
                 "2 never, from too few releases", f"CUDA {', '.join(releases)}; {len(versions)} versions", _ids(failed)
             )

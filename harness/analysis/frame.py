@@ -16,6 +16,7 @@ from harness.diagnostics import one_line
 from harness.matrix.axes import PLACE, ROWS, TOOLCHAIN, axis_key, place_key, target_key, version_key
 from harness.matrix.marks import ENDINGS, kind_of, stopped_at_ptx
 from harness.model import KNOWN_TARGETS
+from harness.model.cell import cuda_of
 from harness.records import Merged, Record, at_stage, spell_other, weight
 from harness.records.make import largest
 from harness.records.record_names import RESOURCES
@@ -52,7 +53,7 @@ def cells_frame(merged: Merged) -> pd.DataFrame:
 def make_frame(records: Iterable[Record], missing: Iterable[Mapping[str, Any]] = ()) -> pd.DataFrame:
     """One row a record and a missing cell; a place (`PLACE`) is there once: of several records that of a compiler's answer counts, then the last.
 
-    Columns in addition to those of records: ``outcome`` (`outcome_of`), ``release`` and ``headers`` of the toolkit, ``features`` as words,
+    Columns in addition to those of records: ``outcome`` (`outcome_of`), ``release`` (`cuda_of`) and ``headers`` of the toolkit, ``features`` as words,
     ``diagnostics`` as lines of fingerprints, the greatest ``registers``, ``shared`` and ``spills`` of any kernel, and ``kernels`` as JSON.
     """
     records, missing = list(records), list(missing)
@@ -67,7 +68,7 @@ def make_frame(records: Iterable[Record], missing: Iterable[Mapping[str, Any]] =
     table[texts] = table[texts].astype(object).where(table[texts].notna(), "")
     release = table["toolkit"].str.partition("+headers") if len(table) else None
     if release is not None:
-        table["release"], table["headers"] = release[0], release[2]
+        table["release"], table["headers"] = release[0].map(cuda_of), release[2]
     table = table.astype(NUMBERS)
     # A cell on a device and the same without one share a row: that the device was not there does not hide what was compiled.
     heavy = pd.Series([*map(weight, records), *(-1 for _ in missing)], dtype="int64").sort_values(kind="stable").index

@@ -25,6 +25,9 @@ from harness.model import KNOWN_TARGETS, Target
 from harness.records import at_stage
 from harness.toolkits import RELEASES
 
+AS_BUNDLED = "as bundled"
+"""The toolkit of a library that brings CUDA along."""
+
 
 class Point(NamedTuple):
     """The position of a cell within its statement; the toolkit is the compiler's."""
@@ -454,7 +457,7 @@ def _statement(subject: SupportKey, rows: list[tuple[str, ...]], libraries: Iter
     outcomes_at: dict[Point, tuple[str, str]] = {}
     cells, unknown, not_applicable = [], [], []
     for cell, library, toolkit, target, outcome, message, reason, diagnostics in rows:
-        point = Point(library, toolkit, target)
+        point = Point(library, toolkit or AS_BUNDLED, target)
         if outcome.partition(" ")[0] in ENDINGS:
             outcomes[point] = outcome
             if outcome != "built":
@@ -480,7 +483,7 @@ def _statement(subject: SupportKey, rows: list[tuple[str, ...]], libraries: Iter
     tried = [*outcomes, *not_applicable]
     holes = Holes(
         libraries=_between({point.library for point in tried}, libraries, version_key),
-        toolkits=_between({point.toolkit for point in tried}, RELEASES, version_key),
+        toolkits=_between({point.toolkit for point in tried} - {AS_BUNDLED}, RELEASES, version_key),
         targets=_between({point.target for point in tried}, PLAIN_TARGETS, target_key, _kind),
     )
     pairs = {(point.library, point.toolkit) for point in tried}

@@ -31,7 +31,9 @@ from harness.model.target import Target
 SAME = "targets/removed"
 """The case about the architecture itself; its row would repeat the architecture's own."""
 
-_NOT_KNOWN = re.compile("invalid value for --gpu-architecture|Unsupported gpu architecture")
+_NOT_KNOWN = re.compile(
+    "invalid value for --gpu-architecture|Unsupported gpu architecture|is not defined for option 'gpu-name'|Cannot find option named 'sm_"
+)
 
 FEATURE = Feature(case="", title="The architecture itself: whether anything is compiled for it", topic="")
 
@@ -39,13 +41,15 @@ FEATURE = Feature(case="", title="The architecture itself: whether anything is c
 def known_of_itself(known: Known) -> Known:
     """The same cells, reduced to whether their compiler supports the architecture.
 
-    It does if it compiled or refused a program; it does not if NVRTC or nvcc said so itself, or the record says so (``CUDA 13.0 knows no sm_70``).
+    It does if it compiled or refused a program; it does not if the compiler said so itself, or the record says so (``CUDA 13.0 knows no sm_70``).
+    What a library with its own CUDA refuses otherwise shows neither: its front end may have stopped before the architecture counted.
     """
-    rows = [
-        row._replace(case="", rest="", letter=NOT if row.letter == NOTHING or _NOT_KNOWN.search(row.message) else WORKS)
-        for row in known.rows
-        if not row.axis and (row.letter not in SILENT or f" knows no {row.target} " in f"{row.message} ")
-    ]
+    rows = []
+    for row in known.rows:
+        unknown = row.letter == NOTHING or _NOT_KNOWN.search(row.message)
+        silent = row.letter in SILENT and f" knows no {row.target} " not in f"{row.message} "
+        if not (row.axis or silent or (not row.toolkit and row.letter != WORKS and not unknown)):
+            rows.append(row._replace(case="", rest="", letter=NOT if unknown else WORKS))
     # Of several cells for one place the last one counts: what was built shows more than what was refused.
     rows.sort(key=lambda row: row.message == "built")
     return Known(rows=rows, features={"": FEATURE}, runs=known.runs)

@@ -12,12 +12,13 @@ from typing import Any, NamedTuple
 
 from harness.answers.question import WEIGHTS, in_series, words_of, words_of_messages
 from harness.answers.verdict import REFUSED, SILENT, UNAVAILABLE, UNTRIED, WORKS, VersionGrid
-from harness.backends import BACKENDS
+from harness.backends import BACKENDS, library_of
+from harness.libraries import LIBRARIES
 from harness.matrix.axes import backend_key, natural_key, target_key, version_key
 from harness.matrix.marks import letter_of
 from harness.matrix.ranges import between, spell_tried
 from harness.model import KNOWN_TARGETS, Target
-from harness.model.cell import HostCompiler, told_version
+from harness.model.cell import HostCompiler, cuda_of, told_version
 from harness.model.condition import HOST_VERSIONS
 from harness.model.outcome import main_message
 from harness.records.make import NO_TENSOR_CORES, TENSOR_CORES
@@ -59,7 +60,7 @@ class Feature:
 
 def place_of_fault(backend: str, library: str, toolkit: str) -> str:
     """A backend with its versions, as known faults have it: ``numba 0.63.0 12.4``."""
-    return f"{backend} {library} {toolkit}"
+    return f"{backend} {library} {cuda_of(toolkit)}"
 
 
 _NAME = re.compile(
@@ -236,7 +237,7 @@ class Row(NamedTuple):
 
     ``version`` is the header library's if the case uses one (``axis``), else the requested host compiler's, else that of the library behind the
     backend; ``rest`` are the parameters that are no library; ``tool`` is the backend, with what else tells it from others where the axis of versions is
-    another one; ``own`` marks a cell of the report's author among published ones.
+    another one; ``toolkit`` is empty where the library brings CUDA along; ``own`` marks a cell of the report's author among published ones.
     """
 
     cell: str
@@ -435,6 +436,9 @@ def make_row(*values: str, own: bool = False) -> Row:
         tool = " ".join(filter(None, (backend, library)))
     else:
         version = library
+    if not header and (of := LIBRARIES.get(library_of(backend))) and of.bundles and cuda_of(toolkit):
+        # Its versions with another CUDA than theirs are a series of their own.
+        tool = f"{tool} cuda{toolkit}"
     return Row(
         cell,
         case,
@@ -442,7 +446,7 @@ def make_row(*values: str, own: bool = False) -> Row:
         tool,
         axis,
         version,
-        toolkit,
+        cuda_of(toolkit),
         target,
         letter_of(mark, status),
         message or status.replace("_", " "),

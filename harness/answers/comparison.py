@@ -64,8 +64,12 @@ class Comparison:
 
     def previous(self, name: str, release: str) -> str:
         """The tried release before another one; empty where there is none."""
+        return next(iter(self.earlier(name, release)), "")
+
+    def earlier(self, name: str, release: str) -> list[str]:
+        """Tried releases before another one, newest first."""
         before = [item for item in self.releases.get(name, ()) if version_key(item) < version_key(release)]
-        return before[-1] if before else ""
+        return before[::-1]
 
     def later(self, name: str, release: str) -> list[str]:
         """Tried releases after another one, oldest first."""

@@ -222,6 +222,8 @@ class Vocabulary:
         Known versions by name: of ``cuda``, of tools, of header libraries, of host compilers.
     targets : sequence of str
         Known targets, in order.
+    specific : sequence of str
+        Backends that build the architecture-specific target where the plain one is requested: ``sm_90a`` for ``sm_90``.
     ignored : sequence of str
         Words that say nothing.
     synonyms : sequence of (sequence of str)
@@ -247,6 +249,7 @@ class Vocabulary:
     hosted: Sequence[str]
     versions: Mapping[str, Sequence[str]]
     targets: Sequence[str]
+    specific: Sequence[str]
     ignored: Sequence[str]
     synonyms: Sequence[Sequence[str]]
     words: Sequence[str] = field(default=())
@@ -284,11 +287,18 @@ def parse(text: str, vocabulary: Vocabulary) -> list[Chip]:
     while at < len(tokens):
         found, at = _next(tokens, at, vocabulary, chips)
         chips += [chip for chip in found if chip not in chips]
-    hosted = any(
-        chip.kind == "host" or not set(vocabulary.hosted).isdisjoint(vocabulary.tools.get(chip.name, ()))
-        for chip in chips
-    )
+    backends = {backend for chip in chips for backend in vocabulary.tools.get(chip.name, ())}
+    hosted = any(chip.kind == "host" for chip in chips) or not backends.isdisjoint(vocabulary.hosted)
+    if not backends.isdisjoint(vocabulary.specific):
+        chips = [_with_specific(chip, vocabulary) for chip in chips]
     return [_of_two(chip, vocabulary, hosted=hosted) for chip in chips]
+
+
+def _with_specific(chip: Chip, known: Vocabulary) -> Chip:
+    """The architecture-specific target in addition to a plain one."""
+    if chip.kind != "target" or len(chip.values) != 1 or (own := f"{chip.values[0]}a") not in known.targets:
+        return chip
+    return replace(chip, values=(*chip.values, own))
 
 
 def _of_two(chip: Chip, known: Vocabulary, *, hosted: bool) -> Chip:

@@ -12,11 +12,11 @@ from functools import cached_property
 
 from harness.answers.answer import tool_label
 from harness.answers.cells import Entry, Feature, Known, Row
-from harness.answers.comparison import Comparison
+from harness.answers.comparison import Comparison, Pair
 from harness.answers.query import Reply, ReplyRow
 from harness.answers.question import Vocabulary
 from harness.answers.table import known_releases
-from harness.answers.verdict import WORKS
+from harness.answers.verdict import FAULT, WORKS
 from harness.causes.catalogue import causes_in_log
 from harness.causes.occupancy import BLOCK_THREADS, CONSTANT, MAX_REGISTERS, STATIC_SHARED, limits_of
 from harness.libraries import companions_of
@@ -66,7 +66,7 @@ class Replies:
         self._releases: dict[str, Reply | None] = {}
         self.builds: dict[str, dict[str, Row]] = {}
         for row in itself.rows:
-            if row.target.startswith("sm_") and "+headers" not in row.toolkit:
+            if row.target.startswith("sm_") and row.toolkit and "+headers" not in row.toolkit:
                 of = self.builds.setdefault(row.target, {})
                 if row.toolkit not in of or row.letter == WORKS:
                     of[row.toolkit] = row
@@ -165,16 +165,14 @@ class Replies:
 
     def _make_release(self, rest: str) -> Reply | None:
         name, release = rest.split(" ")
-        before = self.comparison.previous(name, release)
-        found = self.comparison.pairs(name, before, release) if before else []
-        built = [pair for pair in found if pair.before.letter == WORKS]
+        before, built = self._with_release(name, release)
         if not built:
             return None
         broken = [(pair.before, pair.after) for pair in built if pair.breaks]
         one, own = release_label(name, before), release_label(name, release)
         if not broken:
             few = len(built) < _ENOUGH_PROGRAMS
-            head, tail = ("Not that is known", ", and no other was tried with both") if few else ("No", "")
+            head, tail = ("No fault is known", ", and no other was tried with both") if few else ("No", "")
             return Reply(sentence=f"{head}. {own} builds each of the {len(built):,} programs that {one} builds{tail}.")
         lost = {id(row) for _, row in broken}
         # The next release may have been tried with other programs.
@@ -201,6 +199,21 @@ class Replies:
             else f"In part. {own} does not build {len(broken):,} of the {len(built):,} programs that {one} builds"
         )
         return Reply(sentence=f"{lead}; {more}.", rows=self._rows(broken, "never"))
+
+    def _with_release(self, name: str, release: str) -> tuple[str, list[Pair]]:
+        """The release to compare with, and the pairs of cells that it builds.
+
+        It is the tried release before, or, where that loses nothing, the last one before that builds a known fault of this release.
+        """
+        previous = self.comparison.previous(name, release)
+        of_previous: list[Pair] = []
+        for before in self.comparison.earlier(name, release):
+            built = [pair for pair in self.comparison.pairs(name, before, release) if pair.before.letter == WORKS]
+            if before == previous:
+                of_previous = built
+            if any(pair.breaks and (before == previous or pair.after.letter == FAULT) for pair in built):
+                return before, built
+        return previous, of_previous
 
     def _drop(self, rest: str) -> Reply | None:
         name, _, release = rest.rpartition(" ")

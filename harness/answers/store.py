@@ -95,7 +95,7 @@ class Store:
             features=known.features,
             variants={case: tuple(found) for case, found in variants.items()},
             uses={case: frozenset(found) for case, found in uses.items()},
-            toolkits=list({row.toolkit: None for row in known.rows}),
+            toolkits=list({row.toolkit: None for row in known.rows if row.toolkit}),
             targets=known.targets,
             runs=known.runs,
             answered=sum(row.letter not in SILENT for row in known.rows),

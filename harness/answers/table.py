@@ -218,6 +218,7 @@ def make_vocabulary(
         hosted=hosted(),
         versions={name: sorted(filter(None, known), key=version_key) for name, known in sorted(found.items())},
         targets=list({**{str(target): None for target in KNOWN_TARGETS}, **dict.fromkeys(targets)}),
+        specific=[info.name for info in BACKENDS.values() if info.specific_from],
         ignored=sorted(vocabulary.IGNORED),
         synonyms=vocabulary.SYNONYMS,
         words=sorted(words),

@@ -104,6 +104,7 @@ PARTS = (
     "header",
     "headers",
     "jit",
+    "precision",
     "library",
     "math",
     "memory",
@@ -198,8 +199,8 @@ class Intent:
     pattern : str
         Regular expression for the question in lower case, with single spaces; the syntax is common to Python and JavaScript.
     needs : tuple of str
-        What the question has to name: ``target``, ``toolkit`` (a CUDA release), ``release`` (of anything), ``package``, ``own`` (packages that are
-        no tools), ``bare`` (no feature).
+        What the question has to name: ``target``, ``toolkit`` (a CUDA release), ``release`` (of anything), ``library`` (a tool with releases of its
+        own), ``package``, ``own`` (packages that are no tools), ``bare`` (no feature).
     lacks : tuple of str
         What it must not name.
     words : tuple of str
@@ -364,6 +365,13 @@ INTENTS: tuple[Intent, ...] = (
         key="release",
     ),
     Intent(
+        name="feature",
+        pattern=r"\b(first|last|latest|newest|final|earliest|oldest|minimum|min|lowest|since|when|which|what)\b",
+        needs=("target", "library", "bare"),
+        lacks=("toolkit", "release"),
+        words=_VERSION_WORDS,
+    ),
+    Intent(
         name="last",
         pattern=r"\b(last|latest|newest|final|most recent|deprecated|obsolete)\b",
         needs=("target", "bare"),
@@ -473,6 +481,8 @@ def _named(chips: Sequence[Chip], vocabulary: Vocabulary) -> frozenset[str]:
         found.add("release")
     if not found & {"word", "unknown"}:
         found.add("bare")
+    if any(backend in vocabulary.libraries for chip in chips for backend in vocabulary.tools.get(chip.name, ())):
+        found.add("library")
     if "package" in found and not any(chip.name in vocabulary.tools for chip in chips if chip.kind == "package"):
         found.add("own")
     return frozenset(found)

@@ -65,8 +65,9 @@ class Axis:
     optional: bool = False
 
     def label(self, value: str) -> str:
-        """A value as headings have it: ``CUDA 12.4, headers 12.6``; empty where there is none."""
-        return f"{self.prefix}{value.replace('+headers', ', headers ')}" if self.prefix and value else value
+        """A value as headings have it: ``CUDA 12.4, headers 12.6``, ``CUDA 12.9, bundled``; empty where there is none."""
+        text = value.replace("+headers", ", headers ").replace("@bundled", ", bundled")
+        return f"{self.prefix}{text}" if self.prefix and value else value
 
     def to_json(self) -> dict[str, Any]:
         """The axis as the page's script needs it."""

@@ -221,6 +221,11 @@ BUNDLED: Final = "@bundled"
 """Ends the name of a toolkit that a library brings along."""
 
 
+def cuda_of(toolkit: str) -> str:
+    """The CUDA release of a toolkit's name; empty for one that a library brings along: the release of the library decides it."""
+    return "" if toolkit.endswith(BUNDLED) else toolkit
+
+
 @dataclass(frozen=True, kw_only=True, order=True)
 class ToolkitRef:
     """A CUDA release by name, with the release whose headers it is paired with.

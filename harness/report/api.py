@@ -308,7 +308,7 @@ def _releases(entry: Entry) -> list[dict[str, Any]]:
         kept = {name: targets for name, targets in outcomes.items() if targets}
         version = grid.libraries[library]
         of = found.setdefault(json.dumps([version, kept]), {"version": version, "cuda": [], **kept})
-        of["cuda"].append(grid.toolkits[toolkit])
+        of["cuda"] += [name for name in (grid.toolkits[toolkit],) if name]
     return list(found.values())
 
 

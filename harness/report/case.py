@@ -360,7 +360,7 @@ def version_columns(rows: Sequence[VersionRow], toolkits: Sequence[str]) -> list
     contents = [[row.cells[place] for row in rows] for place in range(len(toolkits))]
     for content, run in groupby(range(len(toolkits)), lambda place: contents[place]):
         places = list(run)
-        names = [toolkits[place] for place in places]
+        names = [toolkits[place] or "bundled CUDA" for place in places]
         if any(kind for kind, _ in content):
             columns.append((names[0] if len(names) == 1 else f"{names[0]} to {names[-1]}", places[0]))
     return columns[::-1]

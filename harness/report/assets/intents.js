@@ -42,6 +42,9 @@ const intents = (() => {
     if (releasesOf(chips, known).some(([name]) => name !== "cuda")) found.add("release");
     if (found.has("toolkit") && !found.has("target")) found.add("release");
     if (!found.has("word") && !found.has("unknown")) found.add("bare");
+    if (chips.some(({ name }) => known.tools[name]?.some((each) => Object.hasOwn(known.libraries, each)))) {
+      found.add("library");
+    }
     const own = chips.filter(({ kind }) => kind === "package");
     if (own.length && !own.some(({ name }) => Object.hasOwn(known.tools, name))) found.add("own");
     return found;

@@ -136,14 +136,14 @@ class Matrix {
   }
 
   /**
-   * A value as headings have it: "12.4+headers12.6" of the toolkit becomes "CUDA 12.4, headers 12.6".
+   * A value as headings have it: "12.4+headers12.6" of the toolkit becomes "CUDA 12.4, headers 12.6", and "12.9@bundled" "CUDA 12.9, bundled".
    *
    * @param {string} dimension
    * @param {string} name
    */
   label(dimension, name) {
     const prefix = this.dimension(dimension)?.prefix;
-    return prefix && name ? prefix + name.replace("+headers", ", headers ") : name;
+    return prefix && name ? prefix + name.replace("+headers", ", headers ").replace("@bundled", ", bundled") : name;
   }
 
   /**

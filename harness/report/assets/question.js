@@ -26,6 +26,7 @@
  * @property {string[]} hosted backends that they have a part in
  * @property {Record<string, string[]>} versions known ones by name
  * @property {string[]} targets
+ * @property {string[]} specific backends that build sm_90a where sm_90 is requested
  * @property {string[]} ignored
  * @property {string[][]} synonyms
  * @property {string[]} words
@@ -356,10 +357,17 @@ const question = (() => {
         if (!chips.some((other) => JSON.stringify(other) === JSON.stringify(item))) chips.push(item);
       }
     }
-    const hosted = chips.some(
-      ({ kind, name }) => kind === "host" || (known.tools[name] || []).some((one) => known.hosted.includes(one)),
-    );
-    return chips.map((one) => ofTwo(one, known, hosted));
+    const backends = chips.flatMap(({ name }) => known.tools[name] || []);
+    const hosted = chips.some(({ kind }) => kind === "host") || backends.some((one) => known.hosted.includes(one));
+    const specific = backends.some((one) => known.specific.includes(one));
+    return chips.map((one) => ofTwo(specific ? withSpecific(one, known) : one, known, hosted));
+  };
+
+  /** @param {Chip} one @param {Vocabulary} known @returns {Chip} with the architecture-specific target in addition to a plain one */
+  const withSpecific = (one, known) => {
+    const own = `${one.values[0]}a`;
+    if (one.kind !== "target" || one.values.length !== 1 || !known.targets.includes(own)) return one;
+    return { ...one, values: [...one.values, own] };
   };
 
   /** @param {string} text that may name packages and their releases @param {Vocabulary} known */
