@@ -14,7 +14,7 @@ from statement_rules import Range, inside, order
 
 ENDINGS = {"built": "builds", "rejected": "rejected", "crashed": "crashes", "timed_out": "times out"}
 _MESSAGE = re.compile(r' \("(.*?)"(?: and \d+ more)?\)(?=[;,.:]|$| on )')
-_ITEM = re.compile(r"\d[\w.]*|sm_\w+")
+_ITEM = re.compile(r"\d[\w.]*|sm_\w+|gfx\w+")
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class Row:
 
 
 def rows_of(table: pd.DataFrame) -> list[Row]:
-    table = table.assign(toolkit=table["toolkit"].str.replace(r".*@bundled$", "as bundled", regex=True))
+    table = table.assign(toolkit=table["toolkit"].str.replace(r".*@bundled$", "", regex=True))
     hosts = [str(json.loads(text).get("host_compiler") or "") for text in table["more_json"]]
     names = ["cell", "case", "variant", "backend", "library", "toolkit", "target", "status", "stage", "message"]
     values = zip(*(table[name].fillna("") for name in names), hosts, strict=True)
@@ -200,7 +200,7 @@ def _false_notes(notes: str, rows: Sequence[Row]) -> Iterator[str]:
 
 
 def _false_tested(said: str, answered: Sequence[Row]) -> Iterator[str]:
-    found = re.fullmatch(r"(?:[\w-]+ (\d.*?), )?CUDA (.+?), (sm_.+)", said)
+    found = re.fullmatch(r"(?:[\w-]+ (\d.*?), )?(?:CUDA (.+?), )?((?:sm_|gfx).+)", said)
     if not found:
         raise Unreadable(said)
     for name, text in zip(("library", "toolkit", "target"), found.groups(), strict=True):
@@ -230,8 +230,8 @@ def _false_gaps(label: str, said: str, rows: Sequence[Row]) -> Iterator[str]:
         toolkit: tuple[Range, ...] | None = None
         target: tuple[Range, ...] | None = None
         if label == "Untested in between":
-            text = re.sub(r"^[a-z][\w-]* (?=\d)", "", part) if not part.startswith(("sm_", "compute_")) else part
-            if part.startswith(("sm_", "compute_")):
+            text = re.sub(r"^[a-z][\w-]* (?=\d)", "", part) if not part.startswith(("sm_", "compute_", "gfx")) else part
+            if part.startswith(("sm_", "compute_", "gfx")):
                 target = ranges_in(text)
             elif part.startswith("CUDA "):
                 toolkit = ranges_in(re.sub(r"^\d+ of ", "", text.removeprefix("CUDA "))) if " of " not in text else None
@@ -240,9 +240,9 @@ def _false_gaps(label: str, said: str, rows: Sequence[Row]) -> Iterator[str]:
             if library is toolkit is target is None:
                 continue
         else:
-            places, _, releases = part.rpartition("CUDA ")
-            toolkit = ranges_in(releases)
-            targets, _, libraries = places.partition(" with ") if "_" in places else ("", "", places)
+            places, _, releases = part.rpartition("CUDA ") if "CUDA " in part else (part, "", "")
+            toolkit = ranges_in(releases) if releases else None
+            targets, _, libraries = places.partition(" with ") if re.search("sm_|gfx", places) else ("", "", places)
             target = ranges_in(targets) if targets else None
             libraries = libraries.removesuffix(" and ").strip()
             library = ranges_in(libraries) if libraries else None

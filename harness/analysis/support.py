@@ -291,7 +291,8 @@ def notes_of(statement: Statement) -> tuple[str, ...]:
         toolkits = _axis(clause.toolkits for clause in statement.clauses)
         targets = _targets(part for clause in statement.clauses for part in clause.parts)
         tested = [f"{statement.subject.backend} {_span(libraries)}"] if libraries else []
-        tested += [f"CUDA {_span(toolkits)}", fold_targets(targets, targets)]
+        tested += [f"CUDA {_span(toolkits)}"] if toolkits != [AS_BUNDLED] else []
+        tested.append(fold_targets(targets, targets))
         notes.append(f"Tested: {', '.join(tested)}.")
     if statement.not_applicable:
         notes.append(f"Unsupported: {_points(statement.not_applicable, tried, axes)}.")
@@ -389,10 +390,11 @@ def _points(points: Iterable[Point], tried: Mapping[str, set[str]], axes: _Axes)
     groups: dict[tuple[tuple[str, ...], tuple[str, ...]], list[str]] = {}
     for (toolkit, named), targets in sorted(by_toolkit.items(), key=lambda item: version_key(item[0][0])):
         groups.setdefault((tuple(sorted(targets, key=target_key)), named), []).append(toolkit)
-    texts = [
-        f"{fold_targets(targets, axes.targets)} with {f'{_ranges(named, axes.libraries)} and ' if any(named) else ''}CUDA {_ranges(toolkits, axes.toolkits)}"
-        for (targets, named), toolkits in groups.items()
-    ]
+    texts = []
+    for (chosen, named), toolkits in groups.items():
+        versions = [_ranges(named, axes.libraries)] if any(named) else []
+        versions += [f"CUDA {_ranges(toolkits, axes.toolkits)}"] if axes.toolkits != {AS_BUNDLED} else []
+        texts.append(" with ".join(filter(None, (fold_targets(chosen, axes.targets), " and ".join(versions)))))
     rest = len(texts) - _LISTED
     return "; ".join([*texts[:_LISTED], f"and {rest} more of the kind"] if rest > 0 else texts)
 

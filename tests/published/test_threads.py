@@ -34,7 +34,12 @@ def test_ten_threads() -> None:
 def test_a_page_says_what_the_table_has(store: Store, page: str, sentence: str) -> None:
     cases = {f"cases/{file}": case for case, file in page_names(store.features).items()}
     found = feature_page(store.known([cases[page]]), cases[page])
-    assert sentence_of([item.finding for item in found.variants], ()) == sentence
+    whole = sentence_of([item.finding for item in found.variants], ())
+    # Of a long sentence the table has the beginning.
+    start = sentence.removesuffix(" …")
+    assert whole.startswith(start)
+    assert (start == whole) is (start == sentence)
+    assert len(start.split()) >= min(12, len(whole.split()))
 
 
 @pytest.mark.parametrize(
