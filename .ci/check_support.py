@@ -200,7 +200,7 @@ def _false_notes(notes: str, rows: Sequence[Row]) -> Iterator[str]:
 
 
 def _false_tested(said: str, answered: Sequence[Row]) -> Iterator[str]:
-    found = re.fullmatch(r"(?:[\w-]+ (\d.*?), )?(?:CUDA (.+?), )?((?:sm_|gfx).+)", said)
+    found = re.fullmatch(r"(?:(?!CUDA )[\w-]+ (\d.*?), )?(?:CUDA (.+?), )?((?:sm_|gfx).+)", said)
     if not found:
         raise Unreadable(said)
     for name, text in zip(("library", "toolkit", "target"), found.groups(), strict=True):

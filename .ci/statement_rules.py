@@ -213,12 +213,15 @@ def _cell_of(row: Mapping[str, Any]) -> Cell:
     else:
         version = library
     named = {**toolchain["requested"].get("packages", {}), **toolchain["observed"]}
+    # A library's release decides the compilers that it brings along.
+    bundled = row["toolkit"].endswith("@bundled")
+    parts = ("python",) if bundled else _PARTS if row["backend"] in ("nvrtc", "nvcc") else _LIBRARY_PARTS
     held = "works" if _LAUNCHED & set(json.loads(row["stages_json"])) else "builds"
     return Cell(
         id=row["cell"], case=row["case"], variant=",".join(rest), backend=row["backend"], tool=" ".join(tool), of=of, version=version,
-        cuda="" if row["toolkit"].endswith("@bundled") else row["toolkit"], target=row["target"], status=row["status"],
+        cuda="" if bundled else row["toolkit"], target=row["target"], status=row["status"],
         outcome=held if row["status"] == "built" else "fails" if row["status"] in _TRIED else "",
-        parts={name: str(named[name]) for name in (_PARTS if row["backend"] in ("nvrtc", "nvcc") else _LIBRARY_PARTS) if named.get(name)},
+        parts={name: str(named[name]) for name in parts if named.get(name)},
         unlinked=row["status"] == "built" and any(note.startswith("not linked") for note in json.loads(row.get("notes_json") or "[]")),
     )  # fmt: skip
 
@@ -338,6 +341,10 @@ def _check_never(
 def _check_ranges(claim: Claim, tried: Sequence[Cell], subject: Subject, cells: Cells, untried: Mapping[str, Sequence[Range]]) -> Iterator[Finding]:  # fmt: skip
     """Rules 1 and 3: the outcome inside and outside, values that were not tried, and a pair for each border."""
     axis = claim.axis
+    if axis == "target":
+        # Architectures of another vendor are none of the others.
+        vendors = {re.sub(r"\d.*", "", end) for low_high in claim.ranges for end in low_high if end}
+        tried = [cell for cell in tried if re.sub(r"\d.*", "", cell.target) in vendors]
     by_value: dict[str, list[Cell]] = defaultdict(list)
     for cell in tried:
         by_value[getattr(cell, axis)].append(cell)

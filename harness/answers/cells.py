@@ -58,6 +58,13 @@ class Feature:
         return tuple((reason, link) for reason, link, _ in self.faults)
 
 
+@cache
+def brings_tools(backend: str) -> bool:
+    """Return whether the library behind a backend brings CUDA's tools along, as those of kernel languages do."""
+    library = LIBRARIES.get(library_of(backend))
+    return bool(library and library.bundles)
+
+
 def place_of_fault(backend: str, library: str, toolkit: str) -> str:
     """A backend with its versions, as known faults have it: ``numba 0.63.0 12.4``."""
     return f"{backend} {library} {cuda_of(toolkit)}"
@@ -84,7 +91,7 @@ def features_of(
     facts: Iterable[tuple[str, str, str, Sequence[str], Sequence[str], Any, str]],
     names: Mapping[str, tuple[str, ...]] = MappingProxyType({}),
 ) -> dict[str, Feature]:
-    """Features of ``(case, title, topic, features, links, expected, place)`` of records; topic by topic, by name.
+    """Features of ``(case, title, topic, features, links, expected, place)`` of records, by title; those of kernel languages last.
 
     Parameters
     ----------
@@ -96,14 +103,17 @@ def features_of(
     first: dict[str, tuple[str, str, Sequence[str], Sequence[str]]] = {}
     reasons: dict[str, dict[str, None]] = {}
     faults: dict[str, dict[tuple[str, str], dict[str, None]]] = {}
+    general: set[str] = set()
     for case, title, topic, features, links, expected, place in facts:
         first.setdefault(case, (title, topic, features, links))
+        if not brings_tools(place.partition(" ")[0]):
+            general.add(case)
         if expected and expected["reason"]:
             reasons.setdefault(case, {})[expected["reason"]] = None
             if expected["xfail"]:
                 found = faults.setdefault(case, {}).setdefault((expected["reason"], expected["link"]), {})
                 found[place] = None
-    ordered = sorted(first, key=lambda case: (natural_key(first[case][1]), natural_key(case)))
+    ordered = sorted(first, key=lambda case: (case not in general, natural_key(first[case][1]), natural_key(case)))
     return {
         case: Feature(
             case=case,
@@ -436,7 +446,7 @@ def make_row(*values: str, own: bool = False) -> Row:
         tool = " ".join(filter(None, (backend, library)))
     else:
         version = library
-    if not header and (of := LIBRARIES.get(library_of(backend))) and of.bundles and cuda_of(toolkit):
+    if not header and cuda_of(toolkit) and brings_tools(backend):
         # Its versions with another CUDA than theirs are a series of their own.
         tool = f"{tool} cuda{toolkit}"
     return Row(

@@ -243,8 +243,7 @@ class AnswerPage {
     this.caption(true);
     this.showChips(chips, target);
     this.say(found, chips, of, target, put !== of, intent === "fails" ? all : found, intent);
-    const used = new Set(found.flatMap(({ fields }) => [...fields.keys()]));
-    const columns = this.columns(used, Boolean(of.headers.size || of.hosts.size));
+    const columns = tools.columnsOf(this.data, found, Boolean(of.headers.size || of.hosts.size));
     const { h } = dom;
     const head = h(
       "tr",
@@ -272,7 +271,7 @@ class AnswerPage {
         "tr",
         { class: first && "first" },
         h("th", { scope: "row" }, name, label && h("small", { class: "variant" }, label)),
-        columns.map(({ heading, places }) => this.field(fields, feature, places, target, heading)),
+        columns.map((column) => this.field(fields, feature, target, column)),
       );
       if (overview && page) features.set(page, [...(features.get(page) || []), row]);
       const its = this.data.features[feature]?.topic;
@@ -330,35 +329,12 @@ class AnswerPage {
   }
 
   /**
-   * Columns of the table: one a tool; header libraries and host compilers have their own where they are asked for.
-   *
-   * @param {Set<number>} used places in the data's columns
-   * @param {boolean} apart
-   * @returns {{heading: string, places: number[]}[]}
-   */
-  columns(used, apart) {
-    const places = this.data.columns.map((_, at) => at).filter((at) => used.has(at));
-    if (apart) return places.map((at) => ({ heading: this.data.columns[at][1], places: [at] }));
-    return [...new Set(places.map((at) => this.data.columns[at][2]))].map((tool) => {
-      const own = places.filter((at) => this.data.columns[at][2] === tool);
-      const [, heading] = this.data.columns.find(([, , of, axis]) => of === tool && !axis) || this.data.columns[own[0]];
-      return { heading, places: own.sort((a, b) => Number(this.hasAxis(a)) - Number(this.hasAxis(b)) || a - b) };
-    });
-  }
-
-  /** @param {number} column whether its versions are those of a header library or of a host compiler */
-  hasAxis(column) {
-    return Boolean(this.data.columns[column][3]);
-  }
-
-  /**
    * @param {Map<number, Verdict>} fields
    * @param {number} feature
-   * @param {number[]} places
    * @param {string} target
-   * @param {string} heading of its column
+   * @param {ToolColumn} column
    */
-  field(fields, feature, places, target, heading) {
+  field(fields, feature, target, { heading, places, named }) {
     const { h } = dom;
     const told = places.filter((at) => fields.has(at));
     const first = fields.get(told[0]);
@@ -366,7 +342,7 @@ class AnswerPage {
     const parts = told.map((at, number) => {
       const verdict = /** @type {Verdict} */ (fields.get(at));
       const proof = this.proof(verdict, feature, at, target);
-      const name = places.length > 1 && this.hasAxis(at) && h("small", {}, this.data.columns[at][1]);
+      const name = named.has(at) && h("small", {}, this.data.columns[at][1]);
       const note = verdict.note && h("small", { class: "fine" }, verdict.note);
       const yours = verdict.yours && h("small", { class: "yours" }, `yours: ${verdict.yours}`);
       const said = [proof, name, note, yours];
