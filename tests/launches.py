@@ -47,6 +47,15 @@ def write_launched_python(root: Path, name: str, body: str, *, reference: str = 
     _write(root, name, source, LAUNCH.format(language="python", entry=entry, more=more), reference, "kernel.py")
 
 
+def write_launched_triton(root: Path, name: str, body: str, *, reference: str = "pass") -> None:
+    """The same for Triton, where each block handles 32 floats."""
+    kernel = name.replace("-", "_")
+    head = "import triton\nimport triton.language as tl\n\n\n@triton.jit\n"
+    source = f"{head}def {kernel}(out, n, B: tl.constexpr):\n    place = out + tl.arange(0, B)\n    {body}\n"
+    table = LAUNCH.format(language="triton", entry=f'{{ {kernel} = "*fp32, i32, 32" }}', more="")
+    _write(root, name, source, table, reference, "kernel.py", "triton")
+
+
 def write_launched_extension(root: Path, name: str, body: str, *, reference: str = "pass") -> None:
     """The same as an extension of PyTorch, with a function ``call``."""
     kernel = name.replace("-", "_")

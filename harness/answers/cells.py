@@ -103,17 +103,17 @@ def features_of(
     first: dict[str, tuple[str, str, Sequence[str], Sequence[str]]] = {}
     reasons: dict[str, dict[str, None]] = {}
     faults: dict[str, dict[tuple[str, str], dict[str, None]]] = {}
-    general: set[str] = set()
+    tools: dict[str, set[str]] = {}
     for case, title, topic, features, links, expected, place in facts:
         first.setdefault(case, (title, topic, features, links))
-        if not brings_tools(place.partition(" ")[0]):
-            general.add(case)
+        tools.setdefault(case, set()).update(filter(None, (place.partition(" ")[0],)))
         if expected and expected["reason"]:
             reasons.setdefault(case, {})[expected["reason"]] = None
             if expected["xfail"]:
                 found = faults.setdefault(case, {}).setdefault((expected["reason"], expected["link"]), {})
                 found[place] = None
-    ordered = sorted(first, key=lambda case: (case not in general, natural_key(first[case][1]), natural_key(case)))
+    of_one = {case for case, backends in tools.items() if backends and all(map(brings_tools, backends))}
+    ordered = sorted(first, key=lambda case: (case in of_one, natural_key(first[case][1]), natural_key(case)))
     return {
         case: Feature(
             case=case,

@@ -23,18 +23,21 @@ import subprocess
 import sys
 import traceback
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
 from harness.backends.python_program import Program, described, errors_in_log, from_elsewhere, missing, signal_of, tidy
 from harness.libraries import LIBRARIES
+from harness.nvidia.launch import Driver, DriverError, Launch, launch_on, numpy, refused
 from harness.protocol.backend import Crashed, Ended, Job, Rejected, Setup, Unavailable, Unsupported
 from harness.protocol.messages import Ready
 
 _NAME = re.compile(r"[A-Za-z_]\w*")
 _HINTS = ("1", "16")
+_SHARED = 48 * 1024
+"""Dynamic shared memory that a kernel may have unasked, in bytes."""
 CONFIGURED = "constexpr"
 """In a signature, the place of an argument that a configuration of ``@triton.autotune`` gives."""
 
@@ -88,6 +91,35 @@ class Kernel:
         """With the configuration: ``dot[BLOCK=64, num_warps=4]``."""
         words = ", ".join(f"{name}={value}" for name, value in {**self.values, **self.options}.items())
         return f"{self.function.__name__}[{words}]" if self.values else str(self.function.__name__)
+
+
+@dataclass(frozen=True)
+class Compiled:
+    """A kernel with the code that Triton made of it.
+
+    Parameters
+    ----------
+    kernel, signature : Kernel, Signature
+        The kernel, and its arguments.
+    image : bytes
+        The cubin, the PTX or the AMD code object.
+    ptx : str
+        The PTX that the cubin is of; empty for AMD.
+    metadata : Mapping
+        Triton's: ``name``, ``shared`` in bytes, ``num_warps``, ``num_ctas``, …
+    """
+
+    kernel: Kernel
+    signature: Signature
+    image: bytes
+    ptx: str
+    metadata: Mapping[str, Any]
+
+    @property
+    def hidden(self) -> int:
+        """Number of pointers to memory of Triton's that the kernel takes after its arguments, from Triton 3.3 on."""
+        head = self.ptx.partition(".entry")[2].partition(")")[0]
+        return len(re.findall(r"\.param\b", head)) - len(self.signature.types)
 
 
 def read_signature(text: str, kernel: Kernel, definitions: Mapping[str, Any]) -> Signature:
@@ -190,10 +222,18 @@ class TritonBackend:
         self._build(job)
 
     def execute(self, setup: Setup, job: Job) -> None:
-        """Compile as without a device. Triton's own launcher needs PyTorch."""
+        """Compile as without a device, then launch through the driver: Triton's own launcher needs PyTorch."""
         self._check(job)
-        self._build(job)
-        job.notes.append("not launched: Triton's launcher needs PyTorch")
+        built = self._build(job)
+        if not job.launches:
+            job.notes.append("not launched: the case does not say how")
+            return
+        try:
+            numpy()
+        except Unavailable as error:
+            job.notes.append(f"not launched: {error}")
+            return
+        _launch(job, built)
 
     def _check(self, job: Job) -> None:
         """Raise for what Triton has no word for."""
@@ -222,7 +262,7 @@ class TritonBackend:
         major, minor = re.findall(r"\d+", self.version)[:2]
         return int(major), int(minor)
 
-    def _build(self, job: Job) -> None:
+    def _build(self, job: Job) -> list[Compiled]:
         """Run the program, then compile what its signatures name; one refusal makes the cell rejected, and the others are tried all the same."""
         import triton
 
@@ -243,25 +283,27 @@ class TritonBackend:
         if not wanted:
             self._untyped(job, program, list(known))
         kernels = [(text, kernel) for name, text in job.entries.items() for kernel in wanted[name]]
-        refused, built = dict[str, Rejected](), list[str]()
+        refused, built = dict[str, Rejected](), list[Compiled]()
         for text, kernel in kernels:
             signature = read_signature(text, kernel, job.definitions)
             try:
                 with _outcome(job, self.version):
-                    _compile(job, kernel, signature, target)
+                    built.append(_compile(job, kernel, signature, target))
             except Rejected as error:
                 refused[kernel.name] = error
             else:
-                built.append(kernel.name)
                 if len(kernels) > 1:
                     job.complete()
         if refused and len(kernels) > 1:
-            job.notes.append(f"refused: {', '.join(refused)}; built: {', '.join(built) or 'none'}")
+            job.notes.append(
+                f"refused: {', '.join(refused)}; built: {', '.join(each.kernel.name for each in built) or 'none'}"
+            )
         if left := [name for name in known if name not in wanted]:
             job.notes.append(f"left out, since nothing gives the types of its arguments: {', '.join(left)}")
         program.note_failure()
         for refusal in refused.values():
             raise refusal
+        return built
 
     def _unknown(self, job: Job, program: Program, unknown: list[str], known: list[str]) -> None:
         _fail(job, self.version, program)
@@ -359,7 +401,7 @@ def _source(kernel: Kernel, signature: Signature) -> Any:
     return ASTSource(fn=kernel.function, signature=types, constexprs=constants, attrs=attrs)
 
 
-def _compile(job: Job, kernel: Kernel, signature: Signature, target: Any) -> None:
+def _compile(job: Job, kernel: Kernel, signature: Signature, target: Any) -> Compiled:
     """One kernel, whose steps are followed: which one a crash was in, the log shows."""
     import triton
 
@@ -380,8 +422,36 @@ def _compile(job: Job, kernel: Kernel, signature: Signature, target: Any) -> Non
     for kind in ("hsaco", "cubin", "ptx"):
         if kind in made:
             data = made[kind]
-            job.keep(data if isinstance(data, bytes) else str(data).encode(), kind)
-            return
+            image = data if isinstance(data, bytes) else str(data).encode()
+            job.keep(image, kind)
+            return Compiled(kernel, signature, image, str(made.get("ptx", "")), made["metadata"])
+    raise AssertionError("Triton ended without an artifact")
+
+
+def _launch(job: Job, built: Sequence[Compiled]) -> None:
+    """Load each kernel and launch it as the case says, with the block and the shared memory that Triton chose."""
+    job.enter("load")
+    driver = Driver()
+    job.command.append("cuModuleLoadDataEx")
+    for each in built:
+        metadata = each.metadata
+        try:
+            function = driver.function(driver.load(each.image), metadata["name"])
+        except DriverError as error:
+            raise refused(error, "load", job.say) from None
+        for spec in [spec for spec in job.launches if spec.kernel == each.kernel.function.__name__]:
+            if metadata.get("num_ctas", 1) > 1 or metadata.get("global_scratch_size"):
+                job.notes.append(f"{each.kernel.name} is not launched: it needs a cluster or memory of Triton's")
+                continue
+            launch = Launch(job, spec)
+            types = list(each.signature.types)
+            if len(launch.arguments) != len(types):
+                raise Ended(
+                    f"the case launches {spec.kernel} with {len(launch.arguments)} arguments, and Triton's takes {', '.join(types)}"
+                )
+            launch.block, launch.shared = (32 * metadata["num_warps"], 1, 1), metadata["shared"]
+            launch.opt_in = launch.shared > _SHARED
+            launch_on(driver, function, launch, each.hidden)
 
 
 class _Made(BaseException):
@@ -402,7 +472,7 @@ def _followed(job: Job) -> Iterator[dict[str, Any]]:
         def run(*arguments: Any) -> Any:
             job.enter("assemble" if name in ("cubin", "hsaco") else "compile")
             job.say(f"triton: {name}")
-            made[name] = step(*arguments)
+            made[name], made["metadata"] = step(*arguments), arguments[1]
             if name == last:
                 raise _Made
             return made[name]

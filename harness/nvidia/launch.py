@@ -327,26 +327,48 @@ def run_on_driver(job: Job) -> None:
     if not job.launches:
         job.notes.append("loaded; the case does not say how to launch")
     for spec in job.launches:
-        launch = Launch(job, spec)
-        try:
-            job.enter("launch")
-            job.command.append(str(launch))
-            memory = {
-                index: driver.upload(value.tobytes())
-                for index, value in enumerate(launch.values)
-                if launch.arguments[index].shape is not None
-            }
-            arguments = [memory.get(i) or launch.c_value(i) for i in range(len(launch.values))]
-            driver.launch(
-                functions[launch.kernel], launch.grid, launch.block, arguments,
-                shared=launch.shared, opt_in=launch.opt_in, cooperative=launch.cooperative,
-            )  # fmt: skip
-            results = [
-                launch.np.frombuffer(driver.download(memory[i], value.nbytes), value.dtype).reshape(value.shape)
-                if i in memory
-                else None
-                for i, value in enumerate(launch.values)
-            ]
-        except DriverError as error:
-            raise refused(error, "launch", job.say) from None
-        launch.verify(results)
+        launch_on(driver, functions[spec.kernel], Launch(job, spec))
+
+
+def launch_on(driver: Driver, function: ctypes.c_void_p, launch: Launch, hidden: int = 0) -> None:
+    """Launch a loaded kernel, and check its results.
+
+    Parameters
+    ----------
+    driver : Driver
+        The device.
+    function : c_void_p
+        The kernel.
+    launch : Launch
+        Its grid, block and arguments.
+    hidden : int
+        Number of pointers that the kernel takes after these and does not use.
+
+    Raises
+    ------
+    Rejected
+        At ``launch`` or ``verify``.
+    """
+    job = launch.job
+    try:
+        job.enter("launch")
+        job.command.append(str(launch))
+        memory = {
+            index: driver.upload(value.tobytes())
+            for index, value in enumerate(launch.values)
+            if launch.arguments[index].shape is not None
+        }
+        arguments = [memory.get(i) or launch.c_value(i) for i in range(len(launch.values))]
+        driver.launch(
+            function, launch.grid, launch.block, [*arguments, *[ctypes.c_uint64()] * hidden],
+            shared=launch.shared, opt_in=launch.opt_in, cooperative=launch.cooperative,
+        )  # fmt: skip
+        results = [
+            launch.np.frombuffer(driver.download(memory[i], value.nbytes), value.dtype).reshape(value.shape)
+            if i in memory
+            else None
+            for i, value in enumerate(launch.values)
+        ]
+    except DriverError as error:
+        raise refused(error, "launch", job.say) from None
+    launch.verify(results)

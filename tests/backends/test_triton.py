@@ -11,7 +11,7 @@ from venvs import python_with
 
 from cumatrix import try_
 from cumatrix._results import Cell
-from harness.backends.triton import Kernel, read_signature
+from harness.backends.triton import Compiled, Kernel, Signature, read_signature
 from harness.protocol.backend import Unavailable
 
 RELEASE = "3.5.0"
@@ -84,6 +84,14 @@ def attempt(tmp_path: Path) -> Any:
 
 
 @pytest.mark.slow
+def test_pointers_of_triton_s_come_after_the_arguments() -> None:
+    """As in the PTX of 3.6, which has two of them."""
+    parameters = [f"\t.param .u64 .ptr .global .align 1 scale_param_{number}" for number in range(4)]
+    ptx = ".visible .entry scale(\n" + ",\n".join(parameters) + "\n)\n{\n\tld.param.b64 \t%rd1, [scale_param_0];\n}\n"
+    made = Compiled(kernel(), Signature({"x": "*fp32", "n": "*fp32"}, {}), b"", ptx, {})
+    assert made.hidden == 2
+
+
 def test_builds_crashes_and_says_what_it_made(attempt: Any) -> None:
     cells = attempt(DOT, "sm_75,compute_80,sm_90,sm_103", signature={"dot": "*fp16, *fp16, *fp32, 64"})
     turing, hopper, ultra, ptx = cells

@@ -12,6 +12,7 @@ from launches import (
     write_launched,
     write_launched_extension,
     write_launched_python,
+    write_launched_triton,
 )
 
 from harness.engine.machine import Devices
@@ -23,7 +24,7 @@ TARGETS = ("", "a")  # numba-cuda builds sm_90a where there is one, CuPy sm_90
 PYTHON_ADD = "i = cuda.threadIdx.x\n    out[i] += n"
 
 
-@pytest.mark.parametrize("backend", ["nvrtc", "nvcc", "cupy-nvrtc", "numba", "numba-cuda", "torch-nvcc"])
+@pytest.mark.parametrize("backend", ["nvrtc", "nvcc", "cupy-nvrtc", "numba", "numba-cuda", "torch-nvcc", "triton"])
 def test_a_kernel_gets_to_a_checked_result(
     backend: str, root: Path, devices: Devices, own: str, release: str, store: ToolkitStore
 ) -> None:
@@ -31,6 +32,8 @@ def test_a_kernel_gets_to_a_checked_result(
     write_launched(root, "wrong", "out[threadIdx.x] += n;", reference="out += 2 * n")
     write_launched_python(root, "right-python", PYTHON_ADD, reference="out += n")
     write_launched_python(root, "wrong-python", PYTHON_ADD, reference="out += 2 * n")
+    write_launched_triton(root, "right-triton", "tl.store(place, tl.load(place) + n)", reference="out += n")
+    write_launched_triton(root, "wrong-triton", "tl.store(place, tl.load(place) + n)", reference="out += 2 * n")
     targets = [own + suffix for suffix in TARGETS]
     records = run_launched(root, devices, targets, store=store, release=release, backends=backend, seconds=300)
     reasons = {record["reason"] for record in records.values()}

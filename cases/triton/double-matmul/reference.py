@@ -1,0 +1,5 @@
+"""The product."""
+
+
+def product(a, b, c):
+    c[:] = a @ b

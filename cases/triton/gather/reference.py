@@ -1,0 +1,5 @@
+"""The elements that the indices name."""
+
+
+def pick(x, index, out):
+    out[:] = x[index]
