@@ -396,6 +396,41 @@ LOOK_ALIKES = {
         "",
     ),
     "an option that another tool does not know": ("error: invalid option: --with-cuda", ""),
+    "ninja, without which the build goes on": (
+        "UserWarning: Attempted to use ninja as the BuildExtension backend but we could not find ninja..\nerror: command 'nvcc' failed",
+        "",
+    ),
+    "a program that make runs and that crashes": ("make: *** [Makefile:12: run] Segmentation fault (core dumped)", ""),
+    "an operation that PyTorch does not support": (
+        "/usr/local/cuda/nvvm/bin/cicc -arch compute_80\nRuntimeError: unsupported operation: more than one element",
+        "",
+    ),
+    "a driver's file that a container cannot mount": (
+        "nvidia-container-cli: mount error: file creation failed: libnvidia-ptxjitcompiler.so.1: file exists: unknown",
+        "",
+    ),
+    "a frame of the host's stack": (
+        "a.cpp:12:17: error: stack frame size (131096) exceeds limit (131056) in function 'f' [-Werror,-Wframe-larger-than]",
+        "",
+    ),
+    "a CUDA version that is not PyTorch's": (
+        "import torch\nERROR: this binary was compiled with CUDA 12.4, but the driver supports 12.2 only",
+        "",
+    ),
+    "a namespace that is not WMMA's": (
+        """gemm_wmma.cu(12): error: name followed by "::" must be a class or namespace name\n    foo::bar x;\n    ^""",
+        "",
+    ),
+    "a launch on several devices that fails": ("cudaLaunchCooperativeKernelMultiDevice failed: out of", ""),
+    "a file of NVRTC's that another program does not find": ("removing libnvrtc-builtins.so.11.2 failed", ""),
+    "a GPU that is too old for Numba": (
+        "numba.cuda.cudadrv.error.NvvmSupportError: GPU compute capability 3.0 is not supported(requires >=3.5)",
+        "numba-capability",
+    ),
+    "a header of CUDA's in a build for CUDA": (
+        "a.cpp:1:10: fatal error: cuda_runtime.h: No such file or directory",
+        "toolkit-header-host",
+    ),
     "an internal error of another library's": ("AttributeError: 'NoneType' object has no attribute 'is_error'", ""),
 }
 

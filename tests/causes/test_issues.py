@@ -131,6 +131,7 @@ def rows() -> Iterator[str]:
         ("after those 1,020", [issue["before"] for issue in ISSUES if issue.get("round") == 18]),
         ("after those 1,078", [issue["before"] for issue in ISSUES if issue.get("round") == 19]),
         ("after those 1,138", [issue["before"] for issue in ISSUES if issue.get("round") == 20]),
+        ("after those 1,198", [issue["before"] for issue in ISSUES if issue.get("round") == 21]),
     ):
         count = Counter(answers)
         yield f"| {name} | {len(answers)} | {count['right']} | {count['wrong']} | {count['none']} |"
