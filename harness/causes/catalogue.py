@@ -158,6 +158,11 @@ class Cause:
         # Without a file that includes it, a name is an input of gcc's driver and no header.
         if self.header is not None and message.tool == "gcc" and not message.file and "gcc" not in self.tools:
             return False
+        # gcc and clang end at a missing header: what is no fatal error is about another file.
+        if self.header is not None and message.severity == "error" and not (message.tool or message.file):
+            match = HEADER.search(message.message)
+            if match and match["gcc"]:
+                return False
         if self.against is not None and self.against.found_in(context.text):
             return False
         if self.shown is not None and not self.shown.found_in(context.whole):

@@ -427,6 +427,15 @@ LOOK_ALIKES = {
         "numba.cuda.cudadrv.error.NvvmSupportError: GPU compute capability 3.0 is not supported(requires >=3.5)",
         "numba-capability",
     ),
+    "a program that Windows does not start": ("error: CreateProcess: No such file or directory", ""),
+    "a library of TensorRT": (
+        "Could not load dynamic library 'libnvinfer.so.7'; dlerror: libnvinfer.so.7: no file",
+        "",
+    ),
+    "an extension that Windows does not load": (
+        "ImportError: DLL load failed while importing fused_ssim_cuda: The specified procedure could not be found.",
+        "",
+    ),
     "a header of CUDA's in a build for CUDA": (
         "a.cpp:1:10: fatal error: cuda_runtime.h: No such file or directory",
         "toolkit-header-host",
