@@ -441,6 +441,32 @@ LOOK_ALIKES = {
         "toolkit-header-host",
     ),
     "an internal error of another library's": ("AttributeError: 'NoneType' object has no attribute 'is_error'", ""),
+    "a build that does without nvcc": ("Could not find nvcc.  Using runtime compiler", ""),
+    "an image that is invalid because it was not compiled": (
+        "[22:42] Program compile log: nvrtc: error: failed to load builtins\nError: device kernel image is invalid",
+        "nvrtc-builtins",
+    ),
+    "an assembler's error in a program's own log": (
+        "compile log: ptxas fatal   : Unresolved extern function '__nv_sinf'\nno CUDA-capable device is detected",
+        "libdevice-not-linked",
+    ),
+    "what FindCUDA's script prints before another file's error": (
+        "CMake Error at a.cu.o.cmake:206 (message):\n  Error generating\n  a.cu.o\n\n\nnvcc fatal   : Unsupported gpu architecture 'compute_60'",
+        "unknown-architecture",
+    ),
+    "a namespace of CUDA's in a program": ("a.cpp:1:4: error: '::cuda' has not been declared", ""),
+    "a kernel that refuses its GPU": (
+        "This kernel only supports sm120.\ncudaErrorLaunchFailure: unspecified launch failure",
+        "kernel-guard",
+    ),
+    "a conversion that a crash follows": (
+        "UNREACHABLE executed: Unsupported conversion from f16 to f16",
+        "float-conversion",
+    ),
+    "a symbol of the program's own in a library of Visual C++": (
+        "msvcrt.lib(exe_main.obj) : error LNK2019: unresolved external symbol main",
+        "",
+    ),
 }
 
 
