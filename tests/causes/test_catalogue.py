@@ -459,6 +459,10 @@ LOOK_ALIKES = {
         "This kernel only supports sm120.\ncudaErrorLaunchFailure: unspecified launch failure",
         "kernel-guard",
     ),
+    "a builtin of the host compiler's in device code": (
+        'a.cu(1): error: calling a __host__ function("__builtin_isnan") from a __global__ function("k") is not allowed',
+        "host-builtin",
+    ),
     "a conversion that a crash follows": (
         "UNREACHABLE executed: Unsupported conversion from f16 to f16",
         "float-conversion",

@@ -135,6 +135,7 @@ def rows() -> Iterator[str]:
         ("after those 1,138", [issue["before"] for issue in ISSUES if issue.get("round") == 20]),
         ("after those 1,198", [issue["before"] for issue in ISSUES if issue.get("round") == 21]),
         ("after those 1,237", [issue["before"] for issue in ISSUES if issue.get("round") == 22]),
+        ("after those 1,297", [issue["before"] for issue in ISSUES if issue.get("round") == 23]),
     ):
         count = Counter(answers)
         yield f"| {name} | {len(answers)} | {count['right']} | {count['wrong']} | {count['none']} |"
