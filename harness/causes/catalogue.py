@@ -27,8 +27,8 @@ _PRODUCTS = {
     "Jitify": r"(?i)jitify|cupy",
     "Numba": r"(?i)numba|nopython|\bcuda mode pipeline|TypingError|CUDADispatcher|_LaunchConfiguration|No (definition|implementation) (for lowering|of function)|CUDACallConv|JITCUDACodegen|unicode_type|class\(\w+\), <class|CUDACodeLibrary|UnsupportedBytecodeError|griddim|Kernel launch configuration|NvvmSupportError",
     "PyTorch": r"(?i)torch|Unknown CUDA arch|c10|\bat(en)?\b|2at\d|pybind11|\bAT_(ASSERT|CHECK|DISPATCH|ERROR)|\bTH[CPA]",
-    "Triton": r"(?i)triton|inductor|= tt\.\w|fp8e4nv|AccelerateMatmul|getMMAVersion",
-    "XLA": r"(?i)xla|jax|tensorflow|\btf\b|HLO|CustomCall|PTX compilation provider",
+    "Triton": r"(?i)triton|inductor|= tt\.\w|fp8e4nv|AccelerateMatmul|getMMAVersion|f8e4m3nv|Unsupported rounding mode for",
+    "XLA": r"(?i)xla|jax|tensorflow|\btf\b|HLO|CustomCall|PTX compilation provider|\$\{CUDA_DIR\}/nvvm",
     "bitsandbytes": r"(?i)bitsandbytes",
     "clang": r"(?i)clang|llvm|unsupported CUDA gpu architecture|cannot find libdevice for sm_",
 }
@@ -158,6 +158,11 @@ class Cause:
         # Without a file that includes it, a name is an input of gcc's driver and no header.
         if self.header is not None and message.tool == "gcc" and not message.file and "gcc" not in self.tools:
             return False
+        # gcc and clang end at a missing header: what is no fatal error is about another file.
+        if self.header is not None and message.severity == "error" and not (message.tool or message.file):
+            match = HEADER.search(message.message)
+            if match and match["gcc"] and "fatal error" not in message.message:
+                return False
         if self.against is not None and self.against.found_in(context.text):
             return False
         if self.shown is not None and not self.shown.found_in(context.whole):
@@ -339,7 +344,9 @@ def explain_log(log: str) -> Explained:
 
 def _may_follow(message: LogMessage, first: LogMessage) -> bool:
     """Return whether an error may be a consequence of the first, a compiler's, whose cause is not known; the lines beneath it are its own."""
-    if first.tool in ("", "python") or message.severity in ("warning", "remark", "note"):
+    # FindCUDA's script says of its file that it failed, not why.
+    summary = first.tool == "cmake" and first.message.startswith("Error generating")
+    if summary or first.tool in ("", "python") or message.severity in ("warning", "remark", "note"):
         return False
     # In a program the reason comes after it; in a header of CCCL's own, what follows is lost too.
     if _LOST.search(first.message):

@@ -26,13 +26,15 @@ _STAMP = re.compile(
 )
 # Lines that show the program, and the marks beneath them.
 _SHOWN = re.compile(r"^\s*(?:\d+\s+)?\|(?:\s|$)|^[\s~]*\^[\s^~]*$")
+# A program that shows a compiler's log puts words of its own before the first line.
+_INNER = re.compile(r"\b(?:nvrtc: (?:fatal )?error|(?:ptxas|nvlink|nvcc) {1,3}(?:fatal|error) {0,5}): ")
 _CARET = re.compile(r"^\s+[\^~][\s^~]*$")
 # Lines without a known form that may say what went wrong; commands that are shown do not.
 _MAY_TELL = re.compile(
     r"error|fail|not |n't|cannot|unsupported|undefined|mismatch|missing|died|dumped|terminated|Killed|memory|requires|invalid|incompatible"
     r"|too |no |unable|unknown|deprecated|must |more than|insufficient|unresolved|unexpected|duplicate|overflow|broken|incomplete|older|newer"
     r"|denied|attempt|outside|redefin|sm_|bad input|declaration|aborted|ended by|asked for|suffix|silently|identifier|forward|once|lowering"
-    r"|parse expected|feature|disabled|has a bug|ambiguous|only allowed|set to|compiled with|mask|sure that|panicked|ADVANCED",
+    r"|parse expected|feature|disabled|has a bug|ambiguous|only allowed|set to|compiled with|higher than|unreachable|only supports|mask|sure that|panicked|ADVANCED",
     re.IGNORECASE,
 )
 _COMMAND = re.compile(
@@ -144,7 +146,10 @@ def messages_in_log(log: str, speaker: str = "") -> tuple[tuple[LogMessage, ...]
             message = LogMessage(message=one_line(line.message, 4000), text=plain[line.number - 1], severity=severity, tool=line.tool,
                         file=line.file, number=line.number, first=line.number == first)  # fmt: skip
         else:
-            message = LogMessage(message=one_line(plain[line], 4000), text=plain[line], number=line + 1)
+            severity = "error" if _INNER.search(plain[line]) else ""
+            message = LogMessage(
+                message=one_line(plain[line], 4000), text=plain[line], severity=severity, number=line + 1
+            )
         found.setdefault((message.severity, message.message), message)
         if len(found) >= _MOST_MESSAGES:
             break

@@ -396,7 +396,81 @@ LOOK_ALIKES = {
         "",
     ),
     "an option that another tool does not know": ("error: invalid option: --with-cuda", ""),
+    "ninja, without which the build goes on": (
+        "UserWarning: Attempted to use ninja as the BuildExtension backend but we could not find ninja..\nerror: command 'nvcc' failed",
+        "",
+    ),
+    "a program that make runs and that crashes": ("make: *** [Makefile:12: run] Segmentation fault (core dumped)", ""),
+    "an operation that PyTorch does not support": (
+        "/usr/local/cuda/nvvm/bin/cicc -arch compute_80\nRuntimeError: unsupported operation: more than one element",
+        "",
+    ),
+    "a driver's file that a container cannot mount": (
+        "nvidia-container-cli: mount error: file creation failed: libnvidia-ptxjitcompiler.so.1: file exists: unknown",
+        "",
+    ),
+    "a frame of the host's stack": (
+        "a.cpp:12:17: error: stack frame size (131096) exceeds limit (131056) in function 'f' [-Werror,-Wframe-larger-than]",
+        "",
+    ),
+    "a CUDA version that is not PyTorch's": (
+        "import torch\nERROR: this binary was compiled with CUDA 12.4, but the driver supports 12.2 only",
+        "",
+    ),
+    "a namespace that is not WMMA's": (
+        """gemm_wmma.cu(12): error: name followed by "::" must be a class or namespace name\n    foo::bar x;\n    ^""",
+        "",
+    ),
+    "a launch on several devices that fails": ("cudaLaunchCooperativeKernelMultiDevice failed: out of", ""),
+    "a file of NVRTC's that another program does not find": ("removing libnvrtc-builtins.so.11.2 failed", ""),
+    "a GPU that is too old for Numba": (
+        "numba.cuda.cudadrv.error.NvvmSupportError: GPU compute capability 3.0 is not supported(requires >=3.5)",
+        "numba-capability",
+    ),
+    "a program that Windows does not start": ("error: CreateProcess: No such file or directory", ""),
+    "a library of TensorRT": (
+        "Could not load dynamic library 'libnvinfer.so.7'; dlerror: libnvinfer.so.7: no file",
+        "",
+    ),
+    "an extension that Windows does not load": (
+        "ImportError: DLL load failed while importing fused_ssim_cuda: The specified procedure could not be found.",
+        "",
+    ),
+    "a header of CUDA's in a build for CUDA": (
+        "a.cpp:1:10: fatal error: cuda_runtime.h: No such file or directory",
+        "toolkit-header-host",
+    ),
     "an internal error of another library's": ("AttributeError: 'NoneType' object has no attribute 'is_error'", ""),
+    "a build that does without nvcc": ("Could not find nvcc.  Using runtime compiler", ""),
+    "an image that is invalid because it was not compiled": (
+        "[22:42] Program compile log: nvrtc: error: failed to load builtins\nError: device kernel image is invalid",
+        "nvrtc-builtins",
+    ),
+    "an assembler's error in a program's own log": (
+        "compile log: ptxas fatal   : Unresolved extern function '__nv_sinf'\nno CUDA-capable device is detected",
+        "libdevice-not-linked",
+    ),
+    "what FindCUDA's script prints before another file's error": (
+        "CMake Error at a.cu.o.cmake:206 (message):\n  Error generating\n  a.cu.o\n\n\nnvcc fatal   : Unsupported gpu architecture 'compute_60'",
+        "unknown-architecture",
+    ),
+    "a namespace of CUDA's in a program": ("a.cpp:1:4: error: '::cuda' has not been declared", ""),
+    "a kernel that refuses its GPU": (
+        "This kernel only supports sm120.\ncudaErrorLaunchFailure: unspecified launch failure",
+        "kernel-guard",
+    ),
+    "a builtin of the host compiler's in device code": (
+        'a.cu(1): error: calling a __host__ function("__builtin_isnan") from a __global__ function("k") is not allowed',
+        "host-builtin",
+    ),
+    "a conversion that a crash follows": (
+        "UNREACHABLE executed: Unsupported conversion from f16 to f16",
+        "float-conversion",
+    ),
+    "a symbol of the program's own in a library of Visual C++": (
+        "msvcrt.lib(exe_main.obj) : error LNK2019: unresolved external symbol main",
+        "",
+    ),
 }
 
 
