@@ -14,6 +14,7 @@ from statement_rules import HOSTS, ITSELF, Cell, Cells, differ_alone, inside, or
 
 LIBRARIES = {
     "cupy-nvrtc": "CuPy", "cupy-jitify": "CuPy", "numba": "Numba", "numba-cuda": "numba-cuda", "torch-nvcc": "PyTorch", "cuda-core": "cuda-core",
+    "numba-cuda-mlir": "numba-cuda-mlir", "triton": "Triton", "cute-dsl": "CuTe DSL", "cutile": "cuTile", "warp": "Warp",
 }  # fmt: skip
 """Whose version a cell has, by backend."""
 

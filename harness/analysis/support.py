@@ -342,7 +342,7 @@ def _what(clause: Clause) -> str:
 
 def _is_threshold(built: Sequence[str], axis: Sequence[str]) -> bool:
     """Return whether exactly the newer architectures of one kind are built."""
-    kinds = {Target.parse(target).virtual for target in axis}
+    kinds = {Target.parse(target).kind for target in axis}
     return len(kinds) == 1 and list(built) == list(axis[-len(built) :])
 
 
