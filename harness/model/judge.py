@@ -50,9 +50,11 @@ def shortfall(expected: Expectation, outcome: Outcome) -> str:
         return ""
     kernels = outcome.artifact.kernels
     missing = expected.kernels.missing(kernel.name for kernel in kernels) if expected.kernels else ""
-    found = tensor_cores_of([kernel.tensor_cores for kernel in kernels])
-    if missing or found is None or expected.tensor_cores in (None, bool(found)):
+    if missing or expected.tensor_cores is None:
         return missing
+    found = tensor_cores_of([kernel.tensor_cores for kernel in kernels])
+    if found is None or expected.tensor_cores is bool(found):
+        return ""
     return f"its kernels use tensor cores ({found})" if found else "no kernel uses tensor cores"
 
 
