@@ -179,6 +179,8 @@ def _all(fields: Iterable[Field], before: str = "") -> Iterator[tuple[str, Field
 
 def largest(kernels: Sequence[Mapping[str, Any]], resource: str) -> int | None:
     """The largest number that any kernel has of a resource (``num_regs``, ``shared_bytes``, …); None where none is known."""
+    if len(kernels) < 2:  # most cells
+        return kernels[0].get(resource) if kernels else None
     known = [number for kernel in kernels if (number := kernel.get(resource)) is not None]
     return max(known, default=None)
 
