@@ -34,7 +34,7 @@ from harness.model import (
 from harness.model.cell import host_named, none_left
 from harness.model.judge import expectation_of, judge, shortfall
 from harness.records import Merged, Record, RecordError, Results, expected_json, merge, read_records
-from harness.records.merge import case_of, is_of, tell_devices
+from harness.records.merge import case_of, tell_devices
 from harness.records.parquet import read_parquet
 from harness.records.record_names import chooser
 
@@ -70,12 +70,12 @@ def rejudger(roots: Path | Sequence[Path], programs: Sequence[Case] = ()) -> Rej
 
     def rejudge(record: Record) -> Record:
         case = cases.get(case_of(record))
-        if case is None or not is_of(record, case):
+        if case is None or record.get("project", "") != case.project:
             return record
         variant = variants[case.name].get(record["variant"])
         if variant is None:
             return record
-        return _judged(record, case, expectation_of(cell_of(record, case, variant)))
+        return _judged(record, case, expectation_of(*_with_facts(record, case, variant)))
 
     return rejudge
 
@@ -88,27 +88,33 @@ def cell_of(record: Record, case: Case, variant: Variant) -> Cell:
     RecordError
         When a record lacks what was requested.
     """
+    return _with_facts(record, case, variant)[0]
+
+
+def _with_facts(record: Record, case: Case, variant: Variant) -> tuple[Cell, Mapping[str, Any]]:
     try:
         cell = Cell(case=case, variant=variant, toolchain=_toolchain(record), target=Target.parse(record["target"]))
-        cell.facts()
+        facts = cell.facts()
     except (KeyError, TypeError, ValueError) as error:
         raise RecordError(
             f"{one_line(record['cell'])}: toolchain or device does not tell what was asked for, and the cell cannot be judged again: "
             f"{one_line(repr(error), 100)}; run the cell again"
         ) from None
-    return cell
+    return cell, facts
 
 
-def outcome_of(record: Record) -> Outcome:
-    """The part of a record's outcome that is judged."""
+def outcome_of(record: Record, expected: Expectation | None = None) -> Outcome:
+    """The part of a record's outcome that is judged; with an expectation, as far as it says anything of diagnostics and of kernels: most do not."""
+    messages = expected is None or expected.diagnostic is not None
+    kernels = expected is None or expected.kernels or expected.tensor_cores is not None
     return Outcome(
         status=Status(record["status"]),
         stage=Stage(record["stage"]) if record["stage"] else None,
         diagnostics=tuple(
             Diagnostic(severity=item["severity"], message=item["message"], fingerprint=item.get("fingerprint", ""))
-            for item in record["diagnostics"]
+            for item in (record["diagnostics"] if messages else ())
         ),
-        artifact=_artifact(record),
+        artifact=_artifact(record) if kernels else None,
     )
 
 
@@ -145,7 +151,7 @@ def _toolchain_of(
 
 
 def _judged(record: Record, case: Case, expected: Expectation) -> Record:
-    outcome = outcome_of(record)
+    outcome = outcome_of(record, expected)
     return {
         **record,
         "expected": expected_json(expected),

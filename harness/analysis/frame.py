@@ -59,7 +59,7 @@ def make_frame(records: Iterable[Record], missing: Iterable[Mapping[str, Any]] =
     records, missing = list(records), list(missing)
     rows: Sequence[Mapping[str, Any]] = records
     made = _made(records)
-    columns = {name: made[name] if name in made else _column(rows, name) for name in COLUMNS}
+    columns = {name: made[name] if name in made else column_of(rows, name) for name in COLUMNS}
     table = pd.DataFrame(
         {name: [*columns[name], *(cell.get(name) for cell in missing)] for name in COLUMNS}, dtype=object
     )
@@ -125,7 +125,8 @@ def kernels_frame(table: pd.DataFrame) -> pd.DataFrame:
     return pd.concat([long.drop(columns="kernel"), pd.DataFrame(list(long["kernel"]), index=long.index)], axis=1)
 
 
-def _column(rows: Sequence[Mapping[str, Any]], name: str) -> list[Any]:
+def column_of(rows: Sequence[Mapping[str, Any]], name: str) -> list[Any]:
+    """One value a row; None where a row lacks it."""
     try:
         return list(map(itemgetter(name), rows))
     except KeyError:
@@ -264,9 +265,15 @@ def coverage(table: pd.DataFrame, features: Collection[str] = ()) -> Coverage:
 def _values(facts: pd.DataFrame, axis: str, known: list[str]) -> tuple[Value, ...]:
     found: dict[str, Value] = {}
     if axis in facts:
-        for name, part in facts.groupby(axis, sort=False):
+        numbers = facts.groupby(axis, sort=False)[["arrived", "answered", "built"]].agg(["size", "sum"])
+        cases = facts[facts["answered"]].groupby(axis)["case"].nunique()
+        for name, planned, arrived, _, answered, _, built in numbers.itertuples(name=None):
             if name:
-                found[str(name)] = _value(axis, str(name), part)
+                why = "" if answered else "never arrived" if not arrived else _silence(facts.loc[facts[axis] == name, "outcome"])  # fmt: skip
+                found[str(name)] = Value(
+                    axis=axis, value=str(name), planned=int(planned), arrived=int(arrived), answered=int(answered),
+                    built=int(built), cases=int(cases.get(name, 0)), why=why,
+                )  # fmt: skip
     extra = sorted(set(found) - set(known), key=_KEYS.get(axis, str))
     names = sorted({*known, *extra}, key=_KEYS[axis]) if axis in ("toolkit", "target") else [*known, *extra]
     return tuple(found.get(name) or Value(axis=axis, value=name) for name in names)
@@ -280,19 +287,5 @@ def _library_key(name: str) -> tuple[object, ...]:
 _KEYS: Mapping[str, Callable[[str], Any]] = {"toolkit": version_key, "target": target_key, "library": _library_key}
 
 
-def _value(axis: str, name: str, part: pd.DataFrame) -> Value:
-    arrived, answered, built = (int(part[key].sum()) for key in ("arrived", "answered", "built"))
-    why = ""
-    if not answered:
-        outcomes = set(part["outcome"])
-        why = (
-            "never arrived"
-            if not arrived
-            else "unsupported wherever tried"
-            if "unsupported" in outcomes
-            else "unavailable wherever tried"
-        )
-    return Value(
-        axis=axis, value=name, planned=len(part), arrived=arrived, answered=answered, built=built,
-        cases=int(part.loc[part["answered"], "case"].nunique()), why=why,
-    )  # fmt: skip
+def _silence(outcomes: pd.Series) -> str:
+    return "unsupported wherever tried" if "unsupported" in set(outcomes) else "unavailable wherever tried"

@@ -24,7 +24,7 @@ from harness.answers.verdict import (
     picked,
 )
 from harness.backends import label_of, library_of
-from harness.matrix.axes import is_real, spell_targets, version_key
+from harness.matrix.axes import is_real, spell_targets
 from harness.model.cell import HOST_COMPILER
 from harness.model.target import Target
 
@@ -413,16 +413,11 @@ def _of_tools(
 
 def _rows(field: Field, versions: Sequence[str] | None, toolkits: Sequence[str] | None) -> list[Row]:
     """Requested cells that a compiler answered, oldest first."""
-    rows = [
+    return [
         row
-        for place, row in field.entry.proofs.items()
-        if place[2] == field.target
-        and row.letter not in SILENT
-        and (versions is None or row.version in versions)
-        and (toolkits is None or row.toolkit in toolkits)
+        for row in field.entry.answers.get(field.target, ())
+        if (versions is None or row.version in versions) and (toolkits is None or row.toolkit in toolkits)
     ]
-    rows.sort(key=lambda row: (version_key(row.version), version_key(row.toolkit)))
-    return rows
 
 
 def _proof(field: Field, versions: Sequence[str] | None, toolkits: Sequence[str] | None) -> tuple[Row, ...]:

@@ -293,6 +293,15 @@ class Entry:
         return self.tool.partition(" ")[0]
 
     @cached_property
+    def answers(self) -> dict[str, list[Row]]:
+        """Cells that a compiler answered, by target, oldest versions first."""
+        found: dict[str, list[Row]] = {}
+        for row in sorted(self.proofs.values(), key=lambda row: (version_key(row.version), version_key(row.toolkit))):
+            if row.letter not in SILENT:
+                found.setdefault(row.target, []).append(row)
+        return found
+
+    @cached_property
     def working(self) -> tuple[str, ...]:
         """Targets that work with some version, in order."""
         return tuple(target for target, grid in self.grids.items() if WORKS in grid.letters)

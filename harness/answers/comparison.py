@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property
 from itertools import groupby
 from typing import Any, NamedTuple
@@ -122,16 +122,28 @@ class Comparison:
             )
         return self._index(
             name,
-            lambda row: row.version if _library(row) == name else "",
+            lambda row: row.version,
             lambda row: (row.case, row.rest, row.tool, row.axis, row.toolkit, row.target),
+            self._by_library.get(name, ()),
         )
 
+    @cached_property
+    def _by_library(self) -> dict[str, list[Row]]:
+        found: dict[str, list[Row]] = {}
+        for row in self.rows:
+            found.setdefault(_library(row), []).append(row)
+        return found
+
     def _index(
-        self, name: str, value: Callable[[Row], str], key: Callable[[Row], Program]
+        self,
+        name: str,
+        value: Callable[[Row], str],
+        key: Callable[[Row], Program],
+        rows: Iterable[Row] | None = None,
     ) -> dict[str, dict[Program, Row]]:
         if name not in self._indexed:
             found: dict[str, dict[Program, Row]] = {}
-            for row in self.rows:
+            for row in self.rows if rows is None else rows:
                 if of := value(row):
                     found.setdefault(of, {})[key(row)] = row
             self._indexed[name] = found

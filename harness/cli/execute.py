@@ -164,7 +164,7 @@ def perform(
                 missed[context.cache.why_not(*identity(record))] += 1
             taken[result.taken_from] += 1
             if writer:
-                writer.append(record)
+                writer.append(record, together=result.cached)
             # Of a run of many cells, logs are most of what there is to hold back.
             complete(neighbours.add(record if as_json else without_log(record)))
             if terminal:

@@ -64,6 +64,11 @@ OWN = Path("reports")
     metavar="DIR",
     help="Folder that runs kept what was built in (--keep-artifacts): cells then show their PTX, and their SASS where an installed CUDA has nvdisasm (cumatrix toolkits install 13.5 --with nvdisasm), beside another cell's. Default: artifacts of the project's configuration.",
 )
+@click.option(
+    "--coming",
+    is_flag=True,
+    help="Before a run: the page of the published matrix alone, which says that your cells are coming. An earlier page stays.",
+)
 @click.option("--address", default="", metavar="URL", help="Where the page is published, for the links of its feed.")
 def report(
     results: tuple[Path, ...],
@@ -77,6 +82,7 @@ def report(
     address: str,
     export: tuple[str, ...],
     artifacts: Path | None,
+    coming: bool,
 ) -> int:
     """Build the page from records.
 
@@ -89,6 +95,11 @@ def report(
     cumatrix report
     cumatrix report reports --where 'topic == "wmma" and cc >= "9.0"' --out wmma
     """
+    if coming and (results or published is False):
+        raise UsageError("--coming shows the published matrix alone: it takes no RESULTS and no --no-published")
+    if coming and (out / "index.html").is_file():
+        say(f"Page of an earlier report: {out / 'index.html'}")
+        return 0
     alone = len(results) == 1 and matrix is None and published is None and is_published(results[0])
     if alone:
         matrix, results = results[0], ()
@@ -97,11 +108,11 @@ def report(
         raise UsageError("--matrix and --no-published exclude each other")
     if matrix and not is_published(matrix):
         raise UsageError(f"{matrix} is no published matrix: cumatrix publish makes one")
-    if published and published_matrix is None:
+    if (published or coming) and published_matrix is None:
         raise UsageError(
             "no matrix is published with this cumatrix: it lies in reports/matrix of a checkout, and in the wheel"
         )
-    if not results and not alone:
+    if not results and not alone and not coming:
         results = (OWN,) if OWN.is_dir() else ()
     if not results and published_matrix is None:
         raise UsageError(f"there is no folder {OWN} here: run cases first, or name results")
@@ -110,7 +121,7 @@ def report(
         raise UsageError(f"there is no folder {artifacts}: cumatrix run --keep-artifacts {artifacts} makes it")
     write_page(
         results, out, cases, history=history, where=where, title=title, address=address, export=export, published=published_matrix,
-        artifacts=artifacts,
+        artifacts=artifacts, coming=coming,
     )  # fmt: skip
     return 0
 
@@ -127,6 +138,7 @@ def write_page(
     export: Sequence[str] = (),
     published: Path | None = None,
     artifacts: Path | None = None,
+    coming: bool = False,
 ) -> None:
     """Write the page, with what today's cases and the project's configuration expect, and say what is on it."""
     try:
@@ -143,14 +155,19 @@ def write_page(
         history=history,
         address=address,
         title=title,
-        rejudge=rejudger(cases, programs),
+        # The page before a run is to be there soon: the matrix has the verdicts of its own day.
+        rejudge=None if coming else rejudger(cases, programs),
         where=where,
         export=export,
         published=published,
         artifacts=artifacts,
+        coming=coming,
     )
     for warning in summary.warnings:
         say(f"cumatrix: {warning}", err=True)
+    if coming:
+        say(f"Page of the published matrix: {out / 'index.html'}")
+        return
     words = ", ".join(f"{count} {name.replace('_', ' ')}" for name, count in summary.totals.items())
     say(f"{counted(summary.cells, 'cell')}: {words}; {surprises_among(summary.totals)} not as expected", err=True)
     say(", ".join(counted_group(group, count) for group, count in grouped(summary.totals).items()), err=True)

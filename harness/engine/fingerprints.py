@@ -60,12 +60,16 @@ def _begun(kind: str, engine: str) -> hashlib._Hash:
     return begun
 
 
-def _add(to: hashlib._Hash, label: str, value: Any) -> None:
-    name = label.encode()
+def canonical(value: Any) -> bytes:
+    """JSON of a value, with keys in order."""
     try:
-        part = orjson.dumps(value, option=orjson.OPT_SORT_KEYS)
+        return orjson.dumps(value, option=orjson.OPT_SORT_KEYS)
     except TypeError:
-        part = _JSON(value).encode()
+        return _JSON(value).encode()
+
+
+def _add(to: hashlib._Hash, label: str, value: Any) -> None:
+    name, part = label.encode(), canonical(value)
     to.update(b"%b%b%b%b" % (len(name).to_bytes(8, "big"), name, len(part).to_bytes(8, "big"), part))
 
 

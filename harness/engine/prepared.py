@@ -14,7 +14,7 @@ from harness.backends import BACKENDS
 from harness.cases.launch import launches_for, references_of
 from harness.cases.rules import include_of, releases_named
 from harness.engine.file_states import Roots
-from harness.engine.fingerprints import Key
+from harness.engine.fingerprints import Key, canonical
 from harness.engine.machine import Need
 from harness.engine.reads import observes_place
 from harness.engine.toolchain import PreparedToolchain
@@ -144,9 +144,6 @@ class Worker:
     unfollowed: str = ""
 
 
-_JSON = json.JSONEncoder(sort_keys=True).encode
-
-
 class HeaderLibraries:
     """The header libraries of cells, as they are installed: each is looked for once in a run."""
 
@@ -233,7 +230,7 @@ class Common:
             for name, value in _own(cell).items()
         }
         key = self.key.copy().add("own", own)
-        if observes_place(_JSON(own["definitions"])):
+        if observes_place(canonical(own["definitions"]).decode()):
             key.add("place", str(self.job.source))
         return key.hex()
 
@@ -292,7 +289,7 @@ class Jobs:
             id(cell.case),
             cell.toolchain,
             versions,
-            _JSON(options),
+            canonical(options),
         )  # the case is kept, so that its id stays its own
         if which not in self._known:
             self._known[which] = self._make(cell, toolchain, options, libraries, tools)
@@ -332,7 +329,7 @@ class Jobs:
         fingerprints = {tool: [found.fingerprint, named(str(found.home))] for tool, found in tools.items()}
         places = {"source": named(str(job.source)), "include": list(map(named, job.include)), **fingerprints}
         key = Key("question").add("job", {**job.to_json(), **places})
-        if observes_place(_JSON(options)):
+        if observes_place(canonical(options).decode()):
             key.add("place", [str(job.source), *job.include])
         key.add("references", [hashlib.sha256(path.read_bytes()).hexdigest() for path in paths])
         key.add("root", str(case.root or ""))  # the log names files as seen from there

@@ -91,8 +91,10 @@ class RequiredKernels:
 def tensor_cores_of(kernels: Iterable[str | None]) -> str | None:
     """Instructions for tensor cores of several kernels together, ``HMMA IMMA``; empty without any, and None where that is not known."""
     each = list(kernels)
+    if not any(each):
+        return "" if each and None not in each else None
     found = sorted({name for names in each for name in (names or "").split()})
-    return " ".join(found) if found or (each and None not in each) else None
+    return " ".join(found) if found or None not in each else None
 
 
 def _starts(name: str) -> list[int]:

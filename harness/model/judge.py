@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from typing import Any
 
 from harness.model.case import Expectation, tensor_cores_of
 from harness.model.cell import Cell
@@ -14,10 +15,10 @@ from harness.regex import pattern
 _BUILT = Expectation(when=Condition.always(), status=Status.BUILT)
 
 
-def expectation_of(cell: Cell) -> Expectation:
-    """First expectation or fault of the cell's case that applies; that it is built where none does."""
+def expectation_of(cell: Cell, facts: Mapping[str, Any] | None = None) -> Expectation:
+    """First expectation or fault of the cell's case that applies; that it is built where none does. `facts` are the cell's, if they are known."""
     expectations = cell.case.all_expectations
-    facts = cell.facts() if expectations else {}
+    facts = facts or (cell.facts() if expectations else {})
     found = next((item for item in expectations if item.when(facts)), _BUILT)
     if cell.case.kernels and found.status is Status.BUILT and found.kernels is None:
         return replace(found, kernels=cell.case.kernels)
@@ -49,9 +50,11 @@ def shortfall(expected: Expectation, outcome: Outcome) -> str:
         return ""
     kernels = outcome.artifact.kernels
     missing = expected.kernels.missing(kernel.name for kernel in kernels) if expected.kernels else ""
-    found = tensor_cores_of([kernel.tensor_cores for kernel in kernels])
-    if missing or found is None or expected.tensor_cores in (None, bool(found)):
+    if missing or expected.tensor_cores is None:
         return missing
+    found = tensor_cores_of([kernel.tensor_cores for kernel in kernels])
+    if found is None or expected.tensor_cores is bool(found):
+        return ""
     return f"its kernels use tensor cores ({found})" if found else "no kernel uses tensor cores"
 
 

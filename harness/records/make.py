@@ -57,6 +57,7 @@ def make_record(
     """
     case, toolchain = cell.case, cell.toolchain
     facts = outcome.to_json()
+    plain = _as_it_is if cached and not taken_from else _plain  # the cache has JSON, and checks it
     record = {
         "schema": SCHEMA,
         "cell": cell.id,
@@ -76,7 +77,7 @@ def make_record(
                 **({"host_compiler": toolchain.host.version} if toolchain.host.version else {}),
                 **({"libraries": dict(cell.variant.libraries)} if cell.variant.libraries else {}),
             },
-            "observed": _plain(facts["observed"]),
+            "observed": plain(facts["observed"]),
         },
         "status": outcome.status.value,
         "stage": outcome.stage and outcome.stage.value,
@@ -86,9 +87,9 @@ def make_record(
         "reason": (shortfall(expected, outcome) if outcome.status is Status.BUILT else "") or outcome.reason,
         "diagnostics": facts["diagnostics"],
         "artifact": facts["artifact"],
-        "device": _plain(facts["device"]),
+        "device": plain(facts["device"]),
         "signal": outcome.signal,
-        "seconds": _plain(outcome.seconds),
+        "seconds": plain(outcome.seconds),
         "peak_bytes": outcome.peak_bytes,
         "cached": cached,
         "shared_steps": list(outcome.shared_steps),
@@ -103,6 +104,10 @@ def make_record(
     ordered = {key: record[key] for key in _KEYS if key in record}
     assert len(ordered) == len(record), "a key that Record does not have"
     return cast("Record", ordered)
+
+
+def _as_it_is(value: Any) -> Any:
+    return value
 
 
 def _plain(value: Any) -> Any:
@@ -174,6 +179,8 @@ def _all(fields: Iterable[Field], before: str = "") -> Iterator[tuple[str, Field
 
 def largest(kernels: Sequence[Mapping[str, Any]], resource: str) -> int | None:
     """The largest number that any kernel has of a resource (``num_regs``, ``shared_bytes``, …); None where none is known."""
+    if len(kernels) < 2:  # most cells
+        return kernels[0].get(resource) if kernels else None
     known = [number for kernel in kernels if (number := kernel.get(resource)) is not None]
     return max(known, default=None)
 

@@ -162,6 +162,10 @@ def _read_line(line: bytes, where: str) -> Record:
         raise RecordError(f"{where}: not JSON: {error}") from None
 
 
+_TOGETHER = 64
+"""Lines of one write."""
+
+
 class RecordWriter:
     """Appends records to a file, which other processes of the same run may append to as well.
 
@@ -196,6 +200,7 @@ class RecordWriter:
         self._own: set[tuple[str, str]] | None = None
         """Cells whose only record this process has written; None if the file has others."""
         self._size = 0
+        self._waiting: list[bytes] = []
 
     def __enter__(self) -> Self:
         """Open the file.
@@ -220,6 +225,8 @@ class RecordWriter:
 
     def __exit__(self, *exception: object) -> None:
         try:
+            if self._waiting:
+                self._write()
             there = stands_at(self._file, self.path)
             if there and self.inputs:
                 with self._line():
@@ -230,19 +237,25 @@ class RecordWriter:
             os.close(self._file)
             self._file = -1
 
-    def append(self, record: Record) -> None:
-        """Add one line with one write, so that a run that is killed keeps all it had."""
+    def append(self, record: Record, *, together: bool = False) -> None:
+        """Add one line with one write, so that a run that is killed keeps all it had; `together` with others where the cache has the outcome anyway."""
         line = line_of(record)
-        with self._line(), named_errors(self.path):
-            end = self._mend_end()
-            if os.write(self._file, line) != len(line):
-                os.ftruncate(self._file, end)
-                raise OSError(f"{self.path}: the disk took only a part of a record, which was removed again")
+        self._waiting.append(line)
+        if not together or len(self._waiting) == _TOGETHER:
+            self._write()
         self._size += len(line)
         if self._own is not None:
             known = len(self._own)
             self._own.add(identity(record))
             self._own = self._own if len(self._own) > known else None
+
+    def _write(self) -> None:
+        lines, self._waiting = b"".join(self._waiting), []
+        with self._line(), named_errors(self.path):
+            end = self._mend_end()
+            if os.write(self._file, lines) != len(lines):
+                os.ftruncate(self._file, end)
+                raise OSError(f"{self.path}: the disk took only a part of a record, which was removed again")
 
     def _take(self, file: int) -> None:
         """Join the run's other processes, or begin the run if no process is writing."""

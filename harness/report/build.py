@@ -169,6 +169,7 @@ def build_report(
     export: Sequence[str] = (),
     published: Path | None = None,
     artifacts: Path | None = None,
+    coming: bool = False,
 ) -> ReportSummary:
     """Write the site (`harness.report.site`), and the exports: ``matrix.json``, ``.csv``, ``.md`` and more.
 
@@ -200,6 +201,8 @@ def build_report(
         A published matrix (`harness.published`) to show next to the records, or alone without any. Counts and exports cover the records; a published matrix alone has no exports, since its own folder holds them.
     artifacts : Path, optional
         Folder of what was built (``--keep-artifacts``), whose PTX and SASS cells then show.
+    coming : bool
+        Every page says that the reader's own cells are coming.
 
     Raises
     ------
@@ -215,7 +218,7 @@ def build_report(
     check(export)
     with _no_collection():
         read = _read(paths, (cases, programs), history, rejudge, where, published)
-        site = replace(read, title=title, address=address, artifacts=artifacts)
+        site = replace(read, title=title, address=address, artifacts=artifacts, coming=coming)
         table, merged = site.own_table, site.own or site.merged
         # Both halves need them.
         _ = site.code, site.known.entries, site.frame

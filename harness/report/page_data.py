@@ -17,7 +17,7 @@ from typing import Any
 
 import pandas as pd
 
-from harness.analysis.frame import rows_of
+from harness.analysis.frame import column_of, rows_of
 from harness.backends import BACKENDS, label_of
 from harness.environments.releases import NAMES as SEARCHED
 from harness.matrix.axes import (
@@ -417,7 +417,7 @@ def chunks(table: pd.DataFrame, records: Mapping[str, Record], more: More) -> It
         columns = {
             clean(key): column
             for key in dict.fromkeys(chain.from_iterable(found))
-            if key not in _KNOWN and (column := _column([record.get(key) for record in found]))
+            if key not in _KNOWN and (column := _column(column_of(found, key)))
         }
         texts = (f"{text_of(key)}:{column}" for key, column in columns.items())
         yield f'{{"start":{start},"columns":{{{",".join(texts)}}}}}'

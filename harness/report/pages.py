@@ -60,12 +60,15 @@ class Frame:
         Where the report is published, with a ``/`` at its end; empty where that is not known.
     picture : str
         What the picture that shared links show says, in words.
+    coming : bool
+        The reader's own cells are being compiled.
     """
 
     title: str
     sections: Sequence[tuple[str, str]] = ()
     address: str = ""
     picture: str = ""
+    coming: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -20,6 +20,7 @@ from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
 
+from harness.analysis.frame import rows_of
 from harness.backends import label_of
 from harness.matrix.axes import (
     AXIS,
@@ -339,16 +340,14 @@ def outcomes_over_time(runs: pd.DataFrame) -> str:
 def _comparable(table: pd.DataFrame, axis: str) -> pd.DataFrame:
     """The cells that every version of an axis was tried with. Versions with few cells are left out until half of the rest's smallest set is common to all."""
     other = "toolkit" if axis == "library" else "library"
-    names = (
-        table["backend"]
-        .astype(str)
-        .str.cat([table[key].astype(str) for key in ("case", "variant", "target", other)], "\0")
-    )
-    places = {str(version): set(names[table[axis] == version]) for version in table[axis].unique()}
+    cells = list(zip(table[axis], rows_of(table, ("backend", "case", "variant", "target", other)), strict=True))
+    places: dict[str, set[tuple[str, ...]]] = {}
+    for version, place in cells:
+        places.setdefault(version, set()).add(place)
     while places:
         common = set.intersection(*places.values())
         if 2 * len(common) >= min(map(len, places.values())):
-            return table[names.isin(common) & table[axis].isin(places)]
+            return table[[place in common and version in places for version, place in cells]]
         del places[min(places, key=lambda version: (len(places[version]), version_key(version)))]
     return table
 

@@ -107,6 +107,8 @@ class Site:
         Folder of what was built.
     wheels : tuple of Package
         Packages whose wheels were read, of a published matrix.
+    coming : bool
+        Own cells are being compiled.
     """
 
     merged: Merged
@@ -121,6 +123,7 @@ class Site:
     address: str = ""
     artifacts: Path | None = None
     wheels: tuple[Package, ...] = ()
+    coming: bool = False
 
     @cached_property
     def code(self) -> Code | None:
@@ -214,7 +217,7 @@ class Site:
         """The common frame of all pages."""
         address = f"{self.address.rstrip('/')}/" if self.address else ""
         picture = plots.described(self.table, self.title)
-        return Frame(title=self.title, sections=self.links, address=address, picture=picture)
+        return Frame(title=self.title, sections=self.links, address=address, picture=picture, coming=self.coming)
 
     @property
     def links(self) -> list[tuple[str, str]]:

@@ -59,6 +59,7 @@ def serve(name: str, control: int) -> None:
     sandbox.version()
     # What a cell's collector does not look at, it does not copy: of Numba's objects, a fifth of a cell's time.
     gc.freeze()
+    gc.enable()
     for line in lines:
         order = Order.from_line(line)
         ended = _run(name, backend, setup, order, channel, follower, calls, group)

@@ -2,13 +2,27 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 import pytest
+from packaging.version import Version
 from record_builders import cell, plan, record
 
 from harness.analysis import cells_frame as frame
-from harness.matrix.axes import COLUMNS, ROWS, column_key, fold_targets
+from harness.matrix.axes import COLUMNS, ROWS, column_key, fold_targets, version_key
 from harness.records import merge
 from harness.report.overview import totals
+
+
+def test_versions_are_in_the_order_of_pep_440() -> None:
+    texts = (
+        *("1.0.dev1", "1.0a1.dev2", "1.0a1", "1.0b2", "1.0rc1", "1.0", "1.0+cu118", "1.0+cu118.2", "1.0+2", "1.0.post1.dev1"),
+        *("1.0.post1", "1.0.1", "1.1", "1!0.1", "1.0.0", "1.0.dev0", "1.0rc1.post2", "12.4", "12.10", "1.0+10"),
+    )  # fmt: skip
+    for one, other in product(texts, repeat=2):
+        assert (version_key(one) < version_key(other)) == (Version(one) < Version(other)), (one, other)
+        assert (version_key(one) == version_key(other)) == (Version(one) == Version(other)), (one, other)
+    assert version_key("none") < version_key("0.1") and version_key("12.4") < version_key("12.4@local")
 
 
 def test_columns_are_in_the_order_of_backends_versions_and_targets() -> None:

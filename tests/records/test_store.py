@@ -96,6 +96,19 @@ def test_one_line_one_write_even_with_ends_of_lines_in_the_log(tmp_path: Path) -
     assert read_records([path]).records[0]["log"] == log
 
 
+def test_cached_records_are_written_together_and_a_compiled_one_takes_them_along(tmp_path: Path) -> None:
+    path = tmp_path / "records.jsonl"
+    cells = [cell(target=f"sm_{number}") for number in (75, 80, 86, 89)]
+    with RecordWriter(path, plan(*cells)) as writer:
+        for each in cells[:2]:
+            writer.append(record(each), together=True)
+        assert not path.read_bytes()
+        writer.append(record(cells[2]))
+        assert [json.loads(line)["target"] for line in path.read_bytes().splitlines()] == ["sm_75", "sm_80", "sm_86"]
+        writer.append(record(cells[3]), together=True)
+    assert len(path.read_bytes().splitlines()) == 4
+
+
 def test_bytes_that_are_not_text_become_replacement_characters(tmp_path: Path) -> None:
     log = b"caf\xe9 \xf0\x9f\x98\x80".decode("utf-8", "surrogateescape")
     path = write(tmp_path / "r.jsonl", record(outcome=rejected(log=log)))

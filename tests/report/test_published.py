@@ -13,6 +13,7 @@ from page_scripts import handed_over
 from record_builders import cell, plan, record, rejected
 
 from harness.cli.report import report
+from harness.errors import UsageError
 from harness.model import Cell, Outcome, Status
 from harness.published import ENVIRONMENT
 from harness.records import Merged, Record, RecordWriter, merge
@@ -88,6 +89,26 @@ def test_a_published_matrix_alone_is_its_own_export(page: Path, tmp_path: Path) 
     assert not re.search(r"[0-9a-f]{64}", details)
     report.main([str(matrix), "--no-published", "--out", str(tmp_path / "own")], standalone_mode=False)
     assert (tmp_path / "own" / "matrix.csv").read_text().count("\n") == 5
+
+
+def test_before_a_run_every_page_says_that_own_cells_are_coming_until_the_report(page: Path, tmp_path: Path) -> None:
+    html, folder = tmp_path / "html", page.parent
+    coming = ["--coming", "--matrix", str(folder / "matrix"), "--out", str(html)]
+    assert report.main(coming, standalone_mode=False) == 0
+    pages = sorted(html.rglob("*.html"))
+    assert html / "index.html" in pages and html / "cases" / "wmma-fragments.html" in pages
+    assert all("Your cells are coming" in path.read_text() for path in pages)
+    assert re.search("<b>2</b> build", (html / "index.html").read_text())
+    both = [str(folder / "own.jsonl"), "--matrix", str(folder / "matrix"), "--out", str(html)]
+    report.main(both, standalone_mode=False)
+    reported = (html / "index.html").read_text()
+    assert 'aria-label="Yours: cells' in reported
+    assert not any("are coming" in path.read_text() for path in html.rglob("*.html"))
+    # The next run leaves what its reader already has.
+    assert report.main(coming, standalone_mode=False) == 0
+    assert (html / "index.html").read_text() == reported
+    with pytest.raises(UsageError, match="published matrix alone"):
+        report.main([*coming, str(folder / "own.jsonl")], standalone_mode=False)
 
 
 def test_a_field_says_what_is_known_and_what_ones_own_cells_say(page: Path) -> None:
