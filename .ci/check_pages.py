@@ -284,6 +284,8 @@ def _false_outcomes(described: str, table: pd.DataFrame, title: re.Match[str]) -
     if (every := sum(bars[title["one"]].values())) != number(title["all"]):
         yield f"{every} cells, not {title['all']}"
     axis, other = ("library", "toolkit") if set(bars) <= set(table["library"]) else ("toolkit", "library")
+    # A bar has an answer for each place, or does not apply.
+    table = table[~table["status"].isin(words["unknown or missing"])]
     place = table[["case", "variant", "target", other]].fillna("").agg("\0".join, axis=1)
     common = set.intersection(*(set(place[table[axis] == version]) for version in bars))
     some = table[place.isin(common)]

@@ -165,7 +165,7 @@ class Cells:
             self.universe["target"].add(cell.target)
             if cell.cuda:
                 self.universe["cuda"].add(cell.cuda)
-            self.universe[cell.of or cell.backend].add(cell.version)
+            self.universe[f"host {cell.of}" if cell.of in HOSTS else cell.of or cell.backend].add(cell.version)
             if not cell.of and (known := _knows(row, cell)) is not None:
                 if known:
                     self.knowing[cell.target].add(cell.cuda)
@@ -191,7 +191,8 @@ class Cells:
 
     def releases(self, axis: str, subject: Subject) -> set[str]:
         """Every known value of an axis."""
-        return self.universe[(subject.of or subject.tool.split(" ")[0]) if axis == "version" else axis]
+        of = f"host {subject.of}" if subject.of in HOSTS else subject.of or subject.tool.split(" ")[0]
+        return self.universe[of if axis == "version" else axis]
 
 
 def _cell_of(row: Mapping[str, Any]) -> Cell:

@@ -26,13 +26,13 @@ from harness.matrix.axes import (
     AXIS,
     TOOLCHAIN,
     backend_key,
-    is_virtual,
     natural_key,
     short_target,
     target_key,
     version_key,
 )
 from harness.matrix.marks import GROUPS
+from harness.model.target import NVIDIA
 from harness.protocol.text import one_line
 from harness.report.junit import xml_text
 from harness.report.overview import Sum, parts, totals
@@ -282,6 +282,11 @@ def outcomes_by_version(table: pd.DataFrame, axis: str = "library", *, name: str
     return bars(counts, _KINDS, "% of cells", title, description)
 
 
+def is_compared(target: str) -> bool:
+    """Return whether the resources of a target's kernels are compared: registers of AMD's processors are other ones than NVIDIA's."""
+    return str(target).startswith(NVIDIA.real)
+
+
 def resources_by_target(table: pd.DataFrame, resource: str = "registers", *, top: float = 0) -> str:
     """The greatest ``registers``, ``shared`` or ``spills`` of a kernel by real architecture, one line a toolchain, under the greatest difference of one toolchain.
 
@@ -296,7 +301,7 @@ def resources_by_target(table: pd.DataFrame, resource: str = "registers", *, top
     top : float
         The least upper end of the scale, for pictures with the same one.
     """
-    part = table[table[resource].notna() & ~table["target"].map(is_virtual).astype(bool)]
+    part = table[table[resource].notna() & table["target"].map(is_compared).astype(bool)]
     if part.empty:
         return ""
     values = part.assign(series=_series(part)).groupby(["series", "target"], sort=False)[resource].max().unstack()

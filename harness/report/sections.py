@@ -22,7 +22,6 @@ from harness.matrix.axes import (
     Parameter,
     backend_key,
     cell_link,
-    is_real,
     matrix_link,
     parameters,
     parameters_of,
@@ -30,7 +29,7 @@ from harness.matrix.axes import (
 )
 from harness.matrix.ranges import ranges, spell_part
 from harness.report.pages import Section
-from harness.report.plots import outcomes_over_time, pictures, resources_by_target
+from harness.report.plots import is_compared, outcomes_over_time, pictures, resources_by_target
 from harness.toolkits.header_libraries import LIBRARIES, is_release, known_versions
 
 MOST_RUNS = 4
@@ -331,7 +330,7 @@ def _pictures(table: pd.DataFrame) -> list[tuple[str, Markup]]:
     # Parts of a table are copies of all its columns, and logs and messages are most of it.
     table = table[[*PLACE, "release", "headers", "outcome", *NUMBERS]]
     found = [(name.replace("-", " "), Markup(svg)) for name, svg in pictures(table).items()]  # noqa: S704 (our own markup; every word of others in it is escaped)
-    built = table[table["registers"].notna() & table["target"].astype(str).map(is_real)]
+    built = table[table["registers"].notna() & table["target"].map(is_compared)]
     spread = built.groupby(["case", "variant"], sort=False)["registers"].nunique()
     programs = spread[spread > 1].sort_values(ascending=False, kind="stable").index
     # One variant of a case: the others look much the same.

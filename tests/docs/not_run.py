@@ -21,7 +21,7 @@ NOT_RUN: Mapping[str, Mapping[str, str]] = {
         "export PATH=$PWD/.venv/bin:$PATH": "downloads from npm: `tox -e script` in CI",
     },
     "README.md": {
-        "python3 -m venv .venv && .venv/bin/pip install -q tox tox-uv && .venv/bin/tox -e cupy13,numba059,report": _TOX,
+        "python3 -m venv .venv && .venv/bin/pip install -q tox tox-uv && .venv/bin/tox -e page,cupy13,numba059,report": _TOX,
         "python3 -m venv .venv && .venv/bin/pip install -q tox tox-uv && .venv/bin/tox -e tests": _TOX,
         ". .venv/bin/activate": "installs a checkout: tests/ci/test_wheel.py installs the wheel",
         "cumatrix init": "a project of the reader's: docs/configuration.md has the same session with output",
