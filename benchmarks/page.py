@@ -114,7 +114,7 @@ def _browse(html: Path, rounds: int) -> dict[str, Any]:
     with sync_playwright() as playwright:
         chromium = playwright.chromium.launch(executable_path=browser_path, args=["--no-sandbox"])
         for _ in range(rounds):
-            context = chromium.new_context(viewport={"width": 1500, "height": 1000})
+            context = chromium.new_context(viewport={"width": 1500, "height": 1000}, bypass_csp=True)
             page = context.new_page()
             page.add_init_script(_WATCH)
             page.goto(f"{html.as_uri()}/matrix.html")

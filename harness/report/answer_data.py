@@ -15,6 +15,7 @@ from harness.answers.cells import (
     COLUMNS,
     Entry,
     Known,
+    brings_tools,
     features_of,
     make_row,
     names_in,
@@ -230,6 +231,11 @@ def _in_order(known: Known, target: str) -> list[FeatureRow]:
     return sorted(lines, key=lambda line: -len(of_feature[line.case]))
 
 
+MOST_TOOLS = 8
+"""The most columns before kernel languages share one (`assets/tools.js`)."""
+KERNEL_LANGUAGES = "Kernel languages"
+
+
 def shown_table(known: Known, target: str, pages: Mapping[str, str]) -> tuple[list[str], list[dict[str, Any]]]:
     """Headings and lines of the same for the page's template, which has it without a script, topic by topic: a column a tool, whatever header libraries and host compilers it was tried with."""
     labels, lines = dict(columns_of(known)), []
@@ -240,18 +246,22 @@ def shown_table(known: Known, target: str, pages: Mapping[str, str]) -> tuple[li
             lines.append((line, fields))
     used = {key for _, fields in lines for key in fields}
     tools: dict[str, list[str]] = {}
+    many = len({_backend(key) for key in used}) > MOST_TOOLS
     for key in filter(used.__contains__, labels):
-        tools.setdefault(_backend(key), []).append(key)
+        tools.setdefault(KERNEL_LANGUAGES if many and brings_tools(_backend(key)) else _backend(key), []).append(key)
     for keys in tools.values():
         keys.sort(key=lambda key: "+" in key)
     plain = {_backend(key): label for key, label in reversed(labels.items()) if "+" not in key}
+    plain[KERNEL_LANGUAGES] = KERNEL_LANGUAGES
     shown = []
     for line, fields in lines:
         feature = known.features[line.case]
         cells = [
-            [_shown(fields[key], labels[key] if "+" in key and len(keys) > 1 else "") for key in keys if key in fields]
-            for keys in tools.values()
+            [_shown(fields[key], labels[key] if len(keys) > 1 and ("+" in key or tool == KERNEL_LANGUAGES) else "") for key in keys if key in fields]
+            for tool, keys in tools.items()
         ]  # fmt: skip
+        while not cells[-1]:
+            cells.pop()
         shown.append({"topic": topic_title(feature.topic), "case": line.case, "title": feature.title, "page": pages[line.case], "label": line.label, "cells": cells})  # fmt: skip
     return [plain.get(tool, labels[keys[0]]) for tool, keys in tools.items()], shown
 

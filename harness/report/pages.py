@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -299,6 +300,10 @@ def section_page(section: Section, frame: Frame, files: Mapping[str, str]) -> st
     return template.render(root="", here=section.name, frame=frame, files=files, **section.values)
 
 
+_COMMENT = re.compile(r"^[ \t]*(?://.*|/\*\*(?:[^*]|\*(?!/))*\*/)[ \t]*\n", re.MULTILINE)
+"""Whole lines of comments in a script: readers of the page download none."""
+
+
 def assets() -> dict[str, bytes]:
     """The page's scripts and style sheets by file name."""
     folder = resources.files("harness.report") / "assets"
@@ -307,7 +312,7 @@ def assets() -> dict[str, bytes]:
     return {
         **{name: f"{style}\n".encode() for name, style in styles.items()},
         "icon.svg": (folder / "icon.svg").read_bytes(),
-        **{f"{name}.js": (folder / f"{name}.js").read_bytes() for name in scripts},
+        **{f"{name}.js": _COMMENT.sub("", (folder / f"{name}.js").read_text("utf-8")).encode() for name in scripts},
     }
 
 
