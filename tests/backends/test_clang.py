@@ -13,13 +13,14 @@ from typing import Any
 import pytest
 from venvs import python_with
 
-from cumatrix import try_
+from cumatrix import run, try_
 from cumatrix._results import Cell
 from cumatrix.contract import BackendContract
 from harness.backends import clang
 from harness.protocol.backend import Job, Unavailable
 
 SCALE = 'extern "C" __global__ void scale(float* x) { x[threadIdx.x] *= sinf(x[0]); }\n'
+CASES = Path(__file__).parents[2] / "cases"
 Attempt = Callable[..., list[Cell]]
 pytestmark = pytest.mark.slow
 
@@ -48,6 +49,15 @@ def test_clang_makes_ptx_and_the_toolkit_s_ptxas_assembles_it(attempt: Attempt) 
     assert (specific.status, specific.artifact["target"]) == ("built", "sm_90a")
     assert (virtual.status, virtual.artifact["format"], virtual.stages) == ("built", "ptx", ["compile"])
     assert (unknown.status, unknown.reason) == ("unsupported", "clang 18.1.6 knows no sm_100")
+
+
+def test_a_case_may_ask_for_a_target_that_clang_does_not_know() -> None:
+    """`skew/clang-and-cuda` expects the refusal (`every_target`)."""
+    python = python_with("ziglang==0.13.0")
+    options: Any = {"backend": "clang", "python": python, "toolkit": "12.3", "target": "sm_100", "cache": False}
+    (cell,) = run("skew/clang-and-cuda", cases=CASES, **options)
+    assert (cell.status, cell.stage) == ("rejected", "compile")
+    assert cell.message == "unsupported CUDA gpu architecture: sm_100"
 
 
 def test_each_tool_refuses_in_its_own_stage(attempt: Attempt) -> None:
