@@ -75,6 +75,7 @@ class ClangBackend:
     """`harness.protocol.backend.Backend` for clang."""
 
     zig: Path
+    version: str
     resources: Path
 
     def prepare(self, setup: Setup) -> Ready:
@@ -83,7 +84,7 @@ class ClangBackend:
         if package is None or wheel is None:
             raise Unavailable("this environment has no ziglang: install it there")
         self.zig = package / "zig"
-        version = _found(r"clang version (\d+\.\d+\.\d+)", ask(str(self.zig), "clang", "--version"))
+        self.version = version = _found(r"clang version (\d+\.\d+\.\d+)", ask(str(self.zig), "clang", "--version"))
         if LIBRARIES["clang"].number_of(wheel) != version:
             known = ", ".join(release.wheel for release in LIBRARIES["clang"].releases)
             raise Unavailable(
@@ -134,12 +135,18 @@ class ClangBackend:
         job.keep(Path(out).read_bytes(), kind)
 
     def _plan(self, setup: Setup, job: Job, argv: Sequence[str]) -> Iterator[Step]:
-        """The commands that clang would run; what it says itself is kept, and an error of it is a refusal."""
+        """The commands that clang would run; what it says itself is kept, and an error of it is a refusal.
+
+        clang prints no list of its architectures: one that it does not know is `unsupported` by its own refusal.
+        """
         dry = Step([str(self.zig), "clang", "-###", *argv])
         done = start(dry)
         lines = [line for line in done.output.splitlines() if line.startswith(' "')]
         words = [line for line in done.output.splitlines() if re.match(r"\S+: (?:error|warning|note): ", line)]
         job.say("\n".join(words))
+        unknown = any(line.endswith(f"nsupported CUDA gpu architecture: sm_{job.arch}") for line in words)
+        if unknown and not job.options.get("every_target"):
+            raise Unsupported(f"clang {self.version} knows no sm_{job.arch}")
         if done.code or any(": error: " in line for line in words):
             raise Rejected("clang refused its options", stage="compile")
         (temporary,) = {word for line in lines[:-1] for word in [tools.after(shlex.split(line), "-o")] if word} or {""}

@@ -67,7 +67,8 @@ HEADER = re.compile(
 
 _NVRTC = frozenset(("nvrtc", "ptxas", "nvlink", "nvvm"))
 _NVCC = frozenset(("nvcc", "gcc", "ptxas", "nvlink", "ld", "nvvm", "sh"))
-_VOICES = {"nvrtc": _NVRTC, "nvcc": _NVCC, "numba": frozenset(("python", "nvvm", "ptxas", "nvlink"))}
+_CLANG = frozenset(("gcc", "ptxas", "nvlink"))
+_VOICES = {"nvrtc": _NVRTC, "nvcc": _NVCC, "clang": _CLANG, "numba": frozenset(("python", "nvvm", "ptxas", "nvlink"))}
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -13,13 +13,14 @@ from typing import Any
 import pytest
 from venvs import python_with
 
-from cumatrix import try_
+from cumatrix import run, try_
 from cumatrix._results import Cell
 from cumatrix.contract import BackendContract
 from harness.backends import clang
 from harness.protocol.backend import Job, Unavailable
 
 SCALE = 'extern "C" __global__ void scale(float* x) { x[threadIdx.x] *= sinf(x[0]); }\n'
+CASES = Path(__file__).parents[2] / "cases"
 Attempt = Callable[..., list[Cell]]
 pytestmark = pytest.mark.slow
 
@@ -47,8 +48,16 @@ def test_clang_makes_ptx_and_the_toolkit_s_ptxas_assembles_it(attempt: Attempt) 
     assert observed["gcc_installation"] and observed["ptxas"].startswith("12.3.")
     assert (specific.status, specific.artifact["target"]) == ("built", "sm_90a")
     assert (virtual.status, virtual.artifact["format"], virtual.stages) == ("built", "ptx", ["compile"])
-    assert (unknown.status, unknown.stage) == ("rejected", "compile")
-    assert unknown.message == "unsupported CUDA gpu architecture: sm_100"
+    assert (unknown.status, unknown.reason) == ("unsupported", "clang 18.1.6 knows no sm_100")
+
+
+def test_a_case_may_ask_for_a_target_that_clang_does_not_know() -> None:
+    """`skew/clang-and-cuda` expects the refusal (`every_target`)."""
+    python = python_with("ziglang==0.13.0")
+    options: Any = {"backend": "clang", "python": python, "toolkit": "12.3", "target": "sm_100", "cache": False}
+    (cell,) = run("skew/clang-and-cuda", cases=CASES, **options)
+    assert (cell.status, cell.stage) == ("rejected", "compile")
+    assert cell.message == "unsupported CUDA gpu architecture: sm_100"
 
 
 def test_each_tool_refuses_in_its_own_stage(attempt: Attempt) -> None:
@@ -124,8 +133,3 @@ class TestClang(BackendContract):
     @classmethod
     def interpreter(cls) -> str:
         return python_with("ziglang==0.13.0")
-
-    def test_an_architecture_that_nothing_knows_is_not_applicable(self, cells: Any) -> None:
-        """clang has no list to be asked for: its refusal is the outcome."""
-        cell = self._cell(cells, "good", self.unknown)
-        assert (cell.status, cell.message) == ("rejected", "unsupported CUDA gpu architecture: sm_88")

@@ -120,6 +120,11 @@ def test_every_refusal_of_the_cases_is_known(case: Case, rule: Expectation) -> N
     assert causes_of(made(known[0][1], status=rule.status, stage=stage, log=log, backend=backend))
 
 
+def test_what_the_backend_clang_lacks_is_what_a_host_compiler_lacks() -> None:
+    record = made("'cuda/std/type_traits' file not found", backend="clang", toolkit="13.2")
+    assert [match.cause.name for match in causes_of(record)] == ["toolkit-header-host"]
+
+
 def test_the_condition_decides_between_causes() -> None:
     said = 'incomplete type "nvcuda::wmma::fragment<nvcuda::wmma::accumulator, 16, 16, 8, float, void>" is not allowed'
     old = made(said, backend="cupy-jitify", cupy="13.0.0")
