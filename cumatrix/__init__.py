@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 from harness import __version__
 
 if TYPE_CHECKING:
-    from cumatrix._ask import Answer, Finding, Said, ask
+    from cumatrix._ask import Answer, Finding, ToolAnswer, ask
     from cumatrix._bisect import Bisection, Border, bisect
     from cumatrix._repro import Reproduction, repro
     from cumatrix._results import Cause, Cell, Diagnostic, Explanation, Kernel, Results, explain, read
@@ -48,7 +48,7 @@ __all__ = [
     "RecordError",
     "Reproduction",
     "Results",
-    "Said",
+    "ToolAnswer",
     "TryOptions",
     "UsageError",
     "__version__",
@@ -64,7 +64,7 @@ __all__ = [
 ]
 
 _FROM = {
-    "cumatrix._ask": ("Answer", "Finding", "Said", "ask"),
+    "cumatrix._ask": ("Answer", "Finding", "ToolAnswer", "ask"),
     "cumatrix._bisect": ("Bisection", "Border", "bisect"),
     "cumatrix._repro": ("Reproduction", "repro"),
     "cumatrix._results": ("Cause", "Cell", "Diagnostic", "Explanation", "Kernel", "Results", "explain", "read"),

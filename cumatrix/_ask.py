@@ -15,8 +15,7 @@ from rich.console import Console
 from cumatrix._results import Results
 from harness.answers.answer import command_for
 from harness.answers.query import FeatureFinding as Found
-from harness.answers.query import Query
-from harness.answers.query import ToolFinding as Told
+from harness.answers.query import Query, ToolFinding
 from harness.answers.question import Vocabulary
 from harness.answers.store import Store, known_of
 from harness.cli.ask_output import AnswerSource, print_answers, put, sources_of
@@ -29,7 +28,7 @@ _WIDTH = 160
 
 
 @dataclass(frozen=True, kw_only=True)
-class Said:
+class ToolAnswer:
     """The finding for a feature with one tool.
 
     Parameters
@@ -67,7 +66,7 @@ class Finding:
     ----------
     case, title, variants : str
         The case, its title, and which variants of it.
-    said : tuple of Said
+    tools : tuple of ToolAnswer
         What is known, by tool.
     faults : tuple of tuple
         Known faults: the reason and the address of a page, which may be empty.
@@ -80,7 +79,7 @@ class Finding:
     case: str
     title: str
     variants: str
-    said: tuple[Said, ...]
+    tools: tuple[ToolAnswer, ...]
     faults: tuple[tuple[str, str], ...]
     source: str
     stale: bool
@@ -124,9 +123,9 @@ class Answer:
         parts = []
         for each in self.findings:
             rows = "".join(
-                f"<tr><td>{_text(said.tool)}</td><td>{_text(', '.join(said.targets))}</td><td><b>{_text(said.text)}</b></td>"
-                f"<td>{_text(said.note)}</td><td>{_text(said.tried)}</td></tr>"
-                for said in each.said
+                f"<tr><td>{_text(of_tool.tool)}</td><td>{_text(', '.join(of_tool.targets))}</td><td><b>{_text(of_tool.text)}</b></td>"
+                f"<td>{_text(of_tool.note)}</td><td>{_text(of_tool.tried)}</td></tr>"
+                for of_tool in each.tools
             )
             parts.append(
                 f"<h4>{_text(each.title)}</h4><p><code>{_text(each.case)}</code> {_text(each.variants)}</p><table>"
@@ -179,13 +178,13 @@ def ask(question: str, results: Results | str | PathLike[str] | Iterable[str | P
 
 def _finding(found: Found, source: AnswerSource) -> Finding:
     return Finding(
-        case=found.case, title=found.title, variants=found.label, said=tuple(map(_support, found.tools)), faults=found.faults,
+        case=found.case, title=found.title, variants=found.label, tools=tuple(map(_support, found.tools)), faults=found.faults,
         source=source.name, stale=source.stale(found.case),
     )  # fmt: skip
 
 
-def _support(finding: Told) -> Said:
-    return Said(
+def _support(finding: ToolFinding) -> ToolAnswer:
+    return ToolAnswer(
         tool=finding.tool, backend=finding.entry.backend, library=finding.entry.axis, targets=finding.targets, kind=finding.verdict.kind,
         text=finding.verdict.text, note="; ".join(filter(None, (finding.verdict.note, finding.overall))),
         tried=finding.tried if finding.proof else "", cells=tuple(row.cell for row in finding.proof),

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class Diagnostic:
-    """One thing that a tool said.
+    """A message of a tool.
 
     Parameters
     ----------
@@ -205,7 +205,7 @@ class Cause:
         Where it applies, in words; empty for everywhere.
     links : tuple of str
         Upstream's pages.
-    said : str
+    quote : str
         Its words; empty if the status was enough.
     line : int
         Their line in a log, from 1; 0 elsewhere.
@@ -219,7 +219,7 @@ class Cause:
     remedy: str
     where: str
     links: tuple[str, ...]
-    said: str
+    quote: str
     line: int
     of_warning: bool
 
@@ -257,7 +257,7 @@ class Explanation:
         parts = [f"<p>No cause is known of: <code>{escape(self.unexplained)}</code></p>"] if self.unexplained else []
         for each in self.causes:
             links = "".join(f"<li>{escape(link)}</li>" for link in each.links)
-            quoted = f"<p><code>{escape(each.said)}</code></p>" if each.said else ""
+            quoted = f"<p><code>{escape(each.quote)}</code></p>" if each.quote else ""
             parts.append(
                 f"<h4>{escape(each.title)}</h4>{quoted}<p><b>Cause:</b> {escape(each.cause)}</p>"
                 f"<p><b>Remedy:</b> {escape(each.remedy)}</p><ul>{links}</ul>"
@@ -299,7 +299,7 @@ def _causes(matches: Iterable[Match]) -> tuple[Cause, ...]:
     return tuple(
         Cause(
             name=match.cause.name, title=match.cause.title, cause=match.cause.cause, remedy=match.cause.remedy, where=match.cause.where,
-            links=match.cause.links, said=one_line(match.text, 300), line=match.line, of_warning=match.of_warning,
+            links=match.cause.links, quote=one_line(match.text, 300), line=match.line, of_warning=match.of_warning,
         )
         for match in matches
     )  # fmt: skip

@@ -224,7 +224,7 @@ def test_a_backend_known_by_its_entry_point_is_asked_for_by_name(
     assert done.returncode == 0, done.stderr
     answer = json.loads(done.stdout)
     assert [(chip["kind"], chip["name"]) for chip in answer["chips"]] == [("word", "light"), ("tool", "shaderc"), ("target", "sm_80")]  # fmt: skip
-    assert [said["backend"] for finding in answer["findings"] for said in finding["said"]] == ["shaderc"]
+    assert [of_tool["backend"] for finding in answer["findings"] for of_tool in finding["tools"]] == ["shaderc"]
 
 
 @pytest.mark.parametrize("target", ["sm_80", "sm_90"])

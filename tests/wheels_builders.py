@@ -16,7 +16,7 @@ def library(name: str, *targets: str) -> Library:
     return Library(name, 1, (Unit(tuple(entries), LINKED),))
 
 
-def package(name: str, asked: str = "", **releases: tuple[Library, ...]) -> Package:
+def package(name: str, label: str = "", **releases: tuple[Library, ...]) -> Package:
     """A package: libraries by release, as ``v1_0=(library(…),)``."""
     found = [
         WheelRelease(
@@ -29,7 +29,7 @@ def package(name: str, asked: str = "", **releases: tuple[Library, ...]) -> Pack
         )
         for key, of in releases.items()
     ]
-    return Package(name=name, asked=asked or name, releases=tuple(found), source="" if found else "9.0")
+    return Package(name=name, label=label or name, releases=tuple(found), source="" if found else "9.0")
 
 
 PACKAGES = (

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from harness.answers.cells import UNLINKED, Entry, Feature, Known, Row, are_own, hosted, is_host, place_of_fault
-from harness.answers.query import FeatureFinding, Query, QueryResult, ToolFinding, meant
+from harness.answers.query import FeatureFinding, Query, QueryResult, ToolFinding, matching
 from harness.answers.question import Vocabulary
 from harness.answers.table import FeatureRow, Field, field_of, lines_of, releases_like, unlinked
 from harness.answers.verdict import (
@@ -239,7 +239,7 @@ def answer(query: Query, known: Known, vocabulary: Vocabulary, most: int = SHOWN
     targets = [target for target in query.targets if target in known.targets] or (
         [] if query.targets else [target for target in known.targets if is_real(target)]
     )
-    lines, lacking = meant(lines_of(known, targets), query, known, vocabulary)
+    lines, lacking = matching(lines_of(known, targets), query, known, vocabulary)
     tools = query.tools(vocabulary) or {}
     itself = known_of_itself(known) if is_about_architecture(query) and query.intent != "fails" else None
     findings = [finding_of(line, query, itself, tools) for line in lines_of(itself, targets)] if itself else []

@@ -32,7 +32,7 @@ class Query:
 
     @cached_property
     def targets(self) -> list[str]:
-        """Architectures; none for all. One of a generation that is named as well is meant alone."""
+        """Architectures; none for all. One of a generation that is named as well counts alone."""
         return list(dict.fromkeys(value for chip in narrowest(self.chips) for value in chip.values))
 
     @cached_property
@@ -78,7 +78,7 @@ Key = tuple[str, tuple[str, ...]]
 Lines = Mapping[Key, FeatureRow]
 
 
-def meant(
+def matching(
     lines: Iterable[FeatureRow], query: Query, known: Known, vocabulary: Vocabulary
 ) -> tuple[list[FeatureRow], tuple[str, ...]]:
     """The lines that a question means, best first, and the words that the best one lacks.
@@ -107,7 +107,7 @@ def meant(
 
 
 def _readings(lines: Lines, query: Query, known: Known, vocabulary: Vocabulary) -> Iterator[tuple[Lines, list[str]]]:
-    """Lines that may be meant, and words to find them by; of those that lack as few words the first counts. The page's script does the same (`assets/answer.js`)."""
+    """Lines that may match, and words to find them by; of those that lack as few words the first counts. The page's script does the same (`assets/answer.js`)."""
     headers, hosts, words = query.headers(), query.hosts(), query.words
     if of_header := _with_axis(lines, headers):
         # Programs that use the library, not those that speak of it.

@@ -56,7 +56,7 @@ class Field:
         return self.entry.grids[self.target]
 
     @property
-    def seen(self) -> tuple[object, ...]:
+    def visible(self) -> tuple[object, ...]:
         """The visible part: programs that look the same for all tools are shown as one."""
         return (self.entry.tool, self.entry.axis, self.target, self.verdict, self.where, self.grid, self.own)
 
@@ -102,7 +102,7 @@ def lines_of(known: Known, targets: Sequence[str], case: str = "") -> list[Featu
     for name, programs in found.items():
         groups: dict[tuple[object, ...], list[str]] = {}
         for rest, fields in programs.items():
-            groups.setdefault(tuple(field.seen for field in fields), []).append(rest)
+            groups.setdefault(tuple(field.visible for field in fields), []).append(rest)
         for variants in groups.values():
             label = group_label(name, variants, list(programs)) if len(groups) > 1 else ""
             lines.append(

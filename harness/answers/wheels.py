@@ -36,7 +36,7 @@ def wheels_in(folder: Path | None) -> tuple[Package, ...]:
 
 def names_of(packages: Sequence[Package]) -> dict[str, str]:
     """Names that users give packages, by each name that a question may have."""
-    found = {name.lower(): each.asked for each in packages for name in (each.name, each.asked)}
+    found = {name.lower(): each.label for each in packages for name in (each.name, each.label)}
     return dict(sorted(found.items()))
 
 
@@ -52,7 +52,7 @@ class WheelReplies:
     def __init__(self, packages: Sequence[Package]) -> None:
         self.packages: dict[str, list[Package]] = {}
         for each in packages:
-            self.packages.setdefault(each.asked, []).append(each)
+            self.packages.setdefault(each.label, []).append(each)
 
     def of(self, key: str) -> Reply | None:
         """The reply of a key: ``runs vllm 120``, ``runs vllm@0.33.0 120``, ``runs vllm``; None for another package or compute capability."""

@@ -235,29 +235,29 @@ def _show_finding(console: Console, finding: FeatureFinding, source: AnswerSourc
             console.print(Text("  The case is another program now: these answers are of an earlier version of it.", "yellow"), soft_wrap=True)  # fmt: skip
     if finding.label:
         console.print(Text(f" {finding.label}", "italic"), soft_wrap=True)
-    told = [said for said in finding.tools if not said.verdict.silent] or finding.tools
-    width = max(len(said.tool) for said in told)
-    place = max(len(said.place) for said in told)
-    for said in told:
-        kind = ANSWER_KINDS[said.verdict.kind]
+    answered = [of_tool for of_tool in finding.tools if not of_tool.verdict.silent] or finding.tools
+    width = max(len(of_tool.tool) for of_tool in answered)
+    place = max(len(of_tool.place) for of_tool in answered)
+    for of_tool in answered:
+        kind = ANSWER_KINDS[of_tool.verdict.kind]
         style = kind.tone.style
         line = Text(f"  {printable(kind.sign, kind.plain, console.encoding)} ", style)
-        line.append(f"{said.tool:<{width}}  {said.place:<{place}}  ", "default")
-        line.append(said.verdict.text, f"{style} bold")
-        more = "; ".join(filter(None, (said.verdict.note, said.overall)))
+        line.append(f"{of_tool.tool:<{width}}  {of_tool.place:<{place}}  ", "default")
+        line.append(of_tool.verdict.text, f"{style} bold")
+        more = "; ".join(filter(None, (of_tool.verdict.note, of_tool.overall)))
         line.append(f" ({more})" if more else "", "default")
-        line.append(f"  tried {said.tried}" if said.proof else "", "dim")
+        line.append(f"  tried {of_tool.tried}" if of_tool.proof else "", "dim")
         console.print(line, soft_wrap=True)
-        for row in said.proof:
+        for row in of_tool.proof:
             shown = row.letter != WORKS or row.message.startswith((TENSOR_CORES, NO_TENSOR_CORES))
             reason = f": {one_line(row.message, 120)}" if row.message and shown else ""
             console.print(Text(f"      {row.cell}{reason}", "dim"), soft_wrap=True)
-    untold: dict[str, list[str]] = {}
-    for said in finding.tools:
-        if said not in told:
-            untold.setdefault(said.tool, []).append(said.verdict.text)
+    texts_of: dict[str, list[str]] = {}
+    for of_tool in finding.tools:
+        if of_tool not in answered:
+            texts_of.setdefault(of_tool.tool, []).append(of_tool.verdict.text)
     silent: dict[str, list[str]] = {}
-    for tool, texts in untold.items():
+    for tool, texts in texts_of.items():
         # That something is missing, or not applicable, says more than that an architecture was left out.
         silent.setdefault(next((text for text in texts if text != _UNTRIED), _UNTRIED), []).append(tool)
     for text, tools in silent.items():
@@ -304,7 +304,7 @@ def _answer(source: AnswerSource, answer: QueryResult) -> dict[str, Any]:
                 "title": finding.title,
                 "variants": finding.label,
                 "stale": source.stale(finding.case),
-                "said": [finding_json(said) for said in finding.tools],
+                "tools": [finding_json(of_tool) for of_tool in finding.tools],
                 "faults": [{"reason": reason, "link": link} for reason, link in finding.faults],
             }
             for finding in answer.findings

@@ -335,8 +335,8 @@ class Precompiled:
         self._asking = blank.source.read_bytes()
         try:
             compile_job(blank)
-        except _Request as asked:
-            return asked.options
+        except _Request as request:
+            return request.options
         raise RuntimeError("NVRTC was not asked")
 
     def _words_of(self, key: str) -> Words:

@@ -139,7 +139,7 @@ def answers_data(known: Known, pages: Mapping[str, str], wheels: Sequence[Packag
                 "page": pages[case],
                 # Numbers of the vocabulary's words, and of compiler messages: most occur in several features.
                 "words": [[numbers[word] for word in words] for words in (*known.words_of(case), own[case])],
-                "said": sorted(numbers[word] for word in known.message_words.get(case, ()) if word in numbers),
+                "messages": sorted(numbers[word] for word in known.message_words.get(case, ()) if word in numbers),
             }
             for case, feature in known.features.items()
         ],

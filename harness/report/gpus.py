@@ -34,7 +34,7 @@ def gpus_section(packages: Sequence[Package]) -> Section:
         values={
             "heading": TITLE,
             "headings": [(str(gpu), _PRODUCTS[gpu.cc]) for gpu in SHOWN],
-            "groups": [(asked, list(of)) for asked, of in groupby(rows, key=lambda row: row["asked"])],
+            "groups": [(label, list(of)) for label, of in groupby(rows, key=lambda row: row["label"])],
             "empty": [f"{each.name} {each.newest.version}" for each in packages if each.newest and not each.newest.libraries],
             "sources": [f"{each.name} {each.source}" for each in packages if not each.newest],
             "unknown": RULES["tegra"].text,
@@ -48,7 +48,7 @@ def _row(package: Package) -> dict[str, Any]:
     assert release
     found = support(release, SHOWN) if release.libraries else []
     return {
-        "asked": package.asked,
+        "label": package.label,
         "name": package.name,
         "release": release,
         "oldest": package.releases[0].version,
@@ -127,7 +127,7 @@ def _document(package: Package) -> dict[str, Any]:
     newest = package.newest
     return {
         "name": clean(package.name),
-        "asked": clean(package.asked),
+        "label": clean(package.label),
         "source": clean(package.source),
         **({"file": clean(newest.file), "sha256": newest.sha256, "uploaded": newest.uploaded, "libraries": len(newest.libraries)} if newest else {}),
         "outcomes": outcomes,
@@ -150,7 +150,7 @@ def wheels_schema() -> dict[str, Any]:
     )
     package = object_of(
         {
-            **dict.fromkeys(("name", "asked", "source"), TEXT),
+            **dict.fromkeys(("name", "label", "source"), TEXT),
             "outcomes": list_of(outcome),
             "since": map_of(list_of(TARGET)),
         },

@@ -115,7 +115,7 @@ STYLES = ("style.css", "matrix.css")
 LIST_SCRIPTS = ("dom", "timers", "lists")
 """The scripts of pages that are one long list."""
 
-ANSWER_SCRIPTS = ("dom", "timers", "data", "question", "intents", "asked", "answer", "tools", "ask")
+ANSWER_SCRIPTS = ("dom", "timers", "data", "question", "intents", "requests", "answer", "tools", "ask")
 """The scripts of the answer page."""
 
 _POLICY = "; ".join(  # noqa: FLY002 - one rule a line

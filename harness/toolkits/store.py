@@ -342,7 +342,7 @@ class ToolkitStore(WheelStore):
             every = [*parts, *parts_among(found.packages if found else {}, release.name)]
             return {**release.packages, **wheels_of(every, release.name)}
 
-        return self.put(release.name, wanted, lay_out, lambda got, asked: dict(got) == asked, force=force)
+        return self.put(release.name, wanted, lay_out, lambda got, requested: dict(got) == requested, force=force)
 
     def of(self, ref: ToolkitRef) -> tuple[Installed | None, Installed | None]:
         """The toolkits of a compiler and of its headers; None for what is not installed."""

@@ -67,7 +67,7 @@ class Package:
     ----------
     name : str
         As the index has it: ``onnxruntime-gpu``.
-    asked : str
+    label : str
         What users call it: ``onnxruntime``.
     releases : tuple of WheelRelease
         Oldest first; none where the index has no wheel for Linux.
@@ -76,7 +76,7 @@ class Package:
     """
 
     name: str
-    asked: str
+    label: str
     releases: tuple[WheelRelease, ...] = ()
     source: str = ""
 
@@ -192,16 +192,16 @@ def update(
     Yields
     ------
     Package
-        Each package; the known one where the index cannot be asked.
+        Each package; the known one where the index does not answer.
     """
     for label, names in packages.items():
         for name in names:
-            before = known.get(name, Package(name=name, asked=label))
+            before = known.get(name, Package(name=name, label=label))
             try:
-                yield _updated(replace(before, asked=label), most, index, tell, refuse)
+                yield _updated(replace(before, label=label), most, index, tell, refuse)
             except PartUnavailable as error:
                 refuse(f"{name}: {error}")
-                yield replace(before, asked=label)
+                yield replace(before, label=label)
 
 
 def _updated(
@@ -278,7 +278,7 @@ def _packed(package: Package) -> dict[str, Any]:
             libraries.append([library.name, library.size, [each for pair in counts.items() for each in pair]])
         of_releases.append([release.version, release.file, release.sha256, release.size, release.uploaded, libraries])
     return {
-        "name": package.name, "asked": package.asked, "source": package.source,
+        "name": package.name, "label": package.label, "source": package.source,
         "codes": list(codes), "kinds": [list(key) for key in kinds], "releases": of_releases,
     }  # fmt: skip
 
@@ -333,7 +333,7 @@ def _unpacked(value: Mapping[str, Any]) -> Package:
             WheelRelease(version=str(version), file=str(file), sha256=str(sha256), size=int(size), uploaded=str(uploaded), libraries=tuple(of))
         )  # fmt: skip
     return Package(
-        name=str(value["name"]), asked=str(value["asked"]), source=str(value["source"]), releases=tuple(found)
+        name=str(value["name"]), label=str(value["label"]), source=str(value["source"]), releases=tuple(found)
     )
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from harness.answers.answer import command_for, finding_of, known_of_itself
 from harness.answers.cells import Known
-from harness.answers.query import Query, meant
+from harness.answers.query import Query, matching
 from harness.answers.question import Vocabulary, parse
 from harness.answers.replies import reply_to_message
 from harness.answers.store import Store, known_of, vocabulary_of
@@ -26,16 +26,16 @@ from .test_hosts import RECORDS
 ON = "sm_80"
 
 PROGRAM = """{
-    const { question, answering, asking } = require("./load.js");
+    const { question, answering, requests } = require("./load.js");
     const { data, part, asked, target } = JSON.parse(require("node:fs").readFileSync(0, "utf8"));
     const told = asked.map((text) => {
         const chips = question.parse(text, data.vocabulary);
-        const of = asking.asked(chips, data.vocabulary);
+        const of = requests.read(chips, data.vocabulary);
         const found = answering.find(data, part, of).map(({ line, fields }) => [
             data.features[line[0]].case, line[1],
             Object.fromEntries([...fields].map(([column, verdict]) => [data.columns[column][1], verdict.text])),
         ]);
-        return [found, asking.command(of, chips, data.vocabulary, target, "")];
+        return [found, requests.command(of, chips, data.vocabulary, target, "")];
     });
     console.log(JSON.stringify(told));
 }"""
@@ -50,7 +50,7 @@ def by_script(known: Known, asked: list[str]) -> list[list[Any]]:
 
 def by_python(known: Known, vocabulary: Vocabulary, text: str) -> list[Any]:
     asked = Query(chips=tuple(parse(text, vocabulary)))
-    lines, _ = meant(lines_of(known, [ON]), asked, known, vocabulary)
+    lines, _ = matching(lines_of(known, [ON]), asked, known, vocabulary)
     findings = [finding_of(line, asked, known, asked.tools(vocabulary) or {}) for line in lines]
     findings.sort(key=lambda each: all(said.verdict.silent for said in each.tools))
     findings.sort(key=lambda each: bool(asked.words) or not each.broken)

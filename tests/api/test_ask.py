@@ -26,8 +26,8 @@ def test_an_answer_is_what_the_command_says(tmp_path: Path) -> None:
         (item["case"], item["variants"]) for item in said["findings"]
     ]
     for finding, item in zip(answer.findings, said["findings"], strict=True):
-        assert [(each.kind, each.text, list(each.cells)) for each in finding.said] == [
-            (each["kind"], each["answer"], each["cells"]) for each in item["said"]
+        assert [(each.kind, each.text, list(each.cells)) for each in finding.tools] == [
+            (each["kind"], each["answer"], each["cells"]) for each in item["tools"]
         ]
 
 
@@ -41,7 +41,7 @@ def test_what_nobody_tried_is_no_error_and_has_a_command() -> None:
 def test_results_answer_too() -> None:
     hostile = {**record(cell(target="sm_80"), built("sm_80")), "title": "<script>alert(1)</script> wgmma"}
     answer = cumatrix.ask("wgmma sm_80", cumatrix.Results([hostile]))
-    assert [(each.case, [said.kind for said in each.said]) for each in answer.findings] == [
+    assert [(each.case, [of_tool.kind for of_tool in each.tools]) for each in answer.findings] == [
         ("wmma/fragments", ["works"])
     ]
     assert "<script" not in answer._repr_html_() and "&lt;script" in answer._repr_html_()

@@ -81,7 +81,7 @@ def test_json_has_chips_findings_and_cells(cumatrix: Command) -> None:
     done = cumatrix("ask", "cached grid sync numba 0.59.0", "--results", CELLS, "--json")
     said = json.loads(done.stdout)
     assert [chip["kind"] for chip in said["chips"]] == ["word", "word", "word", "tool"]
-    found = {(item["case"], item["variants"]): item["said"] for item in said["findings"]}
+    found = {(item["case"], item["variants"]): item["tools"] for item in said["findings"]}
     (one,) = found["cooperative/numba-9432", "with cache=True"]
     assert (one["kind"], one["answer"]) == ("fault", "does not build, 0 of 1: a known fault")
     assert all("numba@0.59.0" in cell for cell in one["cells"])

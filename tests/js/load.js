@@ -28,7 +28,7 @@ const SCRIPTS = {
   diff: "diff",
   question: "question",
   intents: "intents",
-  asked: "asking",
+  requests: "requests",
   answer: "answering",
 };
 

@@ -60,8 +60,8 @@ def test_a_verdict_leads_to_the_cells_that_show_it(visit: Visit, answers: Path) 
     page.wait_for_selector("html[data-ready]")
     settled(page)
     assert page.input_value("#q") == 'case == "instructions/wgmma" and backend == "nvrtc" and target == "sm_120"'
-    assert page.inner_text("#said").endswith("cells")
-    assert not page.inner_text("#said").startswith("0")
+    assert page.inner_text("#status").endswith("cells")
+    assert not page.inner_text("#status").startswith("0")
 
 
 def test_chips_are_mended(visit: Visit, answers: Path) -> None:
@@ -69,7 +69,7 @@ def test_chips_are_mended(visit: Visit, answers: Path) -> None:
     page.fill("#ask", "wmma cuda 13.9 Blackwell")
     settled(page)
     assert page.input_value("#on") == "sm_100"
-    assert "Nothing is known as cuda 13.9; the nearest: 13.5." in page.inner_text("#told")
+    assert "Nothing is known as cuda 13.9; the nearest: 13.5." in page.inner_text("#sentence")
     page.click("#chips .is-unknown button:has-text('13.5')")
     settled(page)
     assert page.input_value("#ask") == "wmma cuda 13.5 Blackwell"
@@ -106,24 +106,26 @@ def test_a_question_without_an_architecture_finds_one_that_was_tried(visit: Visi
     page.fill("#ask", "wgmma")
     settled(page)
     assert page.input_value("#on") == "sm_80"
-    assert page.inner_text("#told").startswith(
+    assert page.inner_text("#sentence").startswith(
         "Not tried on sm_80; this is sm_90. On sm_90: No. NVRTC: never (0 of 5) (builds on sm_90a; 0 of 3 others)."
     )
     assert page.locator("#answers tbody tr", has_text="wgmma").count() >= 1
     page.fill("#ask", "wgmma numba")
     settled(page)
-    assert page.inner_text("#told").startswith("Not tried with numba; this is what is known of others. On sm_90: No.")
+    assert page.inner_text("#sentence").startswith(
+        "Not tried with numba; this is what is known of others. On sm_90: No."
+    )
     assert page.locator("#answers tbody tr", has_text="wgmma").count() >= 1
     page.fill("#ask", "wgmma sm_80")
     settled(page)
-    assert page.inner_text("#told").startswith("Not tried on sm_80: cumatrix try kernel.cu")
+    assert page.inner_text("#sentence").startswith("Not tried on sm_80: cumatrix try kernel.cu")
     # Other features of tensor cores have answers on sm_80, and one word less of the question.
     page.fill("#ask", "wgmma tensor cores")
     settled(page)
-    assert page.inner_text("#told").startswith("Not tried on sm_80; this is sm_90.")
+    assert page.inner_text("#sentence").startswith("Not tried on sm_80; this is sm_90.")
     page.fill("#ask", "tensor cores")
     settled(page)
-    assert "Not tried on sm_80" not in page.inner_text("#told")
+    assert "Not tried on sm_80" not in page.inner_text("#sentence")
 
 
 def test_an_architecture_alone_is_answered_by_what_is_compiled_for_it(visit: Visit, answers: Path) -> None:
@@ -276,7 +278,7 @@ def test_questions_of_upstream_reports_are_answered(visit: Visit, published: Pat
     for question in UPSTREAM:
         page.fill("#ask", question["asked"])
         settled(page)
-        said = re.sub(r"^(Not tried on sm_80; this is sm_\w+\. )?On sm_\w+: ", "", page.inner_text("#told"))
+        said = re.sub(r"^(Not tried on sm_80; this is sm_\w+\. )?On sm_\w+: ", "", page.inner_text("#sentence"))
         known = question.get("page_known", question.get("known", True))
         if not re.search(question.get("page", question["sentence"]), said) or said.startswith("Not ") is known:
             wrong.append((question["asked"], said))

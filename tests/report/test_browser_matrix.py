@@ -19,7 +19,7 @@ ALL = len(cells())
 
 def count(page: Page) -> int:
     """Cells that the page says it shows."""
-    found = re.match(r"([\d,]+)", page.inner_text("#said"))
+    found = re.match(r"([\d,]+)", page.inner_text("#status"))
     assert found is not None
     return int(found[1].replace(",", ""))
 
@@ -30,7 +30,7 @@ def fill(page: Page, query: str) -> int:
     page.wait_for_function(
         """query => decodeURIComponent(location.hash.replaceAll('+', ' ')).replace(/^#/, '').startsWith(query ? `q=${query}` : '')
             && (query || !location.hash.includes('q='))
-            && !document.querySelector('#said').textContent.includes('loading')""",
+            && !document.querySelector('#status').textContent.includes('loading')""",
         arg=query,
     )
     return count(page)
@@ -82,7 +82,7 @@ def test_queries_choose_what_they_say(visit: Visit, query: str, shown: int) -> N
 def test_query_that_cannot_be_read_is_told_and_changes_nothing(visit: Visit, query: str, said: str) -> None:
     page = visit('matrix.html#q=backend == "numba"')
     page.fill("#q", query)
-    page.wait_for_function("said => document.querySelector('#said').textContent.includes(said)", arg=said)
+    page.wait_for_function("said => document.querySelector('#status').textContent.includes(said)", arg=said)
     assert page.get_attribute("#q", "aria-invalid") == "true"
     assert page.locator("tbody tr.leaf").count() == 2
 

@@ -38,7 +38,7 @@ def test_everything_can_be_read_without_javascript(visit: Visit) -> None:
     page.click("#cases ~ details a:has-text('wmma/fragments')")
     assert page.inner_text("h1") == "Fragments of every shape"
     assert page.inner_text(".lead") == "wmma/fragments"
-    told = page.locator("details.told", has=page.locator("summary", has_text="crashed"))
+    told = page.locator("details.outcome", has=page.locator("summary", has_text="crashed"))
     assert "crashed at compile, by signal 11 (SIGSEGV)" in " ".join((told.text_content() or "").split())
     for name in PAGES[1:]:
         page.click(f"nav a[href$='{name}']")
@@ -193,7 +193,7 @@ def test_first_load_of_many_cells_is_small(large: Path) -> None:
 @pytest.mark.slow
 def test_many_cells_are_all_there_and_only_those_in_view_are_drawn(visit: Visit, large: Path) -> None:
     page = visit(folder=large)
-    assert page.inner_text("#said") == "20,000 cells"
+    assert page.inner_text("#status") == "20,000 cells"
     page.select_option("#across", "backend,library,toolkit,target")
     page.click("#unfold") if page.locator("#unfold").is_visible() else None
     assert page.locator("tbody td.c").count() < 8_000
@@ -208,4 +208,4 @@ def test_many_cells_are_all_there_and_only_those_in_view_are_drawn(visit: Visit,
     page.keyboard.press("Enter")
     page.wait_for_selector("#cell section")
     page.fill("#q", '"case-003" in case and target == "sm_90"')
-    page.wait_for_function("document.querySelector('#said').textContent === '200 of 20,000 cells'")
+    page.wait_for_function("document.querySelector('#status').textContent === '200 of 20,000 cells'")

@@ -105,10 +105,10 @@ def _answer(rows: list[list[str]], question: dict[str, Any], title: str, columns
 
 def test_the_matrix_is_filtered_and_a_cell_is_told(firefox: Firefox, answers: str) -> None:
     page = ready(firefox, f"{answers}/matrix.html")
-    every = page.evaluate("document.querySelector('#said').innerText")
+    every = page.evaluate("document.querySelector('#status').innerText")
     page.type("#q", 'backend == "nvrtc" and cc >= "9.0" ')
     page.evaluate(SETTLED)
-    shown = page.evaluate("document.querySelector('#said').innerText")
+    shown = page.evaluate("document.querySelector('#status').innerText")
     assert shown.endswith(f"of {every}")
     assert page.evaluate("location.hash") == "#q=backend+==+%22nvrtc%22+and+cc+%3E=+%229.0%22+"
     assert page.evaluate("document.querySelectorAll('#viewport tbody tr.leaf').length") > 3

@@ -71,13 +71,13 @@ def test_the_question_field_says_what_ask_says(visit: Visit, page: Path) -> None
     shown = visit("index.html#ask=does+vllm+run+on+5090", folder=page)
     reply = WheelReplies(PACKAGES).of("runs vllm 120")
     assert reply
-    assert shown.inner_text("#told") == reply.sentence
+    assert shown.inner_text("#sentence") == reply.sentence
     assert "b.so: no SASS for 12.x, no PTX" in shown.inner_text("#answers")
     assert shown.locator("#chips li small").all_inner_texts() == ["package", "architecture"]
     shown.click("#answers a[href='gpus.html#vllm']")
     assert shown.inner_text("h1") == "Which GPU runs what"
     older = visit("index.html#ask=vllm+0.1.0+on+h100", folder=page)
-    assert older.inner_text("#told") == 'Not here: cumatrix ask "vllm 0.1.0 on h100"'
+    assert older.inner_text("#sentence") == 'Not here: cumatrix ask "vllm 0.1.0 on h100"'
 
 
 def test_the_document_is_that_of_its_schema(page: Path) -> None:

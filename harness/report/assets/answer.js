@@ -24,9 +24,9 @@
  * @property {number} rank
  * @property {string} page
  * @property {number[][]} words
- * @property {number[]} said
+ * @property {number[]} messages
  */
-/** @typedef {{words: Words, own: string[], said: string[]}} Spelled `own` are those of its variants */
+/** @typedef {{words: Words, own: string[], messages: string[]}} Spelled `own` are those of its variants */
 /**
  * @typedef {object} AnswersData
  * @property {Vocabulary} vocabulary
@@ -90,21 +90,21 @@ const answering = (() => {
         releases.map((toolkit, at) => ({ of: [library, toolkit], letter: letters[row * releases.length + at] })),
       )
       .filter(({ of }) => (!libraries || libraries.includes(of[0])) && (!toolkits || toolkits.includes(of[1])));
-    const told = found.filter(({ letter }) => !untold.includes(letter));
-    if (!told.length) return silent(data, found.map(({ letter }) => letter).join(""));
-    const works = told.filter(({ letter }) => letter === groups.works.letter);
-    if (works.length === told.length) return plain(data, "works");
+    const answered = found.filter(({ letter }) => !untold.includes(letter));
+    if (!answered.length) return silent(data, found.map(({ letter }) => letter).join(""));
+    const works = answered.filter(({ letter }) => letter === groups.works.letter);
+    if (works.length === answered.length) return plain(data, "works");
     if (!works.length) {
-      const fault = told.every(({ letter }) => letter === groups.fault.letter);
-      const text = `${groups.not.word}, 0 of ${told.length}${fault ? `: a ${groups.fault.word}` : ""}`;
+      const fault = answered.every(({ letter }) => letter === groups.fault.letter);
+      const text = `${groups.not.word}, 0 of ${answered.length}${fault ? `: a ${groups.fault.word}` : ""}`;
       return { kind: fault ? "fault" : "never", text, note: "" };
     }
-    const refused = told.filter(({ letter }) => letter !== groups.works.letter);
+    const refused = answered.filter(({ letter }) => letter !== groups.works.letter);
     for (const [axis, prefix] of /** @type {[number, string][]} */ ([
       [0, ""],
       [1, "CUDA "],
     ])) {
-      const of = (/** @type {typeof told} */ cells, /** @type {number} */ at) => [
+      const of = (/** @type {typeof answered} */ cells, /** @type {number} */ at) => [
         ...new Set(cells.map((cell) => cell.of[at])),
       ];
       const [good, bad] = [of(works, axis), of(refused, axis)];
@@ -115,21 +115,21 @@ const answering = (() => {
         return { kind: "part", text, note: "" };
       }
     }
-    return { kind: "part", text: `builds in ${works.length} of ${told.length} combinations`, note: "" };
+    return { kind: "part", text: `builds in ${works.length} of ${answered.length} combinations`, note: "" };
   };
 
   /** @type {WeakMap<Feature, Spelled>} */
   const spelled = new WeakMap();
 
-  /** @param {AnswersData} data @param {number} place words of a feature, and of what compilers said against it */
+  /** @param {AnswersData} data @param {number} place words of a feature, and of compilers' messages about it */
   const spell = (data, place) => {
     const feature = data.features[place];
     let found = spelled.get(feature);
     if (!found) {
-      const { words, message_words: said } = data.vocabulary;
-      const spell = (/** @type {number} */ at) => (at < words.length ? words[at] : said[at - words.length]);
+      const { words, message_words: messages } = data.vocabulary;
+      const spell = (/** @type {number} */ at) => (at < words.length ? words[at] : messages[at - words.length]);
       const [name, title, causes, own] = feature.words.map((group) => group.map(spell));
-      found = { words: [name, title, causes], own, said: feature.said.map(spell) };
+      found = { words: [name, title, causes], own, messages: feature.messages.map(spell) };
       spelled.set(feature, found);
     }
     return found;
@@ -140,7 +140,7 @@ const answering = (() => {
    *
    * @param {AnswersData} data
    * @param {FeatureLine[]} every
-   * @param {Asked} of
+   * @param {Requested} of
    * @returns {Reading[]}
    */
   const readings = (data, every, of) => {
@@ -168,7 +168,7 @@ const answering = (() => {
    *
    * @param {AnswersData} data
    * @param {OnTarget} part
-   * @param {Asked} of
+   * @param {Requested} of
    */
   const scores = (data, part, of) => {
     const read = readings(data, part.lines, of).map(({ lines, words }) => {
@@ -181,7 +181,7 @@ const answering = (() => {
       const scored = lines.map((line, at) => ({
         line,
         at,
-        ...question.score(words, [...its(line).words, line[2]], data.vocabulary, message ? its(line).said : []),
+        ...question.score(words, [...its(line).words, line[2]], data.vocabulary, message ? its(line).messages : []),
         own: words.filter((word) => line[2].some((each) => question.says(word, each, data.vocabulary))).length,
       }));
       return { words, scored, least: Math.min(...scored.map(({ missing }) => missing)) };
@@ -189,24 +189,24 @@ const answering = (() => {
     return read.reduce((best, each) => (each.least < best.least ? each : best));
   };
 
-  /** @param {Asked} of words that are searched for in every feature */
+  /** @param {Requested} of words that are searched for in every feature */
   const searched = (of) => of.words.filter((word) => !of.headers.has(word) && !of.hosts.has(word));
 
   /**
    * Words of a question that even the best feature lacks, on whatever architecture it was tried.
    *
    * @param {AnswersData} data
-   * @param {Asked} of
+   * @param {Requested} of
    */
   const lacking = (data, of) => {
     const { vocabulary } = data;
     const words = searched(of);
     const missing = data.features.map((_, place) => {
-      const { words: its, own, said } = spell(data, place);
-      const score = question.score(words, [...its, own], vocabulary, said);
+      const { words: its, own, messages } = spell(data, place);
+      const score = question.score(words, [...its, own], vocabulary, messages);
       return {
         ...score,
-        without: () => words.filter((word) => question.score([word], [...its, own], vocabulary, said).missing),
+        without: () => words.filter((word) => question.score([word], [...its, own], vocabulary, messages).missing),
       };
     });
     const best = missing.reduce((most, each) =>
@@ -221,7 +221,7 @@ const answering = (() => {
    *
    * @param {AnswersData} data
    * @param {OnTarget} part
-   * @param {Asked} of
+   * @param {Requested} of
    */
   const isElsewhere = (data, part, of) => {
     const words = searched(of);
@@ -243,7 +243,7 @@ const answering = (() => {
    *
    * @param {AnswersData} data
    * @param {OnTarget} part
-   * @param {Asked} of
+   * @param {Requested} of
    * @returns {Found[]}
    */
   const find = (data, part, of) => {
@@ -280,20 +280,20 @@ const answering = (() => {
    * @param {AnswersData} data
    * @param {OnTarget} part
    * @param {FeatureLine} line
-   * @param {Asked} of
+   * @param {Requested} of
    * @param {boolean} some whether only some versions may be asked for
    */
   const fieldsOf = (data, part, line, of, some) => {
     /** @type {Map<number, Verdict>} */
     const found = new Map();
-    const told = new Set(
+    const compiled = new Set(
       line[3].map(([column]) => data.columns[column]).flatMap(([, , tool, axis]) => (of.hosts.has(axis) ? [tool] : [])),
     );
     for (const [column, verdict, grid, mine] of line[3]) {
       const [, , backend, axis] = data.columns[column];
       if (of.tools && !of.tools.has(backend)) continue;
       const foreign = of.hosts.size && !of.hosts.has(axis) && data.vocabulary.hosted.includes(backend);
-      if (foreign && (told.has(backend) || isHost(data, axis))) continue;
+      if (foreign && (compiled.has(backend) || isHost(data, axis))) continue;
       const [kind, text, note] = part.verdicts[verdict];
       const yours = mine === undefined ? "" : part.verdicts[mine][1];
       const versions = axis ? of.headers.get(axis) || of.hosts.get(axis) || [] : (of.tools?.get(backend) ?? []);
@@ -323,7 +323,7 @@ const answering = (() => {
    * What is known of a program that uses no header library, where a release of one is asked for.
    *
    * @param {AnswersData} data
-   * @param {Asked} of
+   * @param {Requested} of
    * @param {Verdict} verdict
    * @returns {Verdict}
    */
@@ -339,7 +339,7 @@ const answering = (() => {
    * what was asked for.
    *
    * @param {AnswersData} data
-   * @param {Asked} of
+   * @param {Requested} of
    * @param {Verdict} verdict
    * @returns {Verdict}
    */
@@ -365,7 +365,7 @@ const answering = (() => {
    *
    * @param {AnswersData} data
    * @param {OnTarget} part
-   * @param {Asked} of
+   * @param {Requested} of
    */
   const tells = (data, part, of) =>
     find(data, part, of).some(({ fields }) => [...fields.values()].some(({ kind }) => kind !== "untried"));
@@ -393,21 +393,21 @@ const answering = (() => {
     const its = found
       .filter(({ line }) => line[0] === found[0].line[0])
       .map(({ line, fields }) => {
-        const told = [...fields].filter(([, each]) => !isSilent(data, each));
-        const senses = new Set(told.map(([, { kind }]) => data.kinds[kind].sense));
+        const answered = [...fields].filter(([, each]) => !isSilent(data, each));
+        const senses = new Set(answered.map(([, { kind }]) => data.kinds[kind].sense));
         const lead = LEADS[senses.size === 1 ? [...senses][0] : "part"];
-        const parts = told.map(([column, { kind, text, note }]) => {
+        const parts = answered.map(([column, { kind, text, note }]) => {
           const [tried = "", ...others] = note.split("; ").sort((a, b) => Number(isTried(b)) - Number(isTried(a)));
           const notes = (isTried(tried) ? others : [tried, ...others]).filter(Boolean).join("; ");
           const every = since && kind === "works" && isTried(tried) ? ` in each release ${tried.replace(":", "")}` : "";
           return `${data.columns[column][1]}: ${text}${every}${notes ? ` (${notes})` : ""}`;
         });
-        return { label: line[1], lead, text: parts.join("; "), told };
+        return { label: line[1], lead, text: parts.join("; "), answered };
       });
     if (!its.length) return "";
     const leads = new Set(its.map(({ lead }) => lead));
     const starts = new Set(
-      its.flatMap(({ told }) => told.filter(([, { kind }]) => kind === "since").map(([, { text }]) => text)),
+      its.flatMap(({ answered }) => answered.filter(([, { kind }]) => kind === "since").map(([, { text }]) => text)),
     );
     const release = [...starts][0]?.replace(/^builds since /, "");
     const one = leads.size === 1 ? [...leads][0] : "In part";

@@ -16,7 +16,7 @@ class App {
     /** @type {string | null} the cell that the panel shows */
     this.opened = null;
     this.input = /** @type {HTMLInputElement} */ (get("q"));
-    this.said = get("said");
+    this.status = get("status");
     this.selects = {
       down: /** @type {HTMLSelectElement} */ (get("down")),
       across: /** @type {HTMLSelectElement} */ (get("across")),
@@ -156,8 +156,8 @@ class App {
       this.answer ??= query.ask(matrix, "");
     }
     this.input.setAttribute("aria-invalid", String(Boolean(wrong)));
-    this.said.classList.toggle("bad", Boolean(wrong));
-    if (wrong) this.said.textContent = `Not understood: ${wrong}`;
+    this.status.classList.toggle("bad", Boolean(wrong));
+    if (wrong) this.status.textContent = `Not understood: ${wrong}`;
     if (wrong && before) return null;
     if (this.answer.needsMore && !matrix.more) this.more();
     return this.answer;
@@ -165,10 +165,10 @@ class App {
 
   /** @param {number} shown @param {boolean} loading */
   count(shown, loading) {
-    if (this.said.classList.contains("bad")) return;
+    if (this.status.classList.contains("bad")) return;
     const { size } = this.matrix;
     const of = shown === size ? "" : ` of ${text.count(size)}`;
-    this.said.textContent = `${text.count(shown)}${of} cells${loading ? "; loading messages…" : ""}`;
+    this.status.textContent = `${text.count(shown)}${of} cells${loading ? "; loading messages…" : ""}`;
   }
 
   /**
@@ -225,7 +225,7 @@ class App {
     try {
       this.matrix.more = await cumatrix.load("more");
     } catch (error) {
-      this.said.textContent = error instanceof Error ? error.message : String(error);
+      this.status.textContent = error instanceof Error ? error.message : String(error);
       return;
     }
     if (this.answer?.needsMore) this.update();

@@ -1,7 +1,7 @@
 // The answer page: the question, its chips, the architecture, and the table.
 "use strict";
 
-/** @typedef {{part: OnTarget, target: string, put: Asked}} Nearest what answers a question, as it was put */
+/** @typedef {{part: OnTarget, target: string, put: Requested}} Nearest what answers a question, as it was put */
 
 const ITSELF = "The architecture itself: whether anything is compiled for it";
 
@@ -13,7 +13,7 @@ class AnswerPage {
     this.chosen = data.first;
     this.input = /** @type {HTMLInputElement} */ (dom.get("ask"));
     this.on = /** @type {HTMLSelectElement} */ (dom.get("on"));
-    this.told = dom.get("told");
+    this.sentence = dom.get("sentence");
     this.table = /** @type {HTMLTableElement} */ (dom.get("answers"));
     /** @type {Set<string>} topics that a reader has opened on a narrow screen, where they are closed at first */
     this.open = new Set();
@@ -57,10 +57,10 @@ class AnswerPage {
   }
 
   async update() {
-    const asked = this.input.value;
+    const text = this.input.value;
     const typed = this.chips();
-    const { intent, chips, keys } = intents.read(asked, typed, this.data);
-    const of = asking.asked(chips, this.data.vocabulary);
+    const { intent, chips, keys } = intents.read(text, typed, this.data);
+    const of = requests.read(chips, this.data.vocabulary);
     // Compilers name compute_120 where they mean either.
     const known = (/** @type {string} */ each) => this.data.targets.some(([target]) => target === each);
     const real = (/** @type {string} */ each) => each.replace("compute_", "sm_");
@@ -75,8 +75,8 @@ class AnswerPage {
     history.replaceState(null, "", hash.size ? `#${hash}` : location.pathname + location.search);
     timers.pending++;
     try {
-      const reply = await this.reply(asked, intent, keys);
-      if (this.input.value !== asked) return;
+      const reply = await this.reply(text, intent, keys);
+      if (this.input.value !== text) return;
       if (reply) {
         this.showChips(intent === "runs" ? chips : typed, of.targets[0] ?? target);
         this.showReply(reply);
@@ -84,11 +84,11 @@ class AnswerPage {
         return;
       }
       const nearest = await this.nearest(chips, of, target);
-      if (target !== this.on.value || this.input.value !== asked) return;
+      if (target !== this.on.value || this.input.value !== text) return;
       if (of.targets.includes(nearest.target)) this.on.value = nearest.target;
       this.show(nearest, chips, of, intent);
     } catch (error) {
-      this.told.textContent = error instanceof Error ? error.message : String(error);
+      this.sentence.textContent = error instanceof Error ? error.message : String(error);
     } finally {
       timers.pending--;
     }
@@ -98,18 +98,18 @@ class AnswerPage {
   /**
    * The reply to a question about releases, architectures, limits or messages.
    *
-   * @param {string} asked
+   * @param {string} text
    * @param {string} intent
    * @param {string[]} keys
    * @returns {Promise<Reply | undefined>}
    */
-  async reply(asked, intent, keys) {
-    if (intent === "why") return intents.cause(asked, await cumatrix.load("causes"));
+  async reply(text, intent, keys) {
+    if (intent === "why") return intents.cause(text, await cumatrix.load("causes"));
     if (!keys.length) return undefined;
     const runs = intent === "runs";
     const found = intents.reply(keys, await cumatrix.load(runs ? "gpus" : "replies"), this.data.features);
     // The page has the newest release of each package.
-    return found || !runs ? found : { sentence: `Not here: cumatrix ask "${asked}"`, rows: [], sources: [] };
+    return found || !runs ? found : { sentence: `Not here: cumatrix ask "${text}"`, rows: [], sources: [] };
   }
 
   /** @param {Reply} reply */
@@ -117,7 +117,7 @@ class AnswerPage {
     const { h } = dom;
     this.caption(false);
     this.overview(false);
-    this.told.textContent = sentence;
+    this.sentence.textContent = sentence;
     const titles = new Map(this.data.features.map((feature) => [feature.case, feature]));
     let before = "";
     const lines = rows.map(([name, kind, text, cells]) => {
@@ -147,7 +147,7 @@ class AnswerPage {
     if (!now) return;
     now.hidden = !shown;
     // Narrow screens have the answers first.
-    const place = dom.narrow.matches ? this.table.parentElement : this.told;
+    const place = dom.narrow.matches ? this.table.parentElement : this.sentence;
     if (place?.nextElementSibling !== now) place?.after(now);
   }
 
@@ -161,7 +161,7 @@ class AnswerPage {
    * the first one where it has; else with other tools and CUDA releases than those that it names.
    *
    * @param {Chip[]} chips
-   * @param {Asked} of
+   * @param {Requested} of
    * @param {string} target
    * @returns {Promise<Nearest>}
    */
@@ -220,7 +220,7 @@ class AnswerPage {
     return best;
   }
 
-  /** @param {Nearest} nearest @param {Chip[]} chips @param {Asked} of @param {string} intent */
+  /** @param {Nearest} nearest @param {Chip[]} chips @param {Requested} of @param {string} intent */
   show({ part, target, put }, chips, of, intent) {
     // Of an untried architecture, another one tells nothing.
     const all = answering.find(this.data, part, put).filter(({ line }) => line[0] >= 0 || of.targets.includes(target));
@@ -307,7 +307,7 @@ class AnswerPage {
       .filter((chip) => chip.kind === "unknown" && !strange.includes(chip))
       .flatMap((chip) => chip.near);
     const absent = words.filter((word) => !strange.some(({ text }) => text === word));
-    this.told.textContent = [
+    this.sentence.textContent = [
       absent.length && `Not known: no case has ${absent.join(" and ")}.`,
       near.length && `Did you mean ${near.join(" or ")}?`,
       ...strange.map(({ text, near: known }) =>
@@ -318,8 +318,8 @@ class AnswerPage {
     ]
       .filter(Boolean)
       .join(" ");
-    const asked = chips.some(({ kind }) => kind === "word");
-    const cases = new Set(asked ? closest.map(({ line }) => line[0]).filter((place) => place >= 0) : []);
+    const named = chips.some(({ kind }) => kind === "word");
+    const cases = new Set(named ? closest.map(({ line }) => line[0]).filter((place) => place >= 0) : []);
     const rows = [...cases].slice(0, 5).map((place) => {
       const { title, page } = this.data.features[place];
       return h("tr", {}, h("th", { scope: "row" }, h("a", { href: `cases/${page}` }, title)));
@@ -336,17 +336,17 @@ class AnswerPage {
    */
   field(fields, feature, target, { heading, places, named }) {
     const { h } = dom;
-    const told = places.filter((at) => fields.has(at));
-    const first = fields.get(told[0]);
+    const shown = places.filter((at) => fields.has(at));
+    const first = fields.get(shown[0]);
     if (!first) return h("td");
-    const parts = told.map((at, number) => {
+    const parts = shown.map((at, number) => {
       const verdict = /** @type {Verdict} */ (fields.get(at));
       const proof = this.proof(verdict, feature, at, target);
       const name = named.has(at) && h("small", {}, this.data.columns[at][1]);
       const note = verdict.note && h("small", { class: "fine" }, verdict.note);
       const yours = verdict.yours && h("small", { class: "yours" }, `yours: ${verdict.yours}`);
-      const said = [proof, name, note, yours];
-      return number ? h("div", { class: `further is-${verdict.kind}` }, ...said) : said;
+      const content = [proof, name, note, yours];
+      return number ? h("div", { class: `further is-${verdict.kind}` }, ...content) : content;
     });
     return h("td", { class: `is-${first.kind}`, "data-tool": heading }, ...parts);
   }
@@ -382,12 +382,12 @@ class AnswerPage {
           chip.kind === "target"
             ? chip.values.filter((value) => value !== target && this.data.targets.some(([known]) => known === value))
             : chip.near;
-        const told = chip.kind === "target" && chip.name !== target ? `${chip.text}: ${target}` : chip.text;
+        const label = chip.kind === "target" && chip.name !== target ? `${chip.text}: ${target}` : chip.text;
         return h(
           "li",
           { class: `chip is-${chip.kind}` },
           h("small", {}, names[chip.kind]),
-          ` ${told} `,
+          ` ${label} `,
           others.map((other) =>
             h("button", { type: "button", class: "small", click: () => this.take(chip, other) }, other),
           ),
@@ -413,7 +413,7 @@ class AnswerPage {
   /**
    * @param {Found[]} found
    * @param {Chip[]} chips
-   * @param {Asked} of
+   * @param {Requested} of
    * @param {string} target
    * @param {boolean} widely whether it was put without the tools and CUDA releases that it names
    * @param {Found[]} all what was found before failures were chosen
@@ -431,15 +431,15 @@ class AnswerPage {
         ? `Not tried on ${this.on.value}; this is ${target}. `
         : others;
     if (!chips.length) {
-      this.told.textContent = "";
+      this.sentence.textContent = "";
       return;
     }
-    const told = found.filter(({ fields }) =>
+    const answered = found.filter(({ fields }) =>
       [...fields.values()].some((each) => !answering.isSilent(this.data, each)),
     );
     const none = `Not tried on ${target}: `;
     const first = (found.length && this.data.features[found[0].line[0]]?.case) || "";
-    const command = `${none}${asking.command(of, chips, this.data.vocabulary, target, first)}`;
+    const command = `${none}${requests.command(of, chips, this.data.vocabulary, target, first)}`;
     const count = (/** @type {Found[]} */ some) =>
       new Set(some.map(({ line }) => line[0]).filter((place) => place >= 0)).size;
     const features = count(found);
@@ -448,21 +448,21 @@ class AnswerPage {
         [...fields.values()].some((each) => !answering.isSilent(this.data, each)),
       );
       if (widely || !answered.length) {
-        this.told.textContent = `${missed}${command}`;
+        this.sentence.textContent = `${missed}${command}`;
         return;
       }
       const using = used.length ? ` with ${used.join(" and ")}` : "";
       const cases = `${features} of ${count(answered)} cases tried on ${target}${using}`;
-      this.told.textContent = `${missed}${cases} have a form that does not build.`;
+      this.sentence.textContent = `${missed}${cases} have a form that does not build.`;
       return;
     }
     const some = features
       ? `${features} feature${features === 1 ? "" : "s"} on ${target}.`
       : `Nothing but the architecture itself was tried on ${target}.`;
-    const itself = told.length > 0 && told[0].line[0] < 0;
-    const said = of.words.length || itself ? answering.sentence(this.data, told, intent) : "";
-    const lead = said && !of.targets.length ? `On ${target}: ${said}` : said;
-    this.told.textContent = `${missed}${elsewhere}${lead}${told.length ? some : command}`;
+    const itself = answered.length > 0 && answered[0].line[0] < 0;
+    const sentence = of.words.length || itself ? answering.sentence(this.data, answered, intent) : "";
+    const lead = sentence && !of.targets.length ? `On ${target}: ${sentence}` : sentence;
+    this.sentence.textContent = `${missed}${elsewhere}${lead}${answered.length ? some : command}`;
   }
 }
 

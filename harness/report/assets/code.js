@@ -65,7 +65,7 @@ const code = (() => {
         facts.copier(`Copy the ${kind}`, () => text),
       );
     } catch (error) {
-      content.replaceChildren(h("p", { class: "bad", role: "alert" }, said(error)));
+      content.replaceChildren(h("p", { class: "bad", role: "alert" }, textOf(error)));
     }
   };
 
@@ -121,7 +121,7 @@ const code = (() => {
       const content = made.text === undefined ? [h("p", {}, made.problem)] : differing(own, made.text, kind);
       place.replaceChildren(...dom.real(content));
     } catch (error) {
-      if (turn === asked) place.replaceChildren(h("p", { class: "bad", role: "alert" }, said(error)));
+      if (turn === asked) place.replaceChildren(h("p", { class: "bad", role: "alert" }, textOf(error)));
     }
   };
 
@@ -170,7 +170,7 @@ const code = (() => {
     return [...lines.slice(0, before).map(line), note, ...lines.slice(lines.length - after).map(line)];
   };
 
-  const said = (/** @type {unknown} */ error) => (error instanceof Error ? error.message : String(error));
+  const textOf = (/** @type {unknown} */ error) => (error instanceof Error ? error.message : String(error));
 
   return { section };
 })();

@@ -115,7 +115,7 @@ const facts = (() => {
       const here = number === item.line;
       const before = h("span", { class: "number" }, `${here ? "▶" : " "}${String(number).padStart(4)} `);
       body.push(h("span", { class: here ? "line here" : "line" }, before, lines[number - 1], "\n"));
-      if (here) body.push(h("span", { class: "said" }, `      ${item.severity}: ${item.message}\n`));
+      if (here) body.push(h("span", { class: "message" }, `      ${item.severity}: ${item.message}\n`));
     }
     return h(
       "figure",

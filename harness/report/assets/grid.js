@@ -129,8 +129,8 @@ class Grid {
     if (!square || !line || square.title || line.open) return;
     const column = Number(square.dataset.column);
     const sum = this.squares.sum(this.pivot, line, column);
-    const said = sum.count === 1 ? [this.squares.matrix.message(sum.first)] : [];
-    const listed = sum.count > 1 && sum.targets.length ? this.squares.listing(sum) : said;
+    const messages = sum.count === 1 ? [this.squares.matrix.message(sum.first)] : [];
+    const listed = sum.count > 1 && sum.targets.length ? this.squares.listing(sum) : messages;
     const texts = [line.path.filter(Boolean).join(" "), this.headings.column(column), square.ariaLabel, ...listed];
     square.title = texts.filter(Boolean).join("\n");
   }

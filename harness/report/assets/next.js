@@ -174,7 +174,7 @@ const next = (() => {
   const upstream = (value, record, { title, place, files, trackers, libraries }) => {
     const { backends } = trackers;
     const of = value("backend");
-    const told = report(record, place, title, files, isPython(of, files, trackers));
+    const issue = report(record, place, title, files, isPython(of, files, trackers));
     const forms = [
       ...(Object.hasOwn(backends, of) ? [backends[of]] : []),
       ...libraries.filter((each) => Object.hasOwn(trackers.libraries, each)).map((each) => trackers.libraries[each]),
@@ -184,8 +184,8 @@ const next = (() => {
       about: forms.length
         ? "The form for a new issue, filled in: nothing is sent before you look at it and send it."
         : "No tracker of its compiler has a form for that: a text to copy.",
-      code: `${told.title}\n\n${told.body}`,
-      links: forms.map((form) => [form.split("/").slice(3, 5).join("/"), formAddress(form, told)]),
+      code: `${issue.title}\n\n${issue.body}`,
+      links: forms.map((form) => [form.split("/").slice(3, 5).join("/"), formAddress(form, issue)]),
     };
   };
 

@@ -72,8 +72,8 @@ class Panel {
     try {
       [record, files] = await Promise.all([this.record(cell), about.files ? cumatrix.load(about.files) : {}]);
     } catch (error) {
-      const said = error instanceof Error ? error.message : String(error);
-      const content = h("p", { class: "bad", role: "alert" }, said);
+      const message = error instanceof Error ? error.message : String(error);
+      const content = h("p", { class: "bad", role: "alert" }, message);
       if (asked === this.asked) this.frame(mark, mark.word, place, [content]);
       return;
     }
@@ -156,12 +156,12 @@ class Panel {
     const about = { title, place, files, libraries, trackers: matrix.trackers };
     return facts.section(
       "What next",
-      next.steps(value, record, about).map(({ title: name, about: said, code, links = [] }) =>
+      next.steps(value, record, about).map(({ title: name, about: note, code, links = [] }) =>
         h(
           "details",
           { class: "next" },
           h("summary", {}, name),
-          said && h("p", { class: "soft" }, said),
+          note && h("p", { class: "soft" }, note),
           links.map(([label, address]) => h("p", {}, dom.outside(address, `New issue for ${label}`))),
           facts.code(code, name),
           facts.copier("Copy", () => code),
@@ -193,8 +193,8 @@ class Panel {
     const item = (/** @type {number} */ cell) => {
       const described = matrix.describe(cell);
       const label = `${described.variant || described.case} · ${described.toolchain}`;
-      const said = matrix.message(cell);
-      return h("li", {}, h("a", { href: href(cell) }, label), said && h("small", {}, ` ${said}`));
+      const message = matrix.message(cell);
+      return h("li", {}, h("a", { href: href(cell) }, label), message && h("small", {}, ` ${message}`));
     };
     const rank = (/** @type {Mark} */ mark) => (mark.good ? 1000 : 0) + matrix.marks.indexOf(mark);
     const groups = [...byMark].sort(([a], [b]) => rank(a) - rank(b));

@@ -62,8 +62,8 @@ const query = (() => {
     const texts = more ? more.texts.map(has) : [];
     const mask = new Uint8Array(matrix.size);
     for (let cell = 0; cell < mask.length; cell++) {
-      const said = more !== null && texts[more.message[cell]];
-      mask[cell] = rows[matrix.row[cell]] || columns[matrix.column[cell]] || said ? 1 : 0;
+      const found = more !== null && texts[more.message[cell]];
+      mask[cell] = rows[matrix.row[cell]] || columns[matrix.column[cell]] || found ? 1 : 0;
     }
     return mask;
   };

@@ -134,9 +134,9 @@ const question = (() => {
    * @param {string[]} words
    * @param {string[][]} fields words of the name, the title, the causes, the parameters
    * @param {Vocabulary} vocabulary
-   * @param {string[]} said words of what compilers said, for a question that is a message
+   * @param {string[]} messages words of compilers' messages, for a question that is a message
    */
-  const score = (words, fields, vocabulary, said = []) => {
+  const score = (words, fields, vocabulary, messages = []) => {
     const { parts, grammar } = vocabulary;
     let [missing, total] = [0, 0];
     for (const word of words) {
@@ -145,7 +145,7 @@ const question = (() => {
         ...fields.map((known, at) => (known.some((each) => says(word, each, vocabulary)) ? grammar.weights[at] : 0)),
       );
       // In a name the word itself counts more than one that means the same.
-      const found = weight + Number(fields[0].includes(word)) || Number(said.includes(word));
+      const found = weight + Number(fields[0].includes(word)) || Number(messages.includes(word));
       total += found;
       if (!found && (!parts.includes(word) || words.length === 1)) missing += 1;
     }

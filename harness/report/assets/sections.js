@@ -197,8 +197,8 @@ const sections = (() => {
       const when =
         item.runs > 1 ? `${from} to ${to}, ${item.runs} runs from ${item.run} on` : `${from}, run ${item.run}`;
       const outcome = h("b", {}, text.words(item.outcome));
-      const said = item.message && h("p", { class: "soft" }, item.message);
-      return h("li", {}, mark && dom.chip(mark), " ", outcome, ` ${when}`, said);
+      const note = item.message && h("p", { class: "soft" }, item.message);
+      return h("li", {}, mark && dom.chip(mark), " ", outcome, ` ${when}`, note);
     });
     return facts.section("History", h("ol", { class: "history" }, lines));
   };

@@ -73,11 +73,11 @@ def _tell_what_nvrtc_says():
     subprocess.run(argv, check=True)
     log = ctypes.CDLL(str(library), ctypes.RTLD_GLOBAL)
 
-    def told(*error):
+    def report(*error):
         log.nvrtc_print_last_failure()
         sys.__excepthook__(*error)
 
-    sys.excepthook = told
+    sys.excepthook = report
 
 
 def _replace(arch, home, version, ptx):

@@ -2,7 +2,7 @@
 "use strict";
 
 /**
- * @typedef {object} Asked
+ * @typedef {object} Requested
  * @property {string[]} targets
  * @property {string[] | null} toolkits
  * @property {Map<string, string[] | null> | null} tools versions by backend, null for all
@@ -11,15 +11,15 @@
  * @property {string[]} words
  */
 
-const asking = (() => {
+const requests = (() => {
   /**
    * What a question asks for.
    *
    * @param {Chip[]} chips
    * @param {Vocabulary} known
-   * @returns {Asked}
+   * @returns {Requested}
    */
-  const asked = (chips, known) => {
+  const read = (chips, known) => {
     const values = (/** @type {string} */ kind) => [
       ...new Set(chips.filter((chip) => chip.kind === kind).flatMap((chip) => chip.values)),
     ];
@@ -58,7 +58,7 @@ const asking = (() => {
   /**
    * The command that tries what was not tried. The same as harness/answers/answer.py.
    *
-   * @param {Asked} of
+   * @param {Requested} of
    * @param {Chip[]} chips
    * @param {Vocabulary} known
    * @param {string} target
@@ -75,8 +75,8 @@ const asking = (() => {
     const parts = [name ? `cumatrix run ${name.replace(/(.)@[^@]*$/, "$1")}` : `cumatrix try ${program}`];
     for (const [backend, versions] of backends) {
       const library = known.libraries[backend];
-      const asked = library ? `--with ${library}=${versions?.at(-1) || "all"}` : `-b ${backend}`;
-      if (!parts.includes(asked)) parts.push(asked);
+      const option = library ? `--with ${library}=${versions?.at(-1) || "all"}` : `-b ${backend}`;
+      if (!parts.includes(option)) parts.push(option);
     }
     for (const [library, versions] of of.headers) parts.push(`--library ${library}=${versions.join() || "all"}`);
     const hosts = [...of.hosts].flatMap(([host, versions]) => versions.map((version) => `${host}-${version}`));
@@ -86,5 +86,5 @@ const asking = (() => {
     return [...parts, `-a ${target}`].join(" ");
   };
 
-  return { asked, command };
+  return { read, command };
 })();
