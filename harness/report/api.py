@@ -308,7 +308,7 @@ def _releases(entry: Entry) -> list[dict[str, Any]]:
         kept = {name: targets for name, targets in outcomes.items() if targets}
         version = grid.libraries[library]
         of = found.setdefault(json.dumps([version, kept]), {"version": version, "cuda": [], **kept})
-        of["cuda"] += [name for name in (grid.toolkits[toolkit],) if name]
+        of["cuda"].append(grid.toolkits[toolkit] or "bundled")
     return list(found.values())
 
 

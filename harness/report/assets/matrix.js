@@ -136,7 +136,8 @@ class Matrix {
   }
 
   /**
-   * A value as headings have it: "12.4+headers12.6" of the toolkit becomes "CUDA 12.4, headers 12.6", and "12.9@bundled" "CUDA 12.9, bundled".
+   * A value as headings have it: "12.4+headers12.6" of the toolkit becomes "CUDA 12.4, headers 12.6",
+   * and "12.9@bundled" "CUDA 12.9, bundled".
    *
    * @param {string} dimension
    * @param {string} name

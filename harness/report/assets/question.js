@@ -363,7 +363,13 @@ const question = (() => {
     return chips.map((one) => ofTwo(specific ? withSpecific(one, known) : one, known, hosted));
   };
 
-  /** @param {Chip} one @param {Vocabulary} known @returns {Chip} with the architecture-specific target in addition to a plain one */
+  /**
+   * The architecture-specific target in addition to a plain one.
+   *
+   * @param {Chip} one
+   * @param {Vocabulary} known
+   * @returns {Chip}
+   */
   const withSpecific = (one, known) => {
     const own = `${one.values[0]}a`;
     if (one.kind !== "target" || one.values.length !== 1 || !known.targets.includes(own)) return one;

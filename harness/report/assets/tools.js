@@ -1,16 +1,20 @@
 // The columns of the table of answers: one a tool.
 "use strict";
 
-/** @typedef {{heading: string, places: number[], named: Set<number>}} ToolColumn places in the data's columns, and those whose fields name them */
+/**
+ * Places are those of the data's columns; fields of the named ones name them.
+ *
+ * @typedef {{heading: string, places: number[], named: Set<number>}} ToolColumn
+ */
 
 const tools = (() => {
   /** The most columns before kernel languages share one. */
   const MOST = 8;
 
   /**
-   * Columns of the table: one a tool; header libraries and host compilers have their own where they are asked for.
+   * Columns of the table: one a tool; header libraries and host compilers have their own where a question names one.
    *
-   * Of many tools, those without a row in common share a column: the programs of kernel languages are for one tool each.
+   * Of many tools, those without a row in common share a column: programs of kernel languages are for one tool each.
    *
    * @param {AnswersData} data
    * @param {Found[]} found
