@@ -132,7 +132,7 @@ def package() -> str:
         "Cause",
         "Answer",
         "Finding",
-        "Said",
+        "ToolAnswer",
         "Bisection",
         "Border",
         "Reproduction",
