@@ -9,7 +9,7 @@ from itertools import groupby
 from typing import Any, NamedTuple
 
 from harness.answers.cells import UNLINKED, Known, Row, releases_by_name
-from harness.answers.verdict import REFUSED, WORKS
+from harness.answers.verdict import FAULT, REFUSED, WORKS
 from harness.backends import library_of
 from harness.matrix.axes import target_key, version_key
 
@@ -74,6 +74,10 @@ class Comparison:
     def later(self, name: str, release: str) -> list[str]:
         """Tried releases after another one, oldest first."""
         return [item for item in self.releases.get(name, ()) if version_key(item) > version_key(release)]
+
+    def has_fault(self, name: str, release: str) -> bool:
+        """Return whether a release has a known fault."""
+        return any(row.letter == FAULT for row in self._by_release(name).get(release, {}).values())
 
     def pairs(self, name: str, before: str, after: str) -> list[Pair]:
         """Cells with one release, and the same cells with another.

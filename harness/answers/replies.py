@@ -206,14 +206,17 @@ class Replies:
         It is the tried release before, or, where that loses nothing, the last one before that builds a known fault of this release.
         """
         previous = self.comparison.previous(name, release)
-        of_previous: list[Pair] = []
-        for before in self.comparison.earlier(name, release):
-            built = [pair for pair in self.comparison.pairs(name, before, release) if pair.before.letter == WORKS]
-            if before == previous:
-                of_previous = built
-            if any(pair.breaks and (before == previous or pair.after.letter == FAULT) for pair in built):
-                return before, built
-        return previous, of_previous
+        built = self._pairs_built(name, previous, release)
+        if not any(pair.breaks for pair in built) and self.comparison.has_fault(name, release):
+            for before in self.comparison.earlier(name, release)[1:]:
+                earlier = self._pairs_built(name, before, release)
+                if any(pair.breaks and pair.after.letter == FAULT for pair in earlier):
+                    return before, earlier
+        return previous, built
+
+    def _pairs_built(self, name: str, before: str, release: str) -> list[Pair]:
+        """Cells that a release builds, each with the same cell of another release."""
+        return [pair for pair in self.comparison.pairs(name, before, release) if pair.before.letter == WORKS]
 
     def _drop(self, rest: str) -> Reply | None:
         name, _, release = rest.rpartition(" ")

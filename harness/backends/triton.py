@@ -30,7 +30,7 @@ from typing import Any
 
 from harness.backends.python_program import Program, described, errors_in_log, from_elsewhere, missing, signal_of, tidy
 from harness.libraries import LIBRARIES
-from harness.nvidia.launch import Driver, DriverError, Launch, launch_on, numpy, refused
+from harness.nvidia.launch import Driver, Launch, launch_on, load_on, numpy
 from harness.protocol.backend import Crashed, Ended, Job, Rejected, Setup, Unavailable, Unsupported
 from harness.protocol.messages import Ready
 
@@ -432,13 +432,9 @@ def _launch(job: Job, built: Sequence[Compiled]) -> None:
     """Load each kernel and launch it as the case says, with the block and the shared memory that Triton chose."""
     job.enter("load")
     driver = Driver()
-    job.command.append("cuModuleLoadDataEx")
     for each in built:
         metadata = each.metadata
-        try:
-            function = driver.function(driver.load(each.image), metadata["name"])
-        except DriverError as error:
-            raise refused(error, "load", job.say) from None
+        (function,) = load_on(driver, job, each.image, (metadata["name"],)).values()
         for spec in [spec for spec in job.launches if spec.kernel == each.kernel.function.__name__]:
             if metadata.get("num_ctas", 1) > 1 or metadata.get("global_scratch_size"):
                 job.notes.append(f"{each.kernel.name} is not launched: it needs a cluster or memory of Triton's")

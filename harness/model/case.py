@@ -93,8 +93,7 @@ def tensor_cores_of(kernels: Iterable[str | None]) -> str | None:
     each = list(kernels)
     if not any(each):
         return "" if each and None not in each else None
-    found = sorted({name for names in each for name in (names or "").split()})
-    return " ".join(found) if found or None not in each else None
+    return " ".join(sorted({name for names in each for name in (names or "").split()}))
 
 
 def _starts(name: str) -> list[int]:

@@ -7,7 +7,7 @@ must not change with what else is installed. The calls used here have had the sa
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -318,16 +318,27 @@ def run_on_driver(job: Job) -> None:
     image = Path(job.artifact.path).read_bytes()
     job.enter("load")
     driver = Driver()
-    job.command.append("cuModuleLoadDataEx")
-    try:
-        module = driver.load(image)
-        functions = {name: driver.function(module, name) for name in job.entries}
-    except DriverError as error:
-        raise refused(error, "load", job.say) from None
+    functions = load_on(driver, job, image, job.entries)
     if not job.launches:
         job.notes.append("loaded; the case does not say how to launch")
     for spec in job.launches:
         launch_on(driver, functions[spec.kernel], Launch(job, spec))
+
+
+def load_on(driver: Driver, job: Job, image: bytes, names: Iterable[str]) -> dict[str, ctypes.c_void_p]:
+    """Load an image, and find kernels in it.
+
+    Raises
+    ------
+    Rejected
+        At ``load``.
+    """
+    job.command.append("cuModuleLoadDataEx")
+    try:
+        module = driver.load(image)
+        return {name: driver.function(module, name) for name in names}
+    except DriverError as error:
+        raise refused(error, "load", job.say) from None
 
 
 def launch_on(driver: Driver, function: ctypes.c_void_p, launch: Launch, hidden: int = 0) -> None:

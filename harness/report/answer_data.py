@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
@@ -130,6 +130,11 @@ def answers_data(known: Known, pages: Mapping[str, str], wheels: Sequence[Packag
         "kinds": {key: {"sense": kind.sense, "text": kind.text} for key, kind in ANSWER_KINDS.items()},
         "hosts": _clean(_versions(known.hosts)),
         "columns": [[key, clean(label), _backend(key), key.partition("+")[2]] for key, label in columns_of(known)],
+        "shared": {
+            "most": MOST_TOOLS,
+            "heading": KERNEL_LANGUAGES,
+            "backends": sorted({_backend(key) for key, _ in columns_of(known) if brings_tools(_backend(key))}),
+        },
         "features": [
             {
                 "case": clean(case),
@@ -232,8 +237,15 @@ def _in_order(known: Known, target: str) -> list[FeatureRow]:
 
 
 MOST_TOOLS = 8
-"""The most columns before kernel languages share one (`assets/tools.js`)."""
+"""The most columns before kernel languages share one, which no row of theirs has in common."""
 KERNEL_LANGUAGES = "Kernel languages"
+
+
+def _shared(backends: Iterable[str]) -> set[str]:
+    """Backends that share a column of the table. The page's script does the same (`assets/tools.js`)."""
+    every = set(backends)
+    languages = set(filter(brings_tools, every))
+    return languages if len(every) > MOST_TOOLS and len(languages) > 1 else set()
 
 
 def shown_table(known: Known, target: str, pages: Mapping[str, str]) -> tuple[list[str], list[dict[str, Any]]]:
@@ -246,9 +258,10 @@ def shown_table(known: Known, target: str, pages: Mapping[str, str]) -> tuple[li
             lines.append((line, fields))
     used = {key for _, fields in lines for key in fields}
     tools: dict[str, list[str]] = {}
-    many = len({_backend(key) for key in used}) > MOST_TOOLS
-    for key in filter(used.__contains__, labels):
-        tools.setdefault(KERNEL_LANGUAGES if many and brings_tools(_backend(key)) else _backend(key), []).append(key)
+    shared = _shared(map(_backend, used))
+    # The shared column is the last one.
+    for key in sorted(filter(used.__contains__, labels), key=lambda key: _backend(key) in shared):
+        tools.setdefault(KERNEL_LANGUAGES if _backend(key) in shared else _backend(key), []).append(key)
     for keys in tools.values():
         keys.sort(key=lambda key: "+" in key)
     plain = {_backend(key): label for key, label in reversed(labels.items()) if "+" not in key}

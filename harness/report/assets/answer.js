@@ -38,6 +38,7 @@
  * @property {Kinds} kinds
  * @property {[string, Record<string, string>][]} hosts the machines' own host compilers, and their versions
  * @property {[string, string, string, string][]} columns key, heading, backend, header library or host compiler
+ * @property {{most: number, heading: string, backends: string[]}} shared backends with one column, where there are more
  * @property {Feature[]} features
  */
 /** @typedef {[number, number, number, number?][]} Fields column, verdict, grid, and the verdict of own cells alone */

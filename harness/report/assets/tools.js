@@ -8,20 +8,17 @@
  */
 
 const tools = (() => {
-  /** The most columns before kernel languages share one. */
-  const MOST = 8;
-
   /**
    * Columns of the table: one a tool; header libraries and host compilers have their own where a question names one.
    *
-   * Of many tools, those without a row in common share a column: programs of kernel languages are for one tool each.
+   * Of many tools, kernel languages share a column: each of their programs is for one tool.
    *
    * @param {AnswersData} data
    * @param {Found[]} found
    * @param {boolean} apart
    * @returns {ToolColumn[]}
    */
-  const columnsOf = ({ columns }, found, apart) => {
+  const columnsOf = ({ columns, shared }, found, apart) => {
     const used = new Set(found.flatMap(({ fields }) => [...fields.keys()]));
     const places = columns.map((_, at) => at).filter((at) => used.has(at));
     if (apart) return places.map((at) => ({ heading: columns[at][1], places: [at], named: new Set() }));
@@ -32,15 +29,12 @@ const tools = (() => {
       own.sort((a, b) => Number(hasAxis(a)) - Number(hasAxis(b)) || a - b);
       return { heading, places: own, named: new Set(own.length > 1 ? own.filter(hasAxis) : []) };
     });
-    const shares = (/** @type {ToolColumn} */ { places: own }) =>
-      found.some(
-        ({ fields }) => own.some((at) => fields.has(at)) && [...fields.keys()].some((at) => !own.includes(at)),
-      );
-    const alone = every.length > MOST ? every.filter((column) => !shares(column)) : [];
+    const isShared = (/** @type {ToolColumn} */ { places: own }) => shared.backends.includes(columns[own[0]][2]);
+    const alone = every.length > shared.most ? every.filter(isShared) : [];
     if (alone.length < 2) return every;
     const all = alone.flatMap((column) => column.places);
-    const one = { heading: "Kernel languages", places: all, named: new Set(all) };
-    return [...every.filter((column) => !alone.includes(column)), one];
+    const one = { heading: shared.heading, places: all, named: new Set(all) };
+    return [...every.filter((column) => !isShared(column)), one];
   };
 
   return { columnsOf };
