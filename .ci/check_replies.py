@@ -218,6 +218,37 @@ def sound(key: str, sentence: str, counts: Counts) -> Iterator[str]:
             yield f"{later} was tried with {len(after[later])} of {len(broken)}"
 
 
+def combination(key: str, sentence: str, counts: Counts) -> Iterator[str]:
+    """Yield what is false of a reply about a library with CUDA releases: programs that its same release builds with another one, and does not build with these."""
+    name, release, *ends = key.split(" ")
+    low, high = map(order, ends)
+    own, elsewhere = [], set()
+    for cell in counts.answered:
+        program = (cell.case, cell.variant, cell.backend, cell.version, cell.target)
+        if counts.name(cell) != name or cell.of or not cell.cuda:
+            continue
+        if not low <= order(cell.cuda) <= high:
+            elsewhere |= {program} if cell.holds else set()
+        elif release in ("*", cell.version):
+            own.append((program, cell))
+    both = [cell for program, cell in own if program in elsewhere]
+    lost = sum(not cell.holds for cell in both)
+    if both:
+        lead = "In part" if 0 < lost < len(both) else "No" if lost else "Yes"
+        true = (lead, len(both), lost)
+        found = re.match(
+            r"(Yes|No|In part)\. .+? (?:(each|none) of|([\d,]+) of) the ([\d,]+) programs that it builds", sentence
+        )
+        said = found and (found[1], number(found[4]), {"each": 0, "none": number(found[4])}.get(found[2] or "", found[3] and number(found[3])))  # fmt: skip
+    else:
+        good = sum(cell.holds for _, cell in own)
+        true = ("Yes" if good else "No", good, len(own))
+        found = re.match(r"(Yes|No)\. .+? builds ([\d,]+) of the ([\d,]+) programs that were tried", sentence)
+        said = found and (found[1], number(found[2]), number(found[3]))
+    if said != true:
+        yield f"says {said}, the cells {true}"
+
+
 def drop(key: str, sentence: str, counts: Counts, targets: Callable[[str], list[str]]) -> Iterator[str]:
     """Yield what is false of a reply to what only a release or an architecture builds."""
     name, _, value = key.rpartition(" ")
@@ -324,6 +355,13 @@ def check(replies: dict[str, str], counts: Counts, names: dict[str, list[str]]) 
             found = supported(key.removeprefix("cuda "), sentence, counts)
         elif intent == "drop":
             found = drop(key, sentence, counts, targets)
+        elif intent == "with":
+            found = combination(key, sentence, counts)
+        elif intent == "vendor":
+            # cumatrix has no cells of these.
+            backend, start = key.split(" ")
+            cells = [cell for cell in counts.answered if cell.backend == backend and cell.target.startswith(start)]
+            found = ("there are cells",) if cells else ()
         elif intent in ("first", "last"):
             found = borders(intent, sentence, counts)
         else:

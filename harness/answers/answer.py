@@ -9,7 +9,7 @@ from typing import Any
 
 from harness.answers.cells import UNLINKED, Entry, Feature, Known, Row, are_own, hosted, is_host, place_of_fault
 from harness.answers.query import FeatureFinding, Query, QueryResult, ToolFinding, matching
-from harness.answers.question import Vocabulary
+from harness.answers.question import WEIGHTS, Vocabulary
 from harness.answers.table import FeatureRow, Field, field_of, lines_of, releases_like, unlinked
 from harness.answers.verdict import (
     CLAIM_AXES,
@@ -67,6 +67,8 @@ SHOWN = 5
 _LEADS = {"works": "Yes", "part": "In part", "refused": "No", "silent": "Not tried"}
 """The first word of an answer, by the sense of the statements (`harness.matrix.marks.AnswerKind`); the best first."""
 _SENSES = tuple(_LEADS)
+WITHOUT_LEAD = ("needs", "negative", "removed")
+"""Intents whose answer has no yes or no: a form that builds may still not be needed, and a yes to `is it broken` would mean the opposite."""
 _LONG = 110
 """The most letters of what other versions do, in the first sentence."""
 _MOST_VARIANTS = 3
@@ -85,18 +87,19 @@ def sentence_of(findings: Sequence[FeatureFinding], targets: Sequence[str], inte
     targets : sequence of str
         Those of the question; named where there are several.
     intent : str
-        That of the question. With ``since`` the release comes first; ``needs`` has no yes or no, because a form that builds may still not be needed.
+        That of the question. With ``since`` the release comes first; those of `WITHOUT_LEAD` have no yes or no.
     """
     since = intent == "since"
     variants = [(finding, *_best(finding, targets)) for finding in findings if finding.case == findings[0].case]
     variants = [variant for variant in variants if variant[2]] or variants[:1]
     if not variants or not variants[0][2]:
-        return f"{_LEADS['silent']}."
+        others = {f" {item.tool}: {item.overall}." for item in findings[0].tools if _short(item.overall)}
+        return f"{_LEADS['silent']}.{others.pop() if len(others) == 1 else ''}"
     leads = {lead for _, lead, _ in variants}
     (lead,) = leads if len(leads) == 1 else (_LEADS["part"],)
     if since and lead != _LEADS["refused"]:
         lead = _since(variants) or lead
-    head = "" if intent == "needs" else f"{lead}. "
+    head = "" if intent in WITHOUT_LEAD else f"{lead}. "
     contrary = _contrary(findings, leads, targets)
     by_text: dict[str, list[str]] = {}
     for finding, _, of_tools in variants:
@@ -254,6 +257,8 @@ def answer(query: Query, known: Known, vocabulary: Vocabulary, most: int = SHOWN
         # That nothing of it is applicable follows.
         features = [finding for finding in features if any(not of_tool.verdict.silent for of_tool in finding.tools)]
     findings = [finding for finding in (*findings, *features) if finding.tools]
+    if _is_best_untried(findings, query):
+        findings = [finding for finding in findings if not any(of_tool.proof for of_tool in finding.tools)]
     findings.sort(key=lambda finding: not any(of_tool.proof for of_tool in finding.tools))
     lacking = (*(chip.text for chip in query.unknown), *lacking)
     if query.intent == "fails" and not lacking:
@@ -269,6 +274,13 @@ def answer(query: Query, known: Known, vocabulary: Vocabulary, most: int = SHOWN
     return QueryResult(
         sentence=sentence, findings=tuple(findings[:most]), more=max(0, len(findings) - most), lacking=lacking
     )
+
+
+def _is_best_untried(findings: Sequence[FeatureFinding], query: Query) -> bool:
+    """Return whether the cases that were tried fit the words of the question clearly less than one that was not: they do not answer it."""
+    tried = [finding.weight for finding in findings if any(of_tool.proof for of_tool in finding.tools)]
+    most = max((finding.weight for finding in findings), default=0)
+    return bool(query.words) and max(tried, default=most) <= most - (WEIGHTS[0] - WEIGHTS[1])
 
 
 def _failing(findings: Sequence[FeatureFinding], query: Query) -> tuple[str, list[FeatureFinding]]:
@@ -495,7 +507,10 @@ def command_for(query: Query, vocabulary: Vocabulary, case: str = "", backend: s
         else dict.fromkeys(hosted()[:1])
     )
     other = [
-        name for start, name in vocabulary.builders.items() if any(each.startswith(start) for each in query.targets)
+        name
+        for start, names in vocabulary.builders.items()
+        if any(each.startswith(start) for each in query.targets)
+        for name in names
     ]
     backends = list(dict.fromkeys(filter(None, (backend, *tools)))) or other[:1]
     program = "kernel.py" if backends and all(name in vocabulary.python for name in backends) else "kernel.cu"

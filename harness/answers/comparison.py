@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import cached_property
 from itertools import groupby
 from typing import Any, NamedTuple
@@ -95,6 +95,27 @@ class Comparison:
         # Code that was not linked is not known to build where a linker refuses it.
         return [pair for pair in found if not ((pair.breaks or pair.fixes) and _unlinked(pair))]
 
+    def with_toolkits(self, name: str, release: str, toolkits: Collection[str]) -> tuple[list[Row], list[Pair]]:
+        """Cells of a library with some CUDA releases; and those that its same release builds with another one, each with that cell in front.
+
+        Parameters
+        ----------
+        name, release : str
+            The library, and one of its releases; ``*`` for all.
+        toolkits : collection of str
+            CUDA releases.
+        """
+        own = [
+            row
+            for row in self._by_library.get(name, ())
+            if row.toolkit in toolkits and release in ("*", row.version) and not row.axis
+        ]
+        elsewhere: dict[Program, Row] = {}
+        for row in self._by_library.get(name, ()):
+            if row.toolkit not in toolkits and row.letter == WORKS and not row.axis:
+                elsewhere[_place(row)] = row
+        return own, [Pair(elsewhere[_place(row)], row) for row in own if _place(row) in elsewhere]
+
     def only_with(self, name: str, release: str) -> tuple[list[Row], int]:
         """Cells that build with a release and with no newer one, and the number of those that build with it and were tried with a newer one."""
         if name not in self._alone_with:
@@ -161,6 +182,10 @@ def _unlinked(pair: Pair) -> bool:
     """Return whether a linker refuses one of the cells, and the other was not linked."""
     built, refused = (pair.before, pair.after) if pair.breaks else (pair.after, pair.before)
     return built.message.startswith(UNLINKED) and bool(_OF_LINKERS.search(refused.message))
+
+
+def _place(row: Row) -> Program:
+    return (row.case, row.rest, row.tool, row.version, row.target)
 
 
 def _library(row: Row) -> str:

@@ -79,6 +79,7 @@ def distance(one: str, other: str) -> int:
 
 WEIGHTS = (8, 5, 2, 6)
 """Weights of a word in a case's name, in its title, topic and features, in causes and links, and in the parameters of a line."""
+_MENTIONED = WEIGHTS[2]
 
 _PREFIX = 3
 
@@ -87,7 +88,13 @@ def says(word: str, other: str, synonyms: Sequence[Sequence[str]]) -> bool:
     """Return whether a word of a question matches one of a title: a prefix, plural or synonym."""
     for each in alike(word, synonyms):
         stem = each[:-1] if len(each) > 4 and each.endswith("s") else each
-        if each == other or (len(stem) >= _PREFIX and not stem.isdigit() and other.startswith(stem)):
+        # A number behind it makes another word: float4 is not float.
+        if each == other or (
+            len(stem) >= _PREFIX
+            and not stem.isdigit()
+            and other.startswith(stem)
+            and not other[len(stem) : len(stem) + 1].isdigit()
+        ):
             return True
     return False
 
@@ -122,6 +129,9 @@ def score(
             (weight for weight, known in zip(WEIGHTS, fields, strict=True) if any(says(word, each, synonyms) for each in known)),
             default=0,
         )  # fmt: skip
+        if found == _MENTIONED and word in vocabulary.named:
+            # The text of a case may name another feature: "wgmma" is no answer of a case about mma.sync.
+            found = 0
         # In a name the word itself counts more than one that means the same.
         found += word in fields[0]
         found = found or int(word in in_messages)
@@ -145,6 +155,7 @@ _RANGE = re.compile(r"v?(\d+(?:\.\d+)*)\.\.v?(\d+(?:\.\d+)*)")
 _GLUED = re.compile(r"([a-z][a-z+-]*?)-?((?:==|>=|<=|=|<|>|@)?v?\d[\d.+*x]*)")
 _KIB = re.compile(r"(\d{1,4}) ?ki?b")
 _BEYOND = ("than", "over", "above", "beyond", "exceeding")
+_FROM = "from"
 _PINNED = re.compile(r"(.*?)(?:==?(.*))?")
 _EXACT = re.compile(r"v?\d+(?:\.\w+)+")
 _PHRASE = 3
@@ -212,8 +223,8 @@ class Vocabulary:
         Names of tools that are terms of CUDA as well.
     python : sequence of str
         Backends whose programs are Python files.
-    builders : Mapping[str, str]
-        The first backend for GPUs of another vendor than NVIDIA, by the beginning of its targets: ``{"gfx": "triton"}``.
+    builders : Mapping[str, sequence of str]
+        Backends for GPUs of another vendor than NVIDIA, by the beginning of its targets: ``{"gfx": ["triton"]}``.
     hosts : sequence of str
         Names of host compilers, and that of their C library.
     hosted : sequence of str
@@ -236,6 +247,8 @@ class Vocabulary:
         Words that names of functions and instructions end or begin with, which a case may lack: ``sync`` of ``redux.sync``.
     packages : Mapping[str, str]
         Packages whose wheels were read, as users call them, by each of their names.
+    named : sequence of str
+        Words of the cases' names.
     """
 
     architectures: Mapping[str, Sequence[str]]
@@ -244,7 +257,7 @@ class Vocabulary:
     libraries: Mapping[str, str]
     terms: Sequence[str]
     python: Sequence[str]
-    builders: Mapping[str, str]
+    builders: Mapping[str, Sequence[str]]
     hosts: Sequence[str]
     hosted: Sequence[str]
     versions: Mapping[str, Sequence[str]]
@@ -256,6 +269,7 @@ class Vocabulary:
     message_words: Sequence[str] = field(default=())
     parts: Sequence[str] = field(default=())
     packages: Mapping[str, str] = field(default_factory=dict)
+    named: Sequence[str] = field(default=())
 
     def in_messages(self, words: Iterable[str]) -> bool:
         """Return whether words are those of a message: compilers use one of them, and no feature has it, nor a word that begins so."""
@@ -264,7 +278,14 @@ class Vocabulary:
 
     def to_json(self) -> dict[str, Any]:
         """Plain values, for the page's script, with the grammar's patterns and weights."""
-        grammar = {"kinds": _KINDS, "weights": WEIGHTS, "prefix": _PREFIX, "phrase": _PHRASE, "beyond": _BEYOND}
+        grammar = {
+            "kinds": _KINDS,
+            "weights": WEIGHTS,
+            "prefix": _PREFIX,
+            "phrase": _PHRASE,
+            "beyond": _BEYOND,
+            "from": _FROM,
+        }
         return {
             **asdict(self),
             "grammar": {**grammar, "patterns": {name: each.pattern for name, each in _PATTERNS.items()}},
@@ -378,7 +399,7 @@ def _next(tokens: Sequence[str], at: int, known: Vocabulary, before: Sequence[Ch
     if glued and glued[1] in known.aliases:
         return _versioned(known.aliases[glued[1]], token, [glued[2]], 0, known)[0], at + 1
     if _VERSION.fullmatch(token) or _RANGE.fullmatch(token):
-        return _number(token, known, before), at + 1
+        return _number(token, known, before, after=tokens[at - 1] if at else ""), at + 1
     if token in known.ignored:
         return [], at + 1
     found = [_word(word, known) for word in words_of(token) if word not in known.ignored]
@@ -429,11 +450,11 @@ def _bare(name: str, text: str, known: Vocabulary) -> Chip | None:
     return Chip(kind="header", text=text, name=name) if name not in ("cuda", "cc") else None
 
 
-def _number(token: str, known: Vocabulary, before: Sequence[Chip]) -> list[Chip]:
-    """A version by itself: of what was named just before it, else of CUDA."""
+def _number(token: str, known: Vocabulary, before: Sequence[Chip], *, after: str) -> list[Chip]:
+    """A version by itself: of what was named just before it, else of CUDA; `after` is the word in front of it (CuPy from 12 to 13)."""
     name = (
         before[-1].name
-        if before and before[-1].kind in ("tool", "toolkit", "header", "host") and before[-1].values
+        if before and before[-1].kind in ("tool", "toolkit", "header", "host") and (before[-1].values or after == _FROM)
         else ""
     )
     if name:

@@ -11,12 +11,13 @@ from dataclasses import replace
 from functools import cached_property
 
 from harness.answers.answer import tool_label
-from harness.answers.cells import Entry, Feature, Known, Row
+from harness.answers.cells import Entry, Feature, Known, Row, brings_tools
 from harness.answers.comparison import Comparison, Pair
 from harness.answers.query import Reply, ReplyRow
 from harness.answers.question import Vocabulary
 from harness.answers.table import known_releases
 from harness.answers.verdict import FAULT, WORKS
+from harness.backends import BACKENDS, label_of, library_of
 from harness.causes.catalogue import causes_in_log
 from harness.causes.occupancy import BLOCK_THREADS, CONSTANT, MAX_REGISTERS, STATIC_SHARED, limits_of
 from harness.libraries import companions_of
@@ -25,7 +26,7 @@ from harness.matrix.axes import spell_targets, target_key, version_key
 from harness.matrix.ranges import between, spell_tried
 from harness.model import Target
 from harness.model.compatibility import MINOR_DRIVERS, RELEASES, SOURCES
-from harness.model.target import NVIDIA
+from harness.model.target import NVIDIA, VENDORS
 from harness.protocol.text import counted
 
 GENERATIONS = ("kepler", "maxwell", "pascal", "volta", "turing", "ampere", "ada", "hopper", "blackwell")
@@ -94,6 +95,8 @@ class Replies:
             "capability": self._capability,
             "supports": self._supports,
             "removed": self._removed,
+            "with": self._with,
+            "vendor": _vendor,
         }[intent]
         return make(rest)
 
@@ -115,9 +118,34 @@ class Replies:
                 yield from (f"breaks {name} {version} {other}" for other in near)
         for toolkit in self.toolkits:
             yield from (f"minimum cuda {toolkit}", f"supported cuda {toolkit}", f"driver cuda {toolkit}")
+        yield from self._combinations()
+        yield from (
+            f"vendor {backend} {start}"
+            for start, names in self.vocabulary.builders.items()
+            for backend in BACKENDS
+            if backend not in names
+        )
         yield "limits every"
         for name in names:
             yield from (f"{intent} {name}" for intent in ("drop", "limits", "tensor", "last", "first", "capability"))
+
+    def _combinations(self) -> Iterator[str]:
+        """Keys of each library and each of its releases with a CUDA release, and with those of a series."""
+        found: dict[tuple[str, str], set[str]] = {}
+        for row in self.comparison.rows:
+            library = library_of(row.tool.partition(" ")[0])
+            if library and row.toolkit and not row.axis:
+                for release in ("*", row.version):
+                    found.setdefault((library, release), set()).add(row.toolkit)
+        series: dict[str, list[str]] = {}
+        for toolkit in self.comparison.releases.get("cuda", ()):
+            series.setdefault(toolkit.partition(".")[0], []).append(toolkit)
+        for (library, release), toolkits in found.items():
+            for toolkit in sorted(toolkits, key=version_key):
+                yield f"with {library} {release} {toolkit} {toolkit}"
+            for of in series.values():
+                if toolkits.intersection(of):
+                    yield f"with {library} {release} {of[0]} {of[-1]}"
 
     # Releases
 
@@ -217,6 +245,42 @@ class Replies:
     def _pairs_built(self, name: str, before: str, release: str) -> list[Pair]:
         """Cells that a release builds, each with the same cell of another release."""
         return [pair for pair in self.comparison.pairs(name, before, release) if pair.before.letter == WORKS]
+
+    def _with(self, rest: str) -> Reply | None:
+        """Whether a library builds with some CUDA releases what it builds with others."""
+        name, release, first, last = rest.split(" ")
+        within = [item for item in self.toolkits if version_key(first) <= version_key(item) <= version_key(last)]
+        rows, pairs = self.comparison.with_toolkits(name, release, within)
+        label = library_label(name) if release == "*" else release_label(name, release)
+        if not rows and any(brings_tools(info.name) for info in BACKENDS.values() if info.library == name):
+            return Reply(sentence=f"Not tried. {label} brings a CUDA release of its own.", known=False)
+        if not rows:
+            others, _ = self.comparison.with_toolkits(name, release, self.toolkits)
+            known = self._spell({row.toolkit for row in others})
+            return Reply(sentence=f"Not tried. {label} was tried with CUDA {known}.", known=False) if others else None
+        tried = sorted({row.toolkit for row in rows}, key=version_key)
+        cuda = f"CUDA {self._spell(tried)}"
+        versions = {row.version for row in rows}
+        of = f" ({self._releases_of(name, versions)})" if release == "*" else ""
+        good = [row for row in rows if row.letter == WORKS]
+        if not pairs:
+            lead = "Yes" if good else "No"
+            sentence = f"{lead}. {label}{of} builds {len(good):,} of the {len(rows):,} programs that were tried with {cuda}; no other CUDA release was tried with these."
+            return Reply(sentence=sentence, rows=self._rows(((row,) for row in good), "works"))
+        lost = [(before, after) for before, after in pairs if after.letter != WORKS]
+        count, what = len(pairs), "that it builds with another CUDA release"
+        if not lost:
+            sentence = f"Yes. {label}{of} builds with {cuda} each of the {count:,} programs {what}."
+        elif len(lost) == count:
+            sentence = f"No. {label}{of} builds with {cuda} none of the {count:,} programs {what}."
+        else:
+            sentence = (
+                f"In part. {label}{of} does not build with {cuda} {len(lost):,} of the {count:,} programs {what}."
+            )
+        return Reply(sentence=sentence, rows=self._rows(lost, "never"))
+
+    def _releases_of(self, name: str, versions: Collection[str]) -> str:
+        return spell_tried(versions, self.comparison.releases.get(name, ()), version_key)
 
     def _drop(self, rest: str) -> Reply | None:
         name, _, release = rest.rpartition(" ")
@@ -598,6 +662,17 @@ def _driver(rest: str) -> Reply | None:
         sentence=head + (more if least and least != release.driver else ""),
         sources=(SOURCES["drivers"], SOURCES["minor versions"]),
         known=bool(release.driver),
+    )
+
+
+def _vendor(rest: str) -> Reply:
+    """That cumatrix compiles for no GPU of a vendor with a tool, as the tool's entry in the table of backends says."""
+    backend, start = rest.split(" ")
+    vendor = next(vendor for vendor in VENDORS.values() if vendor.real == start)
+    own = " and ".join(VENDORS[name].label for name in BACKENDS[backend].vendors)
+    return Reply(
+        sentence=f"Not tried. cumatrix compiles with {label_of(backend)} for GPUs of {own}, not of {vendor.label}.",
+        known=False,
     )
 
 

@@ -196,8 +196,11 @@ def make_vocabulary(
         if library:
             found[tool] = found.get(library, set())
     words: dict[str, None] = {}
+    named: dict[str, None] = {}
     for feature in features:
-        for group in words_of_feature(feature):
+        groups = words_of_feature(feature)
+        named.update(dict.fromkeys(groups[0]))
+        for group in groups:
             words.update(dict.fromkeys(group))
     for rest in variants:
         words.update(dict.fromkeys(words_of(rest)))
@@ -209,10 +212,9 @@ def make_vocabulary(
         terms=vocabulary.TERMS,
         python=[info.name for info in BACKENDS.values() if not {"cuda", "ptx"}.intersection(info.languages)],
         builders={
-            VENDORS[name].real: info.name
-            for info in reversed(list(BACKENDS.values()))
-            for name in info.vendors
-            if VENDORS[name] is not NVIDIA
+            vendor.real: [info.name for info in BACKENDS.values() if name in info.vendors]
+            for name, vendor in VENDORS.items()
+            if vendor is not NVIDIA
         },
         hosts=HOST_VERSIONS,
         hosted=hosted(),
@@ -224,4 +226,5 @@ def make_vocabulary(
         words=sorted(words),
         message_words=sorted(frozenset(in_messages) - vocabulary.IGNORED - words.keys()),
         parts=vocabulary.PARTS,
+        named=sorted(named),
     )

@@ -73,6 +73,8 @@ SYNONYMS: tuple[tuple[str, ...], ...] = (
     ("fp8", "float8", "e4m3", "e5m2"),
     ("fp4", "e2m1", "nvfp4", "mxfp4"),
     ("fp64", "double", "float64"),
+    ("fp32", "float", "float32", "f32"),
+    ("cp", "copy"),
     ("kb", "kib"),
     ("sync", "synchronize", "synchronise", "synchronisation", "synchronization"),
     ("exception", "exceptions", "throw", "raise"),
@@ -100,6 +102,8 @@ PARTS = (
     "async",
     "bytes",
     "cuda",
+    "extension",
+    "extensions",
     "std",
     "header",
     "headers",
@@ -207,7 +211,7 @@ class Intent:
         Words that tell the intent, and no feature.
     key : str
         What the reply depends on: ``target``, ``target or none``, ``release``, ``change`` (two releases, or one and the release before it),
-        ``pair`` (an architecture and releases), ``each`` (each architecture, or else each release), ``package`` (a package, and a compute
+        ``vendor`` (a tool, and the beginning of targets that it does not build for), ``pair`` (an architecture and releases), ``combination`` (a library, perhaps with a release, and CUDA releases), ``each`` (each architecture, or else each release), ``package`` (a package, and a compute
         capability), or nothing, for an answer from the features.
     """
 
@@ -259,6 +263,7 @@ INTENTS: tuple[Intent, ...] = (
         r"|versions later than|not supported (for|on) \.?target|requires \.?target|no operator|match(es)? these operands|too (few|many) arguments"
         r"|is ambiguous|no suitable|not a template|could not be resolved|no binary for",
     ),
+    Intent(name="vendor", pattern="", needs=("target",), key="vendor"),
     # A name that is a tool's too needs a word that tells; a package's own name needs none.
     Intent(
         name="runs",
@@ -403,7 +408,21 @@ INTENTS: tuple[Intent, ...] = (
         words=(*_VERSION_WORDS, "removed", "dropped", "gone", "obsolete"),
         key="pair",
     ),
+    Intent(
+        name="with",
+        pattern="",
+        needs=("library", "toolkit", "bare"),
+        lacks=("target",),
+        words=(*_VERSION_WORDS, "together", "combination"),
+        key="combination",
+    ),
     Intent(name="supports", pattern="", needs=("target", "toolkit", "bare"), lacks=("release",), words=_VERSION_WORDS, key="pair"),
+    Intent(
+        name="negative",
+        pattern=r"\b(broken|deprecated|removed|dropped|obsolete|unsupported|unusable|buggy|faulty|disallowed|forbidden|illegal)\b"
+        r"|^(does|do|did|will|would|is|are|was|were|has|have|can|could)\b.*\b(fail\w*|break\w*|broke|crash\w*|hang|hangs|regress\w*|miscompil\w*)\b",
+        words=_words("deprecated removed dropped obsolete buggy faulty crash crashes crashing hang hangs disallowed forbidden illegal"),
+    ),
     Intent(
         name="needs",
         pattern=r"^(?!.*\b(which|what|when|how)\b).*\b(needs?|needed|requires?|required|necessary|mandatory)\b",
@@ -522,6 +541,17 @@ def _keys(
         found = [f"{name} {number}" for name in names for number in numbers] if numbers else names
     elif intent.key == "pair":
         found = [f"{target} {releases[0][1][0]} {releases[0][1][-1]}" for target in targets if releases]
+    elif intent.key == "vendor":
+        backends = dict.fromkeys(backend for chip in chips for backend in vocabulary.tools.get(chip.name, ()))
+        found = [
+            f"{backend} {start}"
+            for start, names in vocabulary.builders.items()
+            if targets and all(chip.values[0].startswith(start) for chip in narrowest(chips))
+            for backend in list(backends)[:1]
+            if not set(names).intersection(backends)
+        ]
+    elif intent.key == "combination":
+        found = _combinations(chips, releases, tried, vocabulary)
     elif intent.key.startswith("change") and releases:
         name, (first, *_) = releases[0][0], releases[0][1]
         both = [values[-1] for other, values in releases if other == name][:2]
@@ -531,6 +561,29 @@ def _keys(
     elif intent.key == "release":
         found = last[:1]
     return tuple(f"{intent.name} {key}" for key in found)
+
+
+def _combinations(
+    chips: Sequence[Chip],
+    releases: Sequence[tuple[str, Sequence[str]]],
+    tried: Mapping[str, Sequence[str]],
+    vocabulary: Vocabulary,
+) -> list[str]:
+    """A library, the newest of its releases in a question or ``*``, and the first and last CUDA release."""
+    of = dict(releases)
+    names = dict.fromkeys(
+        vocabulary.libraries[backend]
+        for chip in chips
+        for backend in vocabulary.tools.get(chip.name, ())
+        if backend in vocabulary.libraries
+    )
+    if len(names) != 1 or "cuda" not in of:
+        return []
+    (name,), cuda = names, of["cuda"]
+    asked = any(chip.values for chip in chips if chip.kind == "tool")
+    if asked and name not in of:
+        return []
+    return [f"{name} {of[name][-1] if asked else '*'} {cuda[0]} {cuda[-1]}"] if name in tried else []
 
 
 def _number(target: str) -> str:

@@ -160,7 +160,7 @@ def print_answers(console: Console, found: Found, query: Query, vocabulary: Voca
             _show_findings(console, answer.findings, source)
         if answer.more and not answer.lacking:
             console.print(f"{counted(answer.more, 'more feature')}: --all shows all", style="dim", soft_wrap=True)
-    if not any(answer.reply for _, answer in shown):
+    if not any(answer.reply and answer.reply.known for _, answer in shown):
         _show_commands(console, shown, query, vocabulary)
     if vocabulary.in_messages(query.words) and not any(answer.reply for _, answer in shown):
         console.print(Text("For the cause of what a compiler said: cumatrix explain build.log", "dim"), soft_wrap=True)

@@ -41,12 +41,12 @@ def test_replies_of_real_cells_are_true(counts: Counts, replies: dict[str, str])
     kinds = {key.split(" ")[0] for key in replies}
     assert kinds == {
         *("breaks", "release", "sound", "drop", "first", "last"),
-        *("capability", "tensor", "limits", "minimum", "supported", "driver"),
+        *("capability", "tensor", "limits", "minimum", "supported", "driver", "with", "vendor"),
     }
     assert list(check(replies, counts, names(counts))) == []
 
 
-@pytest.mark.parametrize("intent", ["breaks", "release", "drop"])
+@pytest.mark.parametrize("intent", ["breaks", "release", "drop", "with"])
 def test_another_number_is_false(intent: str, counts: Counts, replies: dict[str, str]) -> None:
     changed = {}
     for key, sentence in replies.items():

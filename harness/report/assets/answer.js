@@ -164,6 +164,10 @@ const answering = (() => {
     ];
   };
 
+  /** @param {AnswersData} data @param {string[]} words whether one is a compiler's, and no feature has it */
+  const isMessage = ({ vocabulary: { words: known, message_words: messages } }, words) =>
+    words.some((word) => messages.includes(word) && !known.some((other) => other.startsWith(word)));
+
   /**
    * The lines that have most words of a question, and how many they lack.
    *
@@ -173,11 +177,7 @@ const answering = (() => {
    */
   const scores = (data, part, of) => {
     const read = readings(data, part.lines, of).map(({ lines, words }) => {
-      const message = words.some(
-        (word) =>
-          data.vocabulary.message_words.includes(word) &&
-          !data.vocabulary.words.some((other) => other.startsWith(word)),
-      );
+      const message = isMessage(data, words);
       const its = (/** @type {FeatureLine} */ [place]) => spell(data, place);
       const scored = lines.map((line, at) => ({
         line,
@@ -202,9 +202,10 @@ const answering = (() => {
   const lacking = (data, of) => {
     const { vocabulary } = data;
     const words = searched(of);
+    const message = isMessage(data, words);
     const missing = data.features.map((_, place) => {
       const { words: its, own, messages } = spell(data, place);
-      const score = question.score(words, [...its, own], vocabulary, messages);
+      const score = question.score(words, [...its, own], vocabulary, message ? messages : []);
       return {
         ...score,
         without: () => words.filter((word) => question.score([word], [...its, own], vocabulary, messages).missing),
@@ -262,6 +263,7 @@ const answering = (() => {
       .filter(({ fields }) => fields.size);
     // Tried features come first, where something was asked for.
     const untried = (/** @type {Found} */ { fields }) => [...fields.values()].every((each) => isSilent(data, each));
+    if (isBestUntried(data, found, words)) return found.filter(untried);
     if (some || words.length) found.sort((a, b) => Number(untried(a)) - Number(untried(b)));
     // Where nothing else is asked for, what these versions break, and others do not.
     const broken = (/** @type {Found} */ { fields }) =>
@@ -275,6 +277,20 @@ const answering = (() => {
     if (untried(itself)) return found;
     const others = found.filter((each) => data.features[each.line[0]].case !== SAME);
     return [itself, ...(of.toolkits || of.tools ? others.filter((each) => !untried(each)) : others)];
+  };
+
+  /**
+   * Whether what was tried fits the words clearly less than a case that was not: it does not answer them.
+   *
+   * @param {AnswersData} data
+   * @param {Found[]} found
+   * @param {string[]} words
+   */
+  const isBestUntried = (data, found, words) => {
+    const [name, title] = data.vocabulary.grammar.weights;
+    const tried = found.filter(({ fields }) => [...fields.values()].some((each) => !isSilent(data, each)));
+    const most = (/** @type {Found[]} */ some) => Math.max(...some.map(({ weight = 0 }) => weight));
+    return words.length > 0 && tried.length > 0 && most(tried) <= most(found) - (name - title);
   };
 
   /**
@@ -387,7 +403,7 @@ const answering = (() => {
    *
    * @param {AnswersData} data
    * @param {Found[]} found
-   * @param {string} [intent] of the question: for `since` the release comes first, and `needs` has no yes or no
+   * @param {string} [intent] of the question: for `since` the release comes first; some have no yes or no
    */
   const sentence = (data, found, intent = "") => {
     const since = intent === "since";
@@ -412,8 +428,12 @@ const answering = (() => {
     );
     const release = [...starts][0]?.replace(/^builds since /, "");
     const one = leads.size === 1 ? [...leads][0] : "In part";
-    // Whether one form builds does not say whether it is needed.
-    const lead = intent === "needs" ? "" : since && starts.size === 1 ? `Since ${release}. ` : `${one}. `;
+    // Whether one form builds does not say whether it is needed, and a yes to "is it broken" would mean the opposite.
+    const lead = ["needs", "negative", "removed"].includes(intent)
+      ? ""
+      : since && starts.size === 1
+        ? `Since ${release}. `
+        : `${one}. `;
     /** @param {"lead" | "text"} by @returns {[string, string[]][]} */
     const grouped = (by) =>
       [...new Set(its.map((each) => each[by]))].map((value) => [

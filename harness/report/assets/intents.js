@@ -82,6 +82,23 @@ const intents = (() => {
       found = all.size ? names.flatMap((each) => [...all].map((cc) => `${each} ${cc}`)) : names;
     } else if (key === "pair" && releases.length) {
       found = targets.map((target) => `${target} ${releases[0][1][0]} ${releases[0][1].at(-1)}`);
+    } else if (key === "vendor") {
+      const backends = new Set(chips.flatMap(({ name: tool }) => known.tools[tool] ?? []));
+      const of = question.narrowest(chips);
+      found = Object.entries(known.builders)
+        .filter(([start]) => of.length && of.every(({ values: [first] }) => first.startsWith(start)))
+        .filter(([, names]) => !names.some((each) => backends.has(each)))
+        .flatMap(([start]) => [...backends].slice(0, 1).map((backend) => `${backend} ${start}`));
+    } else if (key === "combination") {
+      const names = new Set(
+        chips.flatMap(({ name: tool }) => (known.tools[tool] ?? []).flatMap((each) => known.libraries[each] ?? [])),
+      );
+      const own = new Map(releases);
+      const cuda = own.get("cuda");
+      const asked = chips.some(({ kind, values }) => kind === "tool" && values.length);
+      const [of] = names;
+      const release = asked ? own.get(of)?.at(-1) : "*";
+      if (names.size === 1 && cuda && release && tried[of]) found = [`${of} ${release} ${cuda[0]} ${cuda.at(-1)}`];
     } else if (key.startsWith("change") && releases.length) {
       const [[of, values]] = releases;
       const both = releases

@@ -12,6 +12,7 @@
  * @property {number} prefix the least letters of a word's beginning that match
  * @property {number} phrase the most words of a name
  * @property {string[]} beyond words in front of a size that is not meant itself
+ * @property {string} from the word in front of a release of what was named
  */
 /**
  * @typedef {object} Vocabulary
@@ -21,7 +22,8 @@
  * @property {Record<string, string>} libraries library by backend
  * @property {string[]} terms names of tools that are terms of CUDA as well
  * @property {string[]} python backends whose programs are Python files
- * @property {Record<string, string>} builders backend by the beginning of targets
+ * @property {Record<string, string[]>} builders backends by the beginning of targets
+ * @property {string[]} named words of the cases' names
  * @property {string[]} hosts names of host compilers, and of their C library
  * @property {string[]} hosted backends that they have a part in
  * @property {Record<string, string[]>} versions known ones by name
@@ -125,7 +127,10 @@ const question = (() => {
   const says = (word, other, { synonyms, grammar }) =>
     [word, ...synonyms.filter((group) => group.includes(word)).flat()].some((each) => {
       const stem = each.length > 4 && each.endsWith("s") ? each.slice(0, -1) : each;
-      return each === other || (stem.length >= grammar.prefix && !/^\d+$/.test(stem) && other.startsWith(stem));
+      if (each === other) return true;
+      // A number behind it makes another word: float4 is not float.
+      const begins = other.startsWith(stem) && !/\d/.test(other.charAt(stem.length));
+      return begins && stem.length >= grammar.prefix && !/^\d+$/.test(stem);
     });
 
   /**
@@ -137,13 +142,15 @@ const question = (() => {
    * @param {string[]} messages words of compilers' messages, for a question that is a message
    */
   const score = (words, fields, vocabulary, messages = []) => {
-    const { parts, grammar } = vocabulary;
+    const { parts, grammar, named } = vocabulary;
     let [missing, total] = [0, 0];
     for (const word of words) {
-      const weight = Math.max(
+      const most = Math.max(
         0,
         ...fields.map((known, at) => (known.some((each) => says(word, each, vocabulary)) ? grammar.weights[at] : 0)),
       );
+      // The text of a case may name another feature.
+      const weight = most === grammar.weights[2] && named.includes(word) ? 0 : most;
       // In a name the word itself counts more than one that means the same.
       const found = weight + Number(fields[0].includes(word)) || Number(messages.includes(word));
       total += found;
@@ -250,10 +257,11 @@ const question = (() => {
     return { found: chipsOf(name, whole, version, known), end: at + 1 };
   };
 
-  /** @param {string} token @param {Vocabulary} known @param {Chip[]} before */
-  const number = (token, known, before) => {
+  /** @param {string} token @param {Vocabulary} known @param {Chip[]} before @param {string} after the word in front */
+  const number = (token, known, before, after) => {
     const last = before.at(-1);
-    if (last && ["tool", "toolkit", "header", "host"].includes(last.kind) && last.values.length) {
+    const released = last && (last.values.length || after === known.grammar.from);
+    if (last && released && ["tool", "toolkit", "header", "host"].includes(last.kind)) {
       const found = chipsOf(last.name, `${last.name} ${token}`, token, known);
       if (found.every(({ kind }) => kind !== "unknown")) return found;
     }
@@ -313,7 +321,7 @@ const question = (() => {
     if (glued && has(known.aliases, glued[1])) {
       return { found: versioned(known.aliases[glued[1]], token, [glued[2]], 0, known).found, end: at + 1 };
     }
-    if (isVersion(token, known)) return { found: number(token, known, before), end: at + 1 };
+    if (isVersion(token, known)) return { found: number(token, known, before, tokens[at - 1]), end: at + 1 };
     if (known.ignored.includes(token)) return { found: [], end: at + 1 };
     const words = all(token, known.grammar.patterns.word).filter((word) => !known.ignored.includes(word));
     // Of int64_t the t says nothing.

@@ -67,9 +67,9 @@ const requests = (() => {
   const command = (of, chips, known, target, name) => {
     const first = new Map(known.hosted.slice(0, 1).map((backend) => [backend, null]));
     const tools = chips.some(({ kind }) => kind === "tool") || !of.hosts.size ? of.tools : first;
-    const other = Object.entries(known.builders).filter(([start]) => target.startsWith(start));
+    const others = Object.entries(known.builders).flatMap(([start, names]) => (target.startsWith(start) ? names : []));
     /** @type {[string, string[] | null][]} */
-    const backends = tools?.size ? [...tools] : other.slice(0, 1).map(([, backend]) => [backend, null]);
+    const backends = tools?.size ? [...tools] : others.slice(0, 1).map((name) => [name, null]);
     const python = backends.length > 0 && backends.every(([backend]) => known.python.includes(backend));
     const program = python ? "kernel.py" : "kernel.cu";
     const parts = [name ? `cumatrix run ${name.replace(/(.)@[^@]*$/, "$1")}` : `cumatrix try ${program}`];
