@@ -327,7 +327,7 @@ def explain_log(log: str) -> Explained:
     for each in messages:
         if not each.severity and any(not match.of_warning for match in found.values()):
             continue
-        if unexplained is not None and _may_follow(each, unexplained):
+        if unexplained is not None and ((each.notice and not unexplained.notice) or _may_follow(each, unexplained)):
             continue
         causes = [cause for cause in _causes_of(each, context) if cause.status != {Status.UNAVAILABLE}]
         # What only a cell can decide is no answer alone.

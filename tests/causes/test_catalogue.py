@@ -472,6 +472,31 @@ LOOK_ALIKES = {
         "UNREACHABLE executed: Unsupported conversion from f16 to f16",
         "float-conversion",
     ),
+    "a header that Intel's compiler does not find": (
+        'a.cpp(3): catastrophic error: cannot open source file "vector"\ncompilation aborted for a.cpp (code 4)',
+        "header-not-found",
+    ),
+    "a header that Visual Studio's editor does not find": (
+        'E1696\tcannot open source file "cuda_runtime.h"',
+        "header-not-found",
+    ),
+    "a library's warning before an error of another cause": (
+        "2022-01-01 11:37:51.345475: W tensorflow/dso_loader.cc:64] Could not load dynamic library 'libcudart.so.11.0'\nModuleNotFoundError: No module named 'mine'",
+        "",
+    ),
+    "a template that lacks its keyword, in a project for CUDA": (
+        "nvcc -c b.cu\na.cpp:10:9: error: expected primary-expression before ‘<’ token\n   10 |   x.f<int>();\n      |      ^",
+        "",
+    ),
+    "a header of the program's own with a name of a sample's": (
+        "a.cpp:1:10: fatal error: exception.h: No such file or directory",
+        "header-not-found",
+    ),
+    "a symbol of pybind11's in a module without PyTorch": (
+        "ImportError: mine.so: undefined symbol: _ZN8pybind116detail19get_local_internalsEv",
+        "undefined-host-symbol",
+    ),
+    "a line that tells the version of PyTorch's CUDA": ("PyTorch compiled with CUDA 11.3\nmine failed", ""),
     "a symbol of the program's own in a library of Visual C++": (
         "msvcrt.lib(exe_main.obj) : error LNK2019: unresolved external symbol main",
         "",
