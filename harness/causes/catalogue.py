@@ -49,7 +49,7 @@ _UNDECLARED = re.compile(
 
 
 FILES = (
-    "triton.toml", "libraries.toml", "headers.toml", "linking.toml", "device.toml", "language.toml", "types.toml", "cupy.toml", "options.toml", "causes.toml", "host.toml",
+    "triton.toml", "libraries.toml", "headers.toml", "linking.toml", "device.toml", "language.toml", "types.toml", "cupy.toml", "options.toml", "causes.toml", "host.toml", "builds.toml", "running.toml",
 )  # fmt: skip
 """The tables, in search order."""
 GROUP = "cumatrix.causes"

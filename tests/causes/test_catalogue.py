@@ -255,7 +255,7 @@ LOOK_ALIKES = {
         "ptxas fatal   : Unresolved extern function '_Z12linear_Indexi'",
         "separate-compilation",
     ),
-    "NCCL without a word of memory": ("NCCL error in: a.hpp:317, unhandled system error", ""),
+    "NCCL without a word of memory": ("NCCL error in: a.hpp:317, unhandled system error", "nccl-failed"),
     "two runtimes": ("cudart.lib(cudart64_110.dll) : error LNK2005: cudaFree already defined in cudart_static.lib", ""),
     "a template of the program's own": ("a.cu:1:1: error: no template named 'texture'", ""),
     "an unknown option of the host's": ("c++: error: unrecognized command line option ‘-mfoo’", ""),
@@ -439,7 +439,7 @@ LOOK_ALIKES = {
     ),
     "an extension that Windows does not load": (
         "ImportError: DLL load failed while importing fused_ssim_cuda: The specified procedure could not be found.",
-        "",
+        "windows-dll",
     ),
     "a header of CUDA's in a build for CUDA": (
         "a.cpp:1:10: fatal error: cuda_runtime.h: No such file or directory",
@@ -472,6 +472,35 @@ LOOK_ALIKES = {
         "UNREACHABLE executed: Unsupported conversion from f16 to f16",
         "float-conversion",
     ),
+    "a cuDNN status that a header does not declare": (
+        "a.cpp:3:1: error: 'CUDNN_STATUS_SUBLIBRARY_LOADING_FAILED' was not declared in this scope",
+        "library-api-undeclared",
+    ),
+    "a module of Python's own that is not there": ("ModuleNotFoundError: No module named 'mine'", ""),
+    "a list that is too short": ("IndexError: list index out of range", ""),
+    "a list of the program's own in an extension's build": (
+        "torch/utils/cpp_extension.py\nIndexError: list index out of range",
+        "",
+    ),
+    "a target of the program's own that make does not know": ("make: *** No rule to make target 'install'.  Stop.", ""),
+    "an attribute of another module": ("AttributeError: module 'mine' has no attribute 'library'", ""),
+    "a command of the project's own that CMake does not know": (
+        'CMake Error at CMakeLists.txt:45 (mine):\n  Unknown CMake command "mine".',
+        "",
+    ),
+    "a DLL of CUDA's that Windows does not find": (
+        "ImportError: DLL load failed while importing cublas: The specified module could not be found.",
+        "shared-library-missing",
+    ),
+    "a package that CMake looks for and does without": (
+        "-- Could NOT find MPI (missing: MPI_C_FOUND)\na.cpp:1:1: error: expected a declaration",
+        "",
+    ),
+    "a static assertion that a comment has": (
+        "a.cu(1): error: expected a declaration\n  // static assertion failed",
+        "",
+    ),
+    "a library's own word for a failure": ("RuntimeError: MINE_STATUS_EXECUTION_FAILED", ""),
     "a header that Intel's compiler does not find": (
         'a.cpp(3): catastrophic error: cannot open source file "vector"\ncompilation aborted for a.cpp (code 4)',
         "header-not-found",
