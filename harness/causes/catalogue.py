@@ -164,6 +164,11 @@ class Cause:
             match = HEADER.search(message.message)
             if match and match["gcc"] and "fatal error" not in message.message:
                 return False
+        # A program that the shell does not find is no header.
+        if self.header is not None and not message.severity:
+            match = HEADER.search(message.message)
+            if match and match["gcc"] and "error" not in match[0] and not re.search(r"[./]", match["gcc"]):
+                return False
         if self.against is not None and self.against.found_in(context.text):
             return False
         if self.shown is not None and not self.shown.found_in(context.whole):

@@ -265,7 +265,7 @@ LOOK_ALIKES = {
         "",
     ),
     "cuDNN that is new enough": ("Loaded runtime CuDNN library: 9.10.1", ""),
-    "a code that is not CUDA's": ("nvcc fatal   : 'maxrregcount=x': expected a number", ""),
+    "a code that is not CUDA's": ("nvcc fatal   : 'maxrregcount=x': expected a number", "nvcc-number"),
     "a name of std's in a log without its compiler": (
         'error: namespace "std" has no member "uintptr_t"',
         "std-include",
@@ -501,6 +501,13 @@ LOOK_ALIKES = {
         "",
     ),
     "a library's own word for a failure": ("RuntimeError: MINE_STATUS_EXECUTION_FAILED", ""),
+    "a compiler that the shell does not find": ("gcc: No such file or directory", "host-compiler-missing"),
+    "a file that is not there in a program's own words": ("FileNotFoundError: [WinError 3] mine", ""),
+    "a header of CUDA's by the path of its folder": (
+        "a.h:24:31: fatal error: cuda/include/cuda.h: No such file or directory",
+        "header-not-found",
+    ),
+    "a number that another program expects": ("error: 'x': expected a number", ""),
     "a header that Intel's compiler does not find": (
         'a.cpp(3): catastrophic error: cannot open source file "vector"\ncompilation aborted for a.cpp (code 4)',
         "header-not-found",
