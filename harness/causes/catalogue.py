@@ -49,7 +49,7 @@ _UNDECLARED = re.compile(
 
 
 FILES = (
-    "triton.toml", "libraries.toml", "headers.toml", "linking.toml", "device.toml", "language.toml", "types.toml", "cupy.toml", "options.toml", "causes.toml", "host.toml",
+    "triton.toml", "libraries.toml", "headers.toml", "linking.toml", "device.toml", "language.toml", "types.toml", "cupy.toml", "options.toml", "causes.toml", "host.toml", "builds.toml", "running.toml",
 )  # fmt: skip
 """The tables, in search order."""
 GROUP = "cumatrix.causes"
@@ -163,6 +163,11 @@ class Cause:
         if self.header is not None and message.severity == "error" and not (message.tool or message.file):
             match = HEADER.search(message.message)
             if match and match["gcc"] and "fatal error" not in message.message:
+                return False
+        # A program that the shell does not find is no header.
+        if self.header is not None and not message.severity:
+            match = HEADER.search(message.message)
+            if match and match["gcc"] and "error" not in match[0] and not re.search(r"[./]", match["gcc"]):
                 return False
         if self.against is not None and self.against.found_in(context.text):
             return False
@@ -327,7 +332,7 @@ def explain_log(log: str) -> Explained:
     for each in messages:
         if not each.severity and any(not match.of_warning for match in found.values()):
             continue
-        if unexplained is not None and _may_follow(each, unexplained):
+        if unexplained is not None and ((each.notice and not unexplained.notice) or _may_follow(each, unexplained)):
             continue
         causes = [cause for cause in _causes_of(each, context) if cause.status != {Status.UNAVAILABLE}]
         # What only a cell can decide is no answer alone.

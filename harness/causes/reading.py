@@ -24,6 +24,8 @@ _STAMP = re.compile(
     r"|[EWIF]\d{4} [\d:.]{8,20} {1,9}\d+ \S{1,300}:\d+\] (?:\[[\d/_]{1,30}\] ?)?"
     r")?(?: {0,12}E {3}){0,2}"
 )
+# A library's own warning or remark goes before what stops the program, and is seldom its reason.
+_NOTICE = re.compile(r"^(?:\d{4}-\d\d-\d\d[T ][\d:.,]{5,20}\d: )?[WI](?:\d{4} [\d:.]{8,20} {1,9}\d+)? \S{1,300}:\d+\] ")
 # Lines that show the program, and the marks beneath them.
 _SHOWN = re.compile(r"^\s*(?:\d+\s+)?\|(?:\s|$)|^[\s~]*\^[\s^~]*$")
 # A program that shows a compiler's log puts words of its own before the first line.
@@ -53,6 +55,10 @@ _SPEAKERS = {
         r"(?im)^\s(?>.*?__(?:global|device|shared)__\b).*+\n\s++\^|^\W{0,8}default_program\(\d|nvrtc|\bjit (?:mode|compile log)|cupy|jitify|no directories in search list|^\s{0,12}(?:[^\"\s][^\n]{0,400}?)?catastrophic error: cannot open source file|compileexception"
     ),
 }  # fmt: skip
+# Intel's compilers and Visual Studio's editor have the front end of nvcc and NVRTC, and speak like it.
+_OTHER_FRONT_END = re.compile(
+    r"(?m)^compilation aborted for \S{1,300} \(code \d|C/C\+\+\(\d{1,5}\)|^\s{0,12}E\d{4}\s|^\s{0,12}ic(?:c|pc|x): error"
+)
 _PREFIX = re.compile(r"^(ptxas|nvlink|nvrtc|nvcc|cudafe\+\+|cicc|nvvm): ", re.IGNORECASE)
 # An unknown type makes the front end stumble over everything around it before it says so.
 _STUMBLE = re.compile(r'attribute "__(?:global|device)__" does not apply here')
@@ -61,7 +67,7 @@ _NAMES_IT = re.compile(r'^identifier "[^"]+" is undefined|^name followed by|^tex
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class LogMessage:
-    """A message, or a line that may tell; `first` where it is the first error that is more than a summary."""
+    """A message, or a line that may tell; `first` where it is the first error that is more than a summary, `notice` where a library warns."""
 
     message: str
     text: str
@@ -70,11 +76,12 @@ class LogMessage:
     file: str = ""
     number: int = 0
     first: bool = False
+    notice: bool = False
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Context:
-    """The default tool of a log (``nvcc``, ``nvrtc``, ``numba`` or empty), its words with and without stamps, and whether it shows no program."""
+    """The default tool of a log (``nvcc``, ``nvrtc``, ``numba``, ``other`` or empty), its words with and without stamps, and whether it shows no program."""
 
     speaker: str
     text: str
@@ -126,7 +133,8 @@ def messages_of_record(words: Words) -> tuple[tuple[LogMessage, ...], Context]:
 def messages_in_log(log: str, speaker: str = "") -> tuple[tuple[LogMessage, ...], Context]:
     """Text of a log: errors in order, unknown lines that may matter, then warnings."""
     whole = clean(log[:_MAX_LOG])
-    lines = [_STAMP.sub("", line, count=1) for line in whole.splitlines()]
+    printed = whole.splitlines()
+    lines = [_STAMP.sub("", line, count=1) for line in printed]
     plain = [line[:4100].strip() for line in lines]
     # CMake quotes the compiler's messages below its own, which count where the compiler's have no known cause.
     messages = [
@@ -144,11 +152,15 @@ def messages_in_log(log: str, speaker: str = "") -> tuple[tuple[LogMessage, ...]
                 continue
             severity = "" if line.summary else line.severity
             message = LogMessage(message=one_line(line.message, 4000), text=plain[line.number - 1], severity=severity, tool=line.tool,
-                        file=line.file, number=line.number, first=line.number == first)  # fmt: skip
+                        file=line.file, number=line.number, first=line.number == first, notice=bool(_NOTICE.match(printed[line.number - 1])))  # fmt: skip
         else:
             severity = "error" if _INNER.search(plain[line]) else ""
             message = LogMessage(
-                message=one_line(plain[line], 4000), text=plain[line], severity=severity, number=line + 1
+                message=one_line(plain[line], 4000),
+                text=plain[line],
+                severity=severity,
+                number=line + 1,
+                notice=bool(_NOTICE.match(printed[line])),
             )
         found.setdefault((message.severity, message.message), message)
         if len(found) >= _MOST_MESSAGES:
@@ -193,7 +205,9 @@ def _stumbles(messages: Sequence[tuple[str, str, Any]]) -> set[int]:
 
 
 def _speaker(text: str) -> str:
-    """The tool, if exactly one is visible."""
+    """The tool, if exactly one is visible; ``other`` if it is none that CUDA has."""
+    if _OTHER_FRONT_END.search(text):
+        return "other"
     visible = [name for name, pattern in _SPEAKERS.items() if pattern.search(text)]
     return visible[0] if len(visible) == 1 else ""
 

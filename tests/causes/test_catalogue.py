@@ -255,7 +255,7 @@ LOOK_ALIKES = {
         "ptxas fatal   : Unresolved extern function '_Z12linear_Indexi'",
         "separate-compilation",
     ),
-    "NCCL without a word of memory": ("NCCL error in: a.hpp:317, unhandled system error", ""),
+    "NCCL without a word of memory": ("NCCL error in: a.hpp:317, unhandled system error", "nccl-failed"),
     "two runtimes": ("cudart.lib(cudart64_110.dll) : error LNK2005: cudaFree already defined in cudart_static.lib", ""),
     "a template of the program's own": ("a.cu:1:1: error: no template named 'texture'", ""),
     "an unknown option of the host's": ("c++: error: unrecognized command line option ‘-mfoo’", ""),
@@ -265,7 +265,7 @@ LOOK_ALIKES = {
         "",
     ),
     "cuDNN that is new enough": ("Loaded runtime CuDNN library: 9.10.1", ""),
-    "a code that is not CUDA's": ("nvcc fatal   : 'maxrregcount=x': expected a number", ""),
+    "a code that is not CUDA's": ("nvcc fatal   : 'maxrregcount=x': expected a number", "nvcc-number"),
     "a name of std's in a log without its compiler": (
         'error: namespace "std" has no member "uintptr_t"',
         "std-include",
@@ -439,7 +439,7 @@ LOOK_ALIKES = {
     ),
     "an extension that Windows does not load": (
         "ImportError: DLL load failed while importing fused_ssim_cuda: The specified procedure could not be found.",
-        "",
+        "windows-dll",
     ),
     "a header of CUDA's in a build for CUDA": (
         "a.cpp:1:10: fatal error: cuda_runtime.h: No such file or directory",
@@ -472,6 +472,67 @@ LOOK_ALIKES = {
         "UNREACHABLE executed: Unsupported conversion from f16 to f16",
         "float-conversion",
     ),
+    "a cuDNN status that a header does not declare": (
+        "a.cpp:3:1: error: 'CUDNN_STATUS_SUBLIBRARY_LOADING_FAILED' was not declared in this scope",
+        "library-api-undeclared",
+    ),
+    "a module of Python's own that is not there": ("ModuleNotFoundError: No module named 'mine'", ""),
+    "a list that is too short": ("IndexError: list index out of range", ""),
+    "a list of the program's own in an extension's build": (
+        "torch/utils/cpp_extension.py\nIndexError: list index out of range",
+        "",
+    ),
+    "a target of the program's own that make does not know": ("make: *** No rule to make target 'install'.  Stop.", ""),
+    "an attribute of another module": ("AttributeError: module 'mine' has no attribute 'library'", ""),
+    "a command of the project's own that CMake does not know": (
+        'CMake Error at CMakeLists.txt:45 (mine):\n  Unknown CMake command "mine".',
+        "",
+    ),
+    "a DLL of CUDA's that Windows does not find": (
+        "ImportError: DLL load failed while importing cublas: The specified module could not be found.",
+        "shared-library-missing",
+    ),
+    "a package that CMake looks for and does without": (
+        "-- Could NOT find MPI (missing: MPI_C_FOUND)\na.cpp:1:1: error: expected a declaration",
+        "",
+    ),
+    "a static assertion that a comment has": (
+        "a.cu(1): error: expected a declaration\n  // static assertion failed",
+        "",
+    ),
+    "a library's own word for a failure": ("RuntimeError: MINE_STATUS_EXECUTION_FAILED", ""),
+    "a compiler that the shell does not find": ("gcc: No such file or directory", "host-compiler-missing"),
+    "a file that is not there in a program's own words": ("FileNotFoundError: [WinError 3] mine", ""),
+    "a header of CUDA's by the path of its folder": (
+        "a.h:24:31: fatal error: cuda/include/cuda.h: No such file or directory",
+        "header-not-found",
+    ),
+    "a number that another program expects": ("error: 'x': expected a number", ""),
+    "a header that Intel's compiler does not find": (
+        'a.cpp(3): catastrophic error: cannot open source file "vector"\ncompilation aborted for a.cpp (code 4)',
+        "header-not-found",
+    ),
+    "a header that Visual Studio's editor does not find": (
+        'E1696\tcannot open source file "cuda_runtime.h"',
+        "header-not-found",
+    ),
+    "a library's warning before an error of another cause": (
+        "2022-01-01 11:37:51.345475: W tensorflow/dso_loader.cc:64] Could not load dynamic library 'libcudart.so.11.0'\nModuleNotFoundError: No module named 'mine'",
+        "",
+    ),
+    "a template that lacks its keyword, in a project for CUDA": (
+        "nvcc -c b.cu\na.cpp:10:9: error: expected primary-expression before ‘<’ token\n   10 |   x.f<int>();\n      |      ^",
+        "",
+    ),
+    "a header of the program's own with a name of a sample's": (
+        "a.cpp:1:10: fatal error: exception.h: No such file or directory",
+        "header-not-found",
+    ),
+    "a symbol of pybind11's in a module without PyTorch": (
+        "ImportError: mine.so: undefined symbol: _ZN8pybind116detail19get_local_internalsEv",
+        "undefined-host-symbol",
+    ),
+    "a line that tells the version of PyTorch's CUDA": ("PyTorch compiled with CUDA 11.3\nmine failed", ""),
     "a symbol of the program's own in a library of Visual C++": (
         "msvcrt.lib(exe_main.obj) : error LNK2019: unresolved external symbol main",
         "",
