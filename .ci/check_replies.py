@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
-from hardware_rules import capability, driver, limits, minimum, tensor
+from hardware_rules import capability, driver, dropped, limits, minimum, ptx, tensor
 from statement_rules import ITSELF, Cell, Cells, order
 
 ROOT = Path(__file__).parents[1]
@@ -362,6 +362,10 @@ def check(replies: dict[str, str], counts: Counts, names: dict[str, list[str]]) 
             backend, start = key.split(" ")
             cells = [cell for cell in counts.answered if cell.backend == backend and cell.target.startswith(start)]
             found = ("there are cells",) if cells else ()
+        elif intent == "ptx":
+            found = ptx(key.removeprefix("cuda "), sentence)
+        elif intent == "last" and "release notes" in sentence:
+            found = dropped(key, sentence)
         elif intent in ("first", "last"):
             found = borders(intent, sentence, counts)
         else:

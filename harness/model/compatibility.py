@@ -176,6 +176,13 @@ def release_of_ptx(isa: tuple[int, int]) -> Release | None:
     return RELEASES.get(_PTX.get(isa, ""))
 
 
+def ptx_of_release(cuda: str) -> tuple[int, int] | None:
+    """The version of PTX that a CUDA release writes; None for an unknown release."""
+    order = list(RELEASES)
+    known = [isa for isa, first in _PTX.items() if cuda in order and order.index(first) <= order.index(cuda)]
+    return max(known, default=None)
+
+
 # `ptxas --help` of each release lists them (CUDA 11.8 to 13.5); earlier ones are those of the release notes.
 _FIRST = {
     50: "9.0", 52: "9.0", 53: "9.0", 60: "9.0", 61: "9.0", 62: "9.0", 70: "9.0", 72: "9.2", 75: "10.0", 80: "11.0", 86: "11.1", 87: "11.4",
@@ -188,8 +195,10 @@ def release_of_gpu(cc: int) -> Release | None:
     return RELEASES.get(_FIRST.get(cc, ""))
 
 
-# CUDA 12.0 dropped Kepler, 13.0 dropped what precedes Turing, and renamed sm_101 to sm_110.
+# CUDA 11.0 dropped the first Kepler GPUs, 12.0 the others, 13.0 what precedes Turing, and renamed sm_101 to sm_110.
 _LAST = {
+    30: "10.2",
+    32: "10.2",
     35: "11.8",
     37: "11.8",
     50: "12.9",

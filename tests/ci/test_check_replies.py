@@ -41,7 +41,7 @@ def test_replies_of_real_cells_are_true(counts: Counts, replies: dict[str, str])
     kinds = {key.split(" ")[0] for key in replies}
     assert kinds == {
         *("breaks", "release", "sound", "drop", "first", "last"),
-        *("capability", "tensor", "limits", "minimum", "supported", "driver", "with", "vendor"),
+        *("capability", "tensor", "limits", "minimum", "supported", "driver", "with", "vendor", "ptx"),
     }
     assert list(check(replies, counts, names(counts))) == []
 

@@ -133,7 +133,10 @@ const intents = (() => {
       const sizes = intent.key === "target or none";
       const left = (intent.key === "package" ? packaged : chips).filter(
         ({ kind, name, text: word }) =>
-          !(["word", "unknown"].includes(kind) && (intent.words.includes(word) || (sizes && /^\d+$/.test(name)))),
+          !(
+            ["word", "unknown"].includes(kind) &&
+            (intent.words.includes(word) || (sizes && (/^\d+$/.test(name) || /^\d+$/.test(word))))
+          ),
       );
       const named = namedBy(left, vocabulary);
       if (!intent.needs.every((need) => named.has(need)) || intent.lacks.some((each) => named.has(each))) continue;
