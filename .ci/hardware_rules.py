@@ -148,7 +148,7 @@ def ptx(toolkit: str, sentence: str) -> Iterator[str]:
 
 def dropped(name: str, sentence: str) -> Iterator[str]:
     """Yield what is false of a reply about the last CUDA release of architectures that no cell has."""
-    found = {}
+    found: dict[str, str] = {}
     for part in re.finditer(r"CUDA ([\d.]+) is the last release for ([^:]+):", sentence):
         found |= {f"{target[3:-1]}.{target[-1]}": part[1] for target in part[2].split(", ")}
     true = {of: _table()["last"].get(of) for of in capabilities(name) or ()}
