@@ -272,25 +272,29 @@ def of_page(folder: Path, cells: Cells) -> Iterator[Statement]:
                 versions, releases, letters = part["grids"][grid]
                 shown = tuple(zip(((version, release) for version in versions for release in releases), letters, strict=True))  # fmt: skip
                 yield Statement(path.name, subject, kind, text, note, grid=shown)
-    for path in sorted(folder.glob("features/*.json")):
+    documents = sorted(folder.glob("api/v1/features/*.json"))
+    if not documents:
+        raise SystemExit(f"check_statements.py: {folder} has no documents of features")
+    for path in documents:
         value = json.loads(path.read_text(encoding="utf-8"))
-        for finding in value["variants"]:
-            yield from of_finding(f"features/{path.name}", value["case"], finding["label"], finding["said"], cells)
+        for label in dict.fromkeys(each["variants"] for each in value["statements"]):
+            of_label = [each for each in value["statements"] if each["variants"] == label]
+            yield from of_finding(f"features/{path.name}", value["case"], label, of_label, cells)
 
 
-def of_finding(where: str, case: str, label: str, said: Sequence[Mapping[str, Any]], cells: Cells, chips: Sequence[Mapping[str, Any]] = ()) -> Iterator[Statement]:  # fmt: skip
+def of_finding(where: str, case: str, label: str, tools: Sequence[Mapping[str, Any]], cells: Cells, chips: Sequence[Mapping[str, Any]] = ()) -> Iterator[Statement]:  # fmt: skip
     """The statements of a finding of `cumatrix ask`, or of a feature's page."""
     named = variants_of(case, label, cells)
     asked = {
         target for chip in chips if chip["kind"] == "target" and len(chip["values"]) > 1 for target in chip["values"]
     }
-    for each in said:
+    for each in tools:
         of = each["library"] or each["host_compiler"]
         evidence = next((cells.by_id[name] for name in each["cells"] if name in cells.by_id), None)
         tool = each.get("tool_key") or (evidence.tool if evidence and case else each["backend"])
         variants = tuple(item for item in named if any(cell.target in each["targets"] for cell in cells.by_entry.get((case, tool, of), {}).get(item, ())))  # fmt: skip
-        told = {target for other in said if (other["backend"], other["library"], other["host_compiler"]) == (each["backend"], each["library"], each["host_compiler"]) for target in other["targets"]}  # fmt: skip
-        gpu = tuple(sorted({item for target in each["targets"] for item in siblings(target, cells)} & asked - told))
+        every = {target for other in tools if (other["backend"], other["library"], other["host_compiler"]) == (each["backend"], each["library"], each["host_compiler"]) for target in other["targets"]}  # fmt: skip
+        gpu = tuple(sorted({item for target in each["targets"] for item in siblings(target, cells)} & asked - every))
         subject = Subject(case, variants, tool, of, tuple(each["targets"]), gpu)
         known = subject if variants or each["kind"] in ("na", "untried") else None
         note = "; ".join(filter(None, (each["note"], f"tried: {each['tried']}" if each.get("tried") and not each["tried"].endswith("not all on each") else "")))  # fmt: skip
@@ -298,14 +302,14 @@ def of_finding(where: str, case: str, label: str, said: Sequence[Mapping[str, An
         yield Statement(where, known, each["kind"], each["answer"], note, _asked(chips, each, of), tuple(each["cells"]), changes=changes)  # fmt: skip
 
 
-def _asked(chips: Iterable[Mapping[str, Any]], said: Mapping[str, Any], of: str) -> tuple[tuple[str, tuple[Range, ...]], ...]:  # fmt: skip
+def _asked(chips: Iterable[Mapping[str, Any]], finding: Mapping[str, Any], of: str) -> tuple[tuple[str, tuple[Range, ...]], ...]:  # fmt: skip
     """The releases that a question restricts a statement to."""
     found: dict[str, list[Range]] = defaultdict(list)
     for chip in chips:
         axis = ""
         if chip["kind"] == "toolkit":
             axis = "cuda"
-        elif chip["name"] == of if of else chip["kind"] == "tool" and said["backend"] in (chip["name"], *LIBRARIES.get(chip["name"], ())):  # fmt: skip
+        elif chip["name"] == of if of else chip["kind"] == "tool" and finding["backend"] in (chip["name"], *LIBRARIES.get(chip["name"], ())):  # fmt: skip
             axis = "version"
         if axis:
             found[axis] += [(value, value) for value in chip["values"]]
@@ -345,7 +349,7 @@ def of_questions(asked: Iterable[str], cells: Cells, results: Path) -> Iterator[
                 command()
             value = json.loads(out.getvalue() or "{}")
             for finding in value.get("findings", ()):
-                yield from of_finding(f"ask {question!r}", finding["case"], finding["variants"], finding["said"], cells, value["chips"])  # fmt: skip
+                yield from of_finding(f"ask {question!r}", finding["case"], finding["variants"], finding["tools"], cells, value["chips"])  # fmt: skip
 
 
 def other_letters(statement: Statement, cells: Cells) -> Iterator[str]:

@@ -397,7 +397,9 @@ def _next(tokens: Sequence[str], at: int, known: Vocabulary, before: Sequence[Ch
         return [_target(f"sm_{token}", token, known)], at + 1
     glued = _GLUED.fullmatch(token)
     if glued and glued[1] in known.aliases:
-        return _versioned(known.aliases[glued[1]], token, [glued[2]], 0, known)[0], at + 1
+        found, end = _versioned(known.aliases[glued[1]], token, [glued[2]], 0, known)
+        # Of triton-8473, the number is that of an issue.
+        return found if end else [*found, _word(glued[2], known)], at + 1
     if _VERSION.fullmatch(token) or _RANGE.fullmatch(token):
         return _number(token, known, before, after=tokens[at - 1] if at else ""), at + 1
     if token in known.ignored:

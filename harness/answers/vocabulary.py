@@ -84,6 +84,7 @@ SYNONYMS: tuple[tuple[str, ...], ...] = (
     ("int8", "char", "signed"),
     ("rdc", "relocatable"),
     ("redux", "reduce"),
+    ("shfl", "shuffle"),
     ("fragment", "fragments"),
     ("large", "larger", "bigger"),
     ("parameter", "parameters", "argument", "arguments"),
@@ -127,13 +128,13 @@ IGNORED = frozenset(
     "anything anyway anywhere api apis architecture architectures are aren ask asked asks at attempting attributeerror available basic be "
     "because become been before being best better between board boards both break breaking breaks bring brings broke broken bug build building "
     "builds built bunch but by call called calling came can cannot cant card cards case causing center centre cheap choose code come comes "
-    "compatibility compatible compilation compile compiled compiler compiles compiling consumer correct correctly could couldn currently d data "
+    "compatibility compatible compilation compile compiled compiler compiles compiling consumer correct correctly could couldn cpp crash crashed crashes crashing currently d data "
     "datacenter day days declared defined deprecated desktop device did didn different directly do does doesn doesnt don done dont down dropping "
-    "due each easily either else enough error errors even every everything exactly exist exists explain fail failed fails fatal few file files "
+    "due each easily either else enough error errors even every everything exactly exist exists explain expose exposed exposes fail failed fails fatal few file files "
     "finally find fine fix fixed following for found from full fully function functions geforce get gets getting give given gives gnu going good "
     "gpu gpu-architecture gpu-name gpus graphics great guys h had hand happen happened happens hard hardware has have he hello help her here hi "
-    "his hour hours how however i idea identifier if im implement implementation implemented importerror in include incompatible information "
-    "inside install installed installing instead instruction instructions interesting into intrinsic intrinsics involving is isn it its ive just "
+    "hang hangs his hour hours how however i idea identifier if im implement implementation implemented importerror in include incompatible information "
+    "inside issue issues install installed installing instead instruction instructions interesting into intrinsic intrinsics involving is isn it its ive just "
     "keep kernel kernels know laptop last least less let lets like little ll longer look looking lot m made make makes making many may maybe me "
     "mean means might mobile more most much must my namely near necessary need needs never new nice no nor normal not nothing now nvidia nvl of "
     "often ok okay old on one ones only open operation operations option options or other others our out over oversized particular pcie people "
@@ -143,7 +144,7 @@ IGNORED = frozenset(
     "someone something sometimes soon sort source start started still stuff such super support supported supporting supports sure sxm t take "
     "takes talk tell tesla than thank thanks that the their them themselves then there these they thing things think this those though through "
     "to today together too tool toolchain toolchains tools tried tries trouble true trying turn typeerror undeclared under understand unknown "
-    "unsupported until unusable up upon us usable use used user users uses using usually value valueerror values variable variables various ve "
+    "unsupported until unusable up upon us usable use used user users uses using usually utils value valueerror values variable variables various ve "
     "version versions very via vs want wanted wants was wasn way ways we well were what whatever when where whether which while who whose why "
     "will with without won wonder word words work workaround workarounds working works would wouldn wrong yes yet you your yours".split()
 )
@@ -427,9 +428,9 @@ INTENTS: tuple[Intent, ...] = (
     Intent(name="supports", pattern="", needs=("target", "toolkit", "bare"), lacks=("release", "library"), words=_VERSION_WORDS, key="pair"),
     Intent(
         name="negative",
-        pattern=r"\b(broken|deprecated|removed|dropped|obsolete|unsupported|unusable|buggy|faulty|disallowed|forbidden|illegal)\b"
-        r"|^(does|do|did|will|would|is|are|was|were|has|have|can|could)\b.*\b(fail\w*|break\w*|broke|crash\w*|hang|hangs|regress\w*|miscompil\w*)\b",
-        words=_words("deprecated removed dropped obsolete buggy faulty crash crashes crashing hang hangs disallowed forbidden illegal"),
+        pattern=r"\b(broken|deprecated|removed|dropped|obsolete|unsupported|unusable|buggy|faulty|disallowed|forbidden|illegal|crash\w*|hangs?|segfault\w*)\b"
+        r"|^(does|do|did|will|would|is|are|was|were|has|have|can|could)\b.*\b(fail\w*|break\w*|broke|regress\w*|miscompil\w*)\b",
+        words=_words("deprecated removed dropped obsolete buggy faulty segfault segfaults disallowed forbidden illegal"),
     ),
     Intent(
         name="needs",

@@ -369,29 +369,32 @@ def test_a_label_with_a_sign_of_equality_is_a_name() -> None:
 
 
 def page(folder: Path, text: str, letters: str) -> Path:
-    """The data of a page with one statement."""
+    """The data of a page with one statement, and the document of its feature."""
     (folder / "data").mkdir(parents=True)
     data = {"columns": [["nvrtc", "NVRTC", "nvrtc", ""]], "features": [{"case": "topic/one"}], "vocabulary": {"architectures": {"a100": ["sm_80"]}}}  # fmt: skip
     part = {"verdicts": [["since", text, ""]], "grids": [[[""], list(CUDA), letters]], "lines": [[0, "", [], [[0, 0, 0]]]], "itself": []}  # fmt: skip
     for name, value in (("answers", data), ("answers-sm_80", part)):
         (folder / f"data/{name}.js").write_bytes(script(name, json.dumps(value)))
+    statement = {"variants": "", "backend": "nvrtc", "library": "", "host_compiler": "", "targets": ["sm_80"], "kind": "since", "answer": text, "note": "", "cells": []}  # fmt: skip
+    (folder / "api/v1/features").mkdir(parents=True)
+    (folder / "api/v1/features/topic-one.json").write_text(json.dumps({"case": "topic/one", "statements": [statement]}))
     return folder
 
 
 @pytest.mark.parametrize(
-    ("text", "letters", "said"),
+    ("text", "letters", "said", "false"),
     [
-        ("builds since CUDA 12.8", "xxww", ""),
-        ("builds since CUDA 12.4", "xxww", "range with another outcome"),
-        ("builds since CUDA 12.8", "xwww", "another letter in the grid"),
+        ("builds since CUDA 12.8", "xxww", "", 0),
+        ("builds since CUDA 12.4", "xxww", "range with another outcome", 2),
+        ("builds since CUDA 12.8", "xwww", "another letter in the grid", 1),
     ],
 )
-def test_the_script(tmp_path: Path, text: str, letters: str, said: str) -> None:
+def test_the_script(tmp_path: Path, text: str, letters: str, said: str, false: int) -> None:
     pd.DataFrame(rows("xxww", CUDA)).to_parquet(tmp_path / "results.parquet")
     command = [sys.executable, str(ROOT / ".ci/check_statements.py"), str(tmp_path / "results.parquet"), "--questions", "0"]  # fmt: skip
     done = subprocess.run([*command, "--page", str(page(tmp_path / "page", text, letters))], capture_output=True, text=True, timeout=120)  # fmt: skip
     assert (done.returncode, done.stderr) == (int(bool(said)), "")
-    assert said in done.stdout and f"1 statements, {int(bool(said))} of them false" in done.stdout
+    assert said in done.stdout and f"2 statements, {false} of them false" in done.stdout
 
 
 def test_a_statement_of_no_cell_is_false() -> None:

@@ -319,7 +319,9 @@ const question = (() => {
     }
     const glued = patterns.glued.exec(token);
     if (glued && has(known.aliases, glued[1])) {
-      return { found: versioned(known.aliases[glued[1]], token, [glued[2]], 0, known).found, end: at + 1 };
+      const { found, end } = versioned(known.aliases[glued[1]], token, [glued[2]], 0, known);
+      // Of triton-8473, the number is that of an issue.
+      return { found: end ? found : [...found, wordChip(glued[2], known)], end: at + 1 };
     }
     if (isVersion(token, known)) return { found: number(token, known, before, tokens[at - 1]), end: at + 1 };
     if (known.ignored.includes(token)) return { found: [], end: at + 1 };
