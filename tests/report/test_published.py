@@ -147,6 +147,6 @@ def test_the_page_of_the_published_matrix_is_small(visit: Visit, tmp_path: Path)
     first = re.findall(r'(?:src|href)="((?:assets|data)/[^"]+)"', files["index.html"].read_text())
     assert sum(sizes[name] for name in ("index.html", *first)) < 250_000
     pages = {name: 5_500 for name in files if name.startswith("cases/")}
-    for name, most in ({"matrix.html": 4_500, "index.html": 6_000} | pages).items():
+    for name, most in ({"matrix.html": 4_000, "index.html": 6_000} | pages).items():
         page = visit(name, folder=tmp_path / "page", viewport={"width": 390, "height": 844})
         assert page.evaluate("document.documentElement.scrollHeight") <= most, name
