@@ -25,7 +25,7 @@ from typing import Any
 from harness.records import this_machine
 
 HERE = Path(__file__).parent
-CORES = os.cpu_count() or 1
+CORES = len(os.sched_getaffinity(0))
 LIMIT = 1800
 """Seconds that one row may take."""
 
