@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
 import tarfile
 from collections import Counter
@@ -10,7 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, cast
 
 import pandas as pd
 from packaging.version import Version
@@ -467,7 +468,22 @@ def _slim(record: Record) -> Record:
     """A record without its log, but where nothing else tells what happened, and with a short content key: hashes do not compress."""
     tells = record["diagnostics"] or record["status"] in ("built", "unsupported", "unavailable")
     log, key = "" if tells else record["log"][:LOG], record["fingerprint"][:KEY]
-    return {**record, "log": log, "fingerprint": key, "cached": False, "environment": ENVIRONMENT}
+    slim: Record = {**record, "log": log, "fingerprint": key, "cached": False, "environment": ENVIRONMENT}
+    return cast("Record", _without_home(slim))
+
+
+_HOME = re.compile(r"(?:/[\w.+@~-]+){1,8}?/\.local/share/cumatrix/")
+
+
+def _without_home(value: Any) -> Any:
+    """A record's value without the folder of the machine that compiled it: a library's message may name it."""
+    if isinstance(value, str):
+        return _HOME.sub("$CUMATRIX_HOME/", value) if "/cumatrix/" in value else value
+    if isinstance(value, Mapping):
+        return {key: _without_home(each) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return type(value)(_without_home(each) for each in value)
+    return value
 
 
 def _files(merged: Merged, cases: Collection[Case], digests: Mapping[str, str], coverage: str) -> dict[str, bytes]:

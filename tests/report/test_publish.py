@@ -67,6 +67,16 @@ def test_what_is_published_has_proof_and_no_case_that_is_gone(matrix: Published)
     assert is_published(matrix.out)
 
 
+def test_folders_of_the_machine_stay_there(tmp_path: Path) -> None:
+    of = cell()
+    message = "no numpy.linalg in /home/me/.local/share/cumatrix/environments/x/numpy: see /usr/include/math.h"
+    item = record(of, rejected())
+    item = {**item, "diagnostics": [{**item["diagnostics"][0], "message": message}]}
+    published = publish([written(tmp_path / "r.jsonl", [of], [item])], tmp_path / "matrix", CASES)
+    (found,), _ = read_parquet(published.out / "results.parquet")
+    assert found["diagnostics"][0]["message"] == "no numpy.linalg in $CUMATRIX_HOME/environments/x/numpy: see /usr/include/math.h"  # fmt: skip
+
+
 def test_the_same_gives_the_same_and_a_matrix_can_be_extended(matrix: Published, tmp_path: Path) -> None:
     again = publish([matrix.out], tmp_path / "again", CASES)
     for name in ("answers.json.gz", "manifest.json"):
