@@ -390,9 +390,11 @@ def _next(tokens: Sequence[str], at: int, known: Vocabulary, before: Sequence[Ch
                 return [], at + length
             if size:
                 return [replace(_word(str(1024 * int(size[1])), known), text=text, near=())], at + length
-    if target := _TARGET.fullmatch(token):
+    # sm 120 is sm_120.
+    both = f"{token}_{tokens[at + 1]}" if token in _KINDS and at + 1 < len(tokens) else ""
+    if target := _TARGET.fullmatch(token) or _TARGET.fullmatch(both):
         kind, number = filter(None, target.groups())
-        return [_target(_KINDS[kind] + number, token, known)], at + 1
+        return [_target(_KINDS[kind] + number, token, known)], at + (2 if target[0] == both else 1)
     if _SHORT.fullmatch(token) and f"sm_{token}" in known.targets:
         return [_target(f"sm_{token}", token, known)], at + 1
     glued = _GLUED.fullmatch(token)

@@ -526,7 +526,7 @@ class Replies:
             for name, targets in self.vocabulary.architectures.items()
             if targets[0] == plain
             and name not in (*GENERATIONS, "ada lovelace", "jetson", "tegra")
-            and not re.fullmatch(r"\d+( ti)?", name)
+            and not re.fullmatch(r"\d+( ti)?|rtx \d0( series)?", name)
         ]
         return f": {', '.join(map(_product, names[:_NAMED]))}" if names else ""
 
@@ -722,5 +722,5 @@ def _product(name: str) -> str:
 
 
 _WORDS = frozenset(
-    "radeon jetson nano orin xavier agx thor tegra tesla titan quadro grace spark pro hopper maxwell ada".split()
+    "series radeon jetson nano orin xavier agx thor tegra tesla titan quadro grace spark pro hopper maxwell ada".split()
 )

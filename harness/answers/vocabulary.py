@@ -130,17 +130,17 @@ IGNORED = frozenset(
     "builds built bunch but by call called calling came can cannot cant card cards case causing center centre cheap choose code come comes "
     "compatibility compatible compilation compile compiled compiler compiles compiling consumer correct correctly could couldn cpp crash crashed crashes crashing currently d data "
     "datacenter day days declared defined deprecated desktop device did didn different directly do does doesn doesnt don done dont down dropping "
-    "due each easily either else enough error errors even every everything exactly exist exists explain expose exposed exposes fail failed fails fatal few file files "
+    "due each easily either else enough error errors even every everything exactly exist exists explain expose exposed exposes fail failed failure failures fails fatal few file files "
     "finally find fine fix fixed following for found from full fully function functions geforce get gets getting give given gives gnu going good "
     "gpu gpu-architecture gpu-name gpus graphics great guys h had hand happen happened happens hard hardware has have he hello help her here hi "
     "hang hangs his hour hours how however i idea identifier if im implement implementation implemented importerror in include incompatible information "
     "inside issue issues install installed installing instead instruction instructions interesting into intrinsic intrinsics involving is isn it its ive just "
-    "keep kernel kernels know laptop last least less let lets like little ll longer look looking lot m made make makes making many may maybe me "
+    "keep kernel kernels know lack laptop last least less let lets like little ll longer look looking lot m made make makes making many may maybe me "
     "mean means might mobile more most much must my namely near necessary need needs never new nice no nor normal not nothing now nvidia nvl of "
     "often ok okay old on one ones only open operation operations option options or other others our out over oversized particular pcie people "
     "per perhaps plain please possible possibly probably problem program programs project properly ptxas purely quadro question raises rather "
-    "rawkernel re really reason recent recently regression release releases reported require required requires right run running runs "
-    "runtimeerror s said same say says see seem seems send server she should shouldn show shows similar simple simply since so some somebody "
+    "rawkernel re really reason recent recently recognised recognize recognized regression release releases reported request requests require required requires right run running runs "
+    "runtimeerror s said same say says see seem seems send server she should shouldn show shows similar simple simply since situation so solve solved some somebody "
     "someone something sometimes soon sort source start started still stuff such super support supported supporting supports sure sxm t take "
     "takes talk tell tesla than thank thanks that the their them themselves then there these they thing things think this those though through "
     "to today together too tool toolchain toolchains tools tried tries trouble true trying turn typeerror undeclared under understand unknown "
@@ -372,7 +372,8 @@ INTENTS: tuple[Intent, ...] = (
     ),
     Intent(
         name="supported",
-        pattern=r"\b(which|what|list|all)\b.*\b(arch\w*|gpus?|targets?|cards?|compute capabilit\w+|sms?)\b",
+        pattern=r"\b(which|what|list|all)\b.*\b(arch\w*|gpus?|targets?|cards?|compute capabilit\w+|sms?)\b"
+        r"|\bsupported (arch\w*|gpus?|targets?|cards?|compute capabilit\w+)\b|\b(arch\w*|targets?|compute capabilities)( supported)?$",
         needs=("toolkit", "bare"),
         lacks=("target",),
         words=_VERSION_WORDS,
@@ -428,7 +429,7 @@ INTENTS: tuple[Intent, ...] = (
     Intent(name="supports", pattern="", needs=("target", "toolkit", "bare"), lacks=("release", "library"), words=_VERSION_WORDS, key="pair"),
     Intent(
         name="negative",
-        pattern=r"\b(broken|deprecated|removed|dropped|obsolete|unsupported|unusable|buggy|faulty|disallowed|forbidden|illegal|crash\w*|hangs?|segfault\w*)\b"
+        pattern=r"\b(broken|deprecated|removed|dropped|obsolete|unsupported|unusable|buggy|faulty|disallowed|forbidden|illegal|crash\w*|failures?|hangs?|segfault\w*)\b"
         r"|^(does|do|did|will|would|is|are|was|were|has|have|can|could)\b.*\b(fail\w*|break\w*|broke|regress\w*|miscompil\w*)\b",
         words=_words("deprecated removed dropped obsolete buggy faulty segfault segfaults disallowed forbidden illegal"),
     ),

@@ -309,10 +309,13 @@ const question = (() => {
         return { found: [{ ...wordChip(String(1024 * Number(size[1])), known), text, near: [] }], end: at + length };
       }
     }
-    const target = patterns.target.exec(token);
+    // sm 120 is sm_120.
+    const both = has(known.grammar.kinds, token) && at + 1 < tokens.length ? `${token}_${tokens[at + 1]}` : "";
+    const target = patterns.target.exec(token) || patterns.target.exec(both);
     if (target) {
       const [kind, number] = target.slice(1).filter(Boolean);
-      return { found: [targetChip(known.grammar.kinds[kind] + number, token, known)], end: at + 1 };
+      const end = at + (target[0] === both ? 2 : 1);
+      return { found: [targetChip(known.grammar.kinds[kind] + number, token, known)], end };
     }
     if (patterns.short.test(token) && known.targets.includes(`sm_${token}`)) {
       return { found: [targetChip(`sm_${token}`, token, known)], end: at + 1 };
