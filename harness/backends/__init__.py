@@ -137,6 +137,11 @@ class BackendInfo:
     repro_seconds: float = 300.0
 
     @property
+    def rocm(self) -> bool:
+        """Return whether its toolkit is a ROCm: it builds for AMD GPUs alone."""
+        return self.vendors == ("amd",)
+
+    @property
     def nvcc(self) -> bool:
         """Return whether it runs the toolkit's nvcc and a host compiler, as processes of their own."""
         return self.compiler == "nvcc"
@@ -415,6 +420,33 @@ _OWN: Final[Mapping[str, BackendInfo]] = {
             every_target=True,
             parts=("curand",),
             repro="harness.repro.script:clang",
+        ),
+        BackendInfo(
+            name="hiprtc",
+            title="hipRTC called directly, for AMD GPUs",
+            label="hipRTC",
+            tracker="https://github.com/ROCm/clr/issues/new",
+            module="hiprtc",
+            languages=("hip",),
+            seconds=0.5,
+            compiler="clang",
+            every_target=True,
+            text_only=True,
+            vendors=("amd",),
+        ),
+        BackendInfo(
+            name="hip-clang",
+            title="clang as a compiler of HIP, for AMD GPUs",
+            label="clang, HIP",
+            aliases=("hip clang", "clang hip", "hipcc"),
+            tracker="https://github.com/llvm/llvm-project/issues/new",
+            module="hip_clang",
+            languages=("hip",),
+            memory=1 << 30,
+            seconds=1.0,
+            compiler="clang",
+            every_target=True,
+            vendors=("amd",),
         ),
     )
 }
