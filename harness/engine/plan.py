@@ -27,7 +27,8 @@ from harness.model.condition import VALUES, Version
 from harness.model.target import AMD, DEFAULT_TARGETS, check_known, parse_targets
 from harness.toolkits import RELEASES, ToolkitStore, parse_toolkits
 from harness.toolkits.releases import find_local
-from harness.toolkits.rocm import find_rocm, own_rocm
+from harness.toolkits.rocm import DEFAULT as ROCM_DEFAULT
+from harness.toolkits.rocm import find_rocm, not_installed, own_rocm
 
 
 def choose_backends(
@@ -301,6 +302,8 @@ def nothing(
             ),
             "",
         )
+        if spoken == {"hip"} and not named and not releases and not find_rocm():
+            return LibraryMissing(f"{what} for AMD GPUs. {not_installed(ROCM_DEFAULT)}")
         if named:
             names = ", ".join(info.name for info in backends)
             return NothingToRun(f"nothing to run: {what} not for {names}, only for {', '.join(sorted(fitting))}")

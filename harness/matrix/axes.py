@@ -23,7 +23,7 @@ from packaging.version import InvalidVersion, Version
 from harness.backends import BACKENDS
 from harness.matrix.ranges import consecutive, spell, spell_tried
 from harness.model import Cell, Target
-from harness.model.cell import titled_toolkit
+from harness.model.cell import named_toolkit, titled_toolkit
 from harness.model.target import Vendor
 from harness.toolkits.header_libraries import LIBRARIES
 
@@ -441,7 +441,9 @@ def _order(record: Mapping[str, Any]) -> tuple[Any, ...]:
 
 def _toolchain(record: Mapping[str, Any]) -> str:
     values = zip(TOOLCHAIN, place_of(record, TOOLCHAIN), strict=True)
-    return " ".join(f"{AXIS[key].prefix.lower()}{value}" for key, value in values if value)
+    return " ".join(
+        (named_toolkit(value).replace("CUDA", "cuda") if AXIS[key].prefix else value) for key, value in values if value
+    )
 
 
 _PAIR = r"([A-Za-z_][A-Za-z0-9_]*)=([^,=]*)"

@@ -230,11 +230,14 @@ def spelled_toolkit(toolkit: str) -> str:
     return f"rocm{toolkit.removesuffix(ROCM)}" if toolkit.endswith(ROCM) else f"cuda{toolkit}"
 
 
+def named_toolkit(toolkit: str) -> str:
+    """A toolkit's name in sentences: ``CUDA 12.9@bundled``, ``ROCm 5.2``."""
+    return f"ROCm {toolkit.removesuffix(ROCM)}" if toolkit.endswith(ROCM) else f"CUDA {toolkit}"
+
+
 def titled_toolkit(toolkit: str) -> str:
     """A toolkit's name as headings have it: ``CUDA 12.4, headers 12.6``, ``CUDA 12.9, bundled``, ``ROCm 5.2``."""
-    if toolkit.endswith(ROCM):
-        return f"ROCm {toolkit.removesuffix(ROCM)}"
-    return "CUDA " + toolkit.replace("+headers", ", headers ").replace(BUNDLED, ", bundled")
+    return named_toolkit(toolkit).replace("+headers", ", headers ").replace(BUNDLED, ", bundled")
 
 
 def cuda_of(toolkit: str) -> str:

@@ -18,7 +18,7 @@ from harness.cases.rules import NAMED, include_of, options_for
 from harness.errors import UsageError
 from harness.libraries import LIBRARIES
 from harness.model import Case, Cell, Target, Toolchain, ToolkitRef
-from harness.model.cell import BUNDLED, host_named
+from harness.model.cell import BUNDLED, ROCM, host_named
 from harness.process_locks import TEMPORARY, HeldFolder, temporary_folder
 from harness.protocol.backend import Job
 from harness.protocol.messages import Options, Setup
@@ -253,6 +253,7 @@ def cell_of(record: Record, case: Case) -> Cell:
         toolkit = ToolkitRef(
             release=requested["toolkit"], headers=requested["headers"], home=requested.get("cuda_home", ""),
             local="cuda_home" in requested, bundled=str(record["toolkit"]).endswith(BUNDLED),
+            rocm=str(record["toolkit"]).endswith(ROCM),
         )  # fmt: skip
         packages, host = dict(requested["packages"]), str(requested.get("host_compiler", ""))
         # These become part of scripts, and a record may come from a stranger.

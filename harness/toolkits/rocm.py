@@ -109,20 +109,20 @@ def own_rocm() -> ToolkitRef:
 
 def not_installed(release: str) -> str:
     """The sentence about a missing ROCm."""
-    return f"ROCm {release} is not on this machine: install Debian 12's packages (`apt-get install {PACKAGES}`), or set ROCM_PATH"
+    return f"this machine has no ROCm {release}: `apt-get install {PACKAGES}` installs that of Debian 12 ({DEFAULT}), and ROCM_PATH or -t names the folder of another"
 
 
 def parse_rocm(text: str) -> list[ToolkitRef]:
-    """Read ``rocm`` for every one of this machine, or ``5.2@rocm`` for one of them.
+    """Read ``rocm`` for every one of this machine, or ``5.2@rocm`` for one of them, which may be missing.
 
     Raises
     ------
     UsageError
-        When the machine does not have it.
+        When it is no release.
     """
     homes, wanted = find_rocm(), text.removesuffix("rocm").removesuffix("@")
-    if wanted and homes and wanted not in homes:
-        raise UsageError(f"this machine has no ROCm {wanted}; it has {', '.join(homes)}")
-    if not homes:
-        raise UsageError(not_installed(wanted or DEFAULT))
-    return [ref_of(name, home) for name, home in homes.items() if wanted in ("", name)]
+    if not wanted:
+        return [ref_of(name, home) for name, home in homes.items()] or [ref_of(DEFAULT, "")]
+    if not re.fullmatch(r"\d{1,3}\.\d{1,3}", wanted):
+        raise UsageError(f"{wanted!r} is not a ROCm release such as {DEFAULT}")
+    return [ref_of(wanted, homes.get(wanted, ""))]
