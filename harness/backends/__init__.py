@@ -149,7 +149,7 @@ class BackendInfo:
     @property
     def reads_host(self) -> bool:
         """Return whether it takes the host's part of a program as well: clang reads it, and compiles the device's."""
-        return self.compiler in ("nvcc", "clang")
+        return self.compiler in ("nvcc", "clang") and not self.text_only
 
     @property
     def of_host(self) -> bool:
@@ -433,6 +433,7 @@ _OWN: Final[Mapping[str, BackendInfo]] = {
             every_target=True,
             text_only=True,
             vendors=("amd",),
+            repro="harness.repro.hip:hiprtc",
         ),
         BackendInfo(
             name="hip-clang",
@@ -447,6 +448,7 @@ _OWN: Final[Mapping[str, BackendInfo]] = {
             compiler="clang",
             every_target=True,
             vendors=("amd",),
+            repro="harness.repro.hip:hip_clang",
         ),
     )
 }

@@ -9,9 +9,10 @@ from pathlib import Path
 from harness.backends.nvrtc import macros
 from harness.protocol.backend import Job, Setup, Unavailable, Unsupported
 
-_BITCODE = (
+BITCODE = (
     "amdgcn/bitcode", "lib/*/amdgcn/bitcode", "lib/llvm*/lib/clang/*/lib/amdgcn/bitcode", "lib/llvm*/lib/clang/*/amdgcn/bitcode",
 )  # fmt: skip
+"""Places of AMD's device libraries."""
 # Debian's Comgr is linked with the LLVM that Debian's hipcc takes its clang from.
 _LLVM = re.compile(rb"libLLVM-(\d+)\.so|libLLVM\.so\.(\d+)")
 _ISA = "amdgcn-amd-amdhsa--"
@@ -46,7 +47,7 @@ def device_libraries(setup: Setup) -> Path:
     Unavailable
         When there is none.
     """
-    found = [path for pattern in _BITCODE for path in sorted(setup.home.glob(pattern)) if (path / "ockl.bc").is_file()]
+    found = [path for pattern in BITCODE for path in sorted(setup.home.glob(pattern)) if (path / "ockl.bc").is_file()]
     if not found:
         raise Unavailable(
             f"ROCm {setup.release} in {setup.home} has no device libraries (ockl.bc): install rocm-device-libs"

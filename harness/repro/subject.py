@@ -329,7 +329,7 @@ def subject_of(
     headers = CUDA if toolkit.headers == toolkit.release else HEADERS
     # From 13 on, CCCL has a folder of its own.
     cccl = [f"{headers}/include/cccl"] if int(toolkit.headers.split(".")[0]) >= 13 else []
-    folders = [f"{headers}/include", *cccl]
+    folders = [] if toolkit.rocm else [f"{headers}/include", *cccl]
     copied_to, program_include = program.include[: len(copied)], program.include[len(copied) :]
     wheels = [
         f"{name}-wheels/{folder}"
