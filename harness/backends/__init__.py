@@ -94,6 +94,8 @@ class BackendInfo:
         Whether every target goes to the library, which has no list of them: its refusal is the outcome.
     parts : tuple of str
         Parts of CUDA (``parts.toml``) whose headers its compiler includes before every program.
+    machine : bool
+        Whether the machine's own compiler serves where the environment does not have the library.
     vendors : tuple of str
         Vendors of the GPUs that it builds for (`harness.model.target.VENDORS`).
     repro : str
@@ -132,6 +134,7 @@ class BackendInfo:
     in_questions: bool = True
     every_target: bool = False
     parts: tuple[str, ...] = ()
+    machine: bool = False
     vendors: tuple[str, ...] = ("nvidia",)
     repro: str = ""
     repro_seconds: float = 300.0
@@ -443,6 +446,8 @@ _OWN: Final[Mapping[str, BackendInfo]] = {
             tracker="https://github.com/llvm/llvm-project/issues/new",
             module="hip_clang",
             languages=("hip",),
+            library="clang",
+            machine=True,
             memory=1 << 30,
             seconds=1.0,
             compiler="clang",

@@ -1,43 +1,70 @@
-"""clang as a compiler of HIP for AMD GPUs: that of a ROCm installation, for the device alone.
+"""clang as a compiler of HIP for AMD GPUs, for the device alone: that of ziglang's wheel in the environment under test, else that of the ROCm installation.
 
 clang lists its commands (``-###``), which run one by one: clang makes an object, and lld links it to a code object.
 """
 
 from __future__ import annotations
 
+import importlib.util
 import os
+import platform
 import re
 import shlex
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from harness.backends import hip
+from harness.backends.clang import Zig, target_of
 from harness.nvidia.tools import Step, after, ask, check, start, tell
 from harness.protocol.backend import Crashed, Job, Rejected, Setup, Unavailable, Unsupported
 from harness.protocol.messages import Ready
 
+_FIRST = 13
+"""The first clang with --no-gpu-bundle-output."""
 _INTERNAL = 70
 """clang's exit code for an error that is its own (``report_fatal_error``)."""
 _CLANG_LACKS = re.compile(r"invalid target ID|unsupported HIP gpu architecture")
 _ROCM_LACKS = re.compile(r"cannot find ROCm device library for (gfx\w+|ABI version \d+, which requires ROCm [\d.]+)")
 
 
+def options_of(job: Job) -> list[str]:
+    """clang's options for a job, without folders of the installation and files; optimized as hipcc does by default."""
+    optimized = job.options.get("debug") or any(flag.startswith("-O") for flag in job.options.get("flags", []))
+    return [
+        "-x", "hip", f"--offload-arch={job.target}", "--cuda-device-only", "--no-gpu-bundle-output",
+        *([] if optimized else ["-O3"]), *hip.options_of(job),
+    ]  # fmt: skip
+
+
 class HipClangBackend:
     """`harness.protocol.backend.Backend` for clang with ``-x hip``."""
 
-    clang: Path
+    clang: list[str]
     version: str
     bitcode: Path
+    zig: Zig | None = None
 
     def prepare(self, setup: Setup) -> Ready:
         """Look for clang, lld and the device libraries; nothing is loaded."""
-        self.clang, self.bitcode = hip.clang(setup), hip.device_libraries(setup)
-        found = re.search(r"clang version (\d+\.\d+\.\d+)", ask(str(self.clang), "--version"))
+        self.bitcode, observed = hip.device_libraries(setup), {"hip": hip.version(setup)}
+        if importlib.util.find_spec("ziglang"):
+            self.zig = Zig.find()
+            self.clang = [str(self.zig.program), "clang", target_of(platform.machine())]
+            self.clang += ["-resource-dir", str(self.zig.resources)]
+            self.version = self.zig.version
+            if int(self.version.split(".")[0]) < _FIRST:
+                raise Unsupported(
+                    f"clang {self.version} makes no code object without a bundle around it; {_FIRST} is the first that does"
+                )
+            return Ready(observed={**observed, **self.zig.observed})
+        program = hip.clang(setup)
+        self.clang = [str(program)]
+        found = re.search(r"clang version (\d+\.\d+\.\d+)", ask(*self.clang, "--version"))
         self.version = found[1] if found else ""
-        major = self.version.split(".")[0]
-        if not any((self.clang.resolve().parent / name).is_file() for name in ("ld.lld", "lld")):
-            raise Unavailable(f"{self.clang} links code for AMD GPUs with lld, and there is none: install lld-{major}")
-        return Ready(observed={"hip": hip.version(setup), "clang": self.version})
+        if not any((program.resolve().parent / name).is_file() for name in ("ld.lld", "lld")):
+            major = self.version.split(".")[0]
+            raise Unavailable(f"{program} links code for AMD GPUs with lld, and there is none: install lld-{major}")
+        return Ready(observed={**observed, "clang": self.version})
 
     def compile(self, setup: Setup, job: Job) -> None:
         """The device pass of each file."""
@@ -49,13 +76,10 @@ class HipClangBackend:
                 job.complete()
 
     def _compile(self, setup: Setup, job: Job, source: Path) -> None:
-        optimized = job.options.get("debug") or any(flag.startswith("-O") for flag in job.options.get("flags", []))
-        argv = [
-            "-x", "hip", f"--offload-arch={job.target}", "--cuda-device-only", "--no-gpu-bundle-output",
-            f"--rocm-path={setup.home}", f"--rocm-device-lib-path={self.bitcode}", *([] if optimized else ["-O3"]),
-            *hip.options_of(job), str(source), "-o", "kernel.hsaco",
-        ]  # fmt: skip
-        job.command.append(shlex.join([self.clang.name, *argv]))
+        folders = [f"--rocm-path={setup.home}", f"--rocm-device-lib-path={self.bitcode}"]
+        argv = [*folders, *options_of(job), str(source), "-o", "kernel.hsaco"]
+        name = ["zig", "clang"] if self.zig else [Path(self.clang[0]).name]
+        job.command.append(shlex.join([*name, *argv]))
         job.enter("compile")
         for step in self._plan(setup, job, argv):
             job.enter(step.stage)
@@ -68,7 +92,7 @@ class HipClangBackend:
 
     def _plan(self, setup: Setup, job: Job, argv: Sequence[str]) -> Iterator[Step]:
         """The commands that clang would run; what it says itself is kept, and an error of it is a refusal."""
-        done = start(Step([str(self.clang), "-###", *argv]))
+        done = start(Step([*self.clang, "-###", *argv]))
         words = [line for line in done.output.splitlines() if re.match(r"\S+: (?:error|warning|note): ", line)]
         job.say("\n".join(words))
         errors = "\n".join(line for line in words if ": error: " in line)
@@ -82,7 +106,10 @@ class HipClangBackend:
         commands = [shlex.split(line) for line in done.output.splitlines() if line.startswith(' "')]
         objects = {after(command, "-o") for command in commands if "-cc1" in command}
         for command in commands:
-            yield Step(["kernel.o" if word in objects else word for word in command])
+            words = ["kernel.o" if word in objects else word for word in command]
+            if self.zig and words[0] == "lld":  # ziglang has no file of that name
+                words[:3] = [str(self.zig.program), "ld.lld"]
+            yield Step(words)
 
     def execute(self, setup: Setup, job: Job) -> None:
         """AMD devices are not looked for, so that no cell comes here."""

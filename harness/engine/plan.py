@@ -43,7 +43,7 @@ def choose_backends(
     """
     if names is None and others:
         libraries = {each.library for each in others}
-        return [info for info in BACKENDS.values() if info.library in libraries]
+        return [info for info in BACKENDS.values() if info.library in libraries and (not info.rocm or find_rocm())]
     if names is None:
         return [info for info in BACKENDS.values() if _is_there(info, environment)]
     if names.strip() == "all":
@@ -136,7 +136,8 @@ def plan(
         pairs = [
             (each, toolkit)
             for each in own or [environment]
-            for toolkit in each.toolkits or _toolkits_for(info, each, toolkits, named=toolkits_named)
+            for toolkit in (() if info.rocm else each.toolkits)
+            or _toolkits_for(info, each, toolkits, named=toolkits_named)
         ]
         for each, toolkit in pairs:
             if info.of_host and not nvcc_of(toolkit):

@@ -140,7 +140,7 @@ class PreparedToolchain:
             ]
             if broken:
                 return _problem(Status.UNAVAILABLE, broken[0])
-            if found is None:
+            if found is None and not info.machine:
                 return _problem(
                     Status.UNAVAILABLE,
                     f"{info.name} needs {info.distributions[0]}, which is not installed in {self.environment.name}: "
@@ -150,7 +150,7 @@ class PreparedToolchain:
             if replaced:
                 words = f"{replaced[0]} {replaced[1]} is installed and takes the place of {info.name}"
                 return _problem(Status.UNAVAILABLE, words)
-            incompatibility = info.incompatibility(found[0], ref.release)
+            incompatibility = info.incompatibility(found[0], ref.release) if found else None
             if incompatibility:
                 return _problem(Status.UNSUPPORTED, incompatibility)
         if missing := absent_host(self.toolchain.host):

@@ -221,6 +221,7 @@ _LINK = re.compile(r"https?://[^\s<>]{1,400}")
 _NEIGHBOURS = 12
 _PARTS = {
     "nvrtc": "NVRTC", "nvcc": "nvcc", "clang": "clang", "ptxas": "ptxas", "nvvm": "NVVM", "ptx": "PTX ISA", "nvjitlink": "nvJitLink",
+    "hip": "HIP", "hiprtc": "hipRTC", "comgr": "Comgr",
 }  # fmt: skip
 _SURROUNDINGS = {"torch_cuda": "PyTorch's CUDA", "ninja": "ninja", "host_compiler": "host compiler", "gcc_installation": "libstdc++", "cxx": "C++ compiler", "python": "Python"}  # fmt: skip
 
@@ -358,7 +359,8 @@ def _observed(subject: ReproTarget) -> str:
 
 def _versions(subject: ReproTarget) -> str:
     observed: dict[str, Any] = subject.observed
-    rows = [("CUDA", subject.record["toolkit"])]
+    name, _, release = named_toolkit(subject.record["toolkit"]).partition(" ")
+    rows = [(name, release)]
     library = BACKENDS[subject.backend].library
     packages = [library, *LIBRARIES[library].companions] if library else []
     named = {name.replace("-", "_"): label_of(name) for name in packages}

@@ -381,8 +381,8 @@ def wheels_of(subject: ReproTarget) -> list[Wheels]:
         When an index is needed for hashes, and does not answer.
     """
     groups = []
-    info, toolkit = BACKENDS[subject.backend], subject.cell.toolchain.toolkit
-    if info.library:
+    toolkit = subject.cell.toolchain.toolkit
+    if subject.library:
         groups.append(Wheels("requirements.txt", "", _resolved(subject)))
     if not toolkit.local and not toolkit.bundled:
         file, folder = ("requirements-cuda.txt", f"{CUDA}-wheels") if groups else ("requirements.txt", "")

