@@ -205,9 +205,9 @@ def make_vocabulary(
         architectures=ARCHITECTURES,
         aliases=vocabulary.aliases(),
         tools=vocabulary.tools(),
-        libraries={name: info.library for name, info in BACKENDS.items() if info.library},
+        libraries={name: info.library for name, info in BACKENDS.items() if info.library and not info.machine},
         terms=vocabulary.TERMS,
-        python=[info.name for info in BACKENDS.values() if not {"cuda", "ptx"}.intersection(info.languages)],
+        python=[info.name for info in BACKENDS.values() if not {"cuda", "hip", "ptx"}.intersection(info.languages)],
         builders={
             VENDORS[name].real: info.name
             for info in reversed(list(BACKENDS.values()))

@@ -68,7 +68,7 @@ class HiprtcBackend:
     def compile(self, setup: Setup, job: Job) -> None:
         """Straight to a code object of each file.
 
-        Comgr lists its processors, and hipRTC of ROCm 5.2 aborts on one that is not among them: it is asked for such a one only where the case says so.
+        hipRTC of ROCm 5.2 aborts on a processor that Comgr does not list: it gets such a one only with the case's ``every_target``.
         """
         hip.check(job, "hipRTC")
         if job.target not in self.comgr.targets() and not job.options.get("every_target"):

@@ -67,7 +67,9 @@ class Axis:
 
     def label(self, value: str) -> str:
         """A value as headings have it: ``CUDA 12.4, headers 12.6``, ``CUDA 12.9, bundled``; empty where there is none."""
-        return titled_toolkit(value) if self.prefix and value else value
+        if self.key == "toolkit" and value:
+            return titled_toolkit(value)
+        return f"{self.prefix}{value}" if self.prefix and value else value
 
     def to_json(self) -> dict[str, Any]:
         """The axis as the page's script needs it."""
@@ -442,7 +444,9 @@ def _order(record: Mapping[str, Any]) -> tuple[Any, ...]:
 def _toolchain(record: Mapping[str, Any]) -> str:
     values = zip(TOOLCHAIN, place_of(record, TOOLCHAIN), strict=True)
     return " ".join(
-        (named_toolkit(value).replace("CUDA", "cuda") if AXIS[key].prefix else value) for key, value in values if value
+        named_toolkit(value).replace("CUDA", "cuda") if key == "toolkit" else f"{AXIS[key].prefix.lower()}{value}"
+        for key, value in values
+        if value
     )
 
 

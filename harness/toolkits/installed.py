@@ -1,4 +1,4 @@
-"""What is installed: a CUDA release or a header library in a folder."""
+"""An installed CUDA release or header library, in a folder."""
 
 from __future__ import annotations
 
