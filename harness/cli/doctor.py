@@ -80,8 +80,8 @@ def doctor(toolkits: str | None, python: str | None, verify: bool, verbose: bool
     usable, console = 0, console_for(sys.stderr)
     refs = parse_toolkits(toolkits) if toolkits else ()
     for info in BACKENDS.values():
-        own = [ref for ref in refs if ref.rocm == info.rocm]
-        for ref in own or parse_toolkits(newest_for(info, environment, store, offline=True)[0]):
+        own = refs or parse_toolkits(newest_for(info, environment, store, offline=True)[0])
+        for ref in (each for each in own if each.rocm == info.rocm):
             toolchain = Toolchain(backend=info.name, library=library_of(info, environment, ref), toolkit=ref)
             prepared = PreparedToolchain.of(toolchain, environment, store, data_folder() / "tools")
             with (
