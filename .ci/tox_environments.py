@@ -39,7 +39,7 @@ BEGIN, END = "# written by .ci/tox_environments.py from harness/libraries.py", "
 
 def way(name: str) -> tuple[str, str, str]:
     """How the cases go through a library."""
-    backends = ",".join(info.name for info in BACKENDS.values() if info.library == name)
+    backends = ",".join(info.name for info in BACKENDS.values() if info.library == name and not info.rocm)
     return WAYS.get(name, (f"through {label_of(name)}", backends, ""))
 
 

@@ -39,7 +39,11 @@ _PYTHON = {
     "    s[cuda.threadIdx.x] = x[0]\n    cuda.syncthreads()\n    x[0] = s[cuda.threadIdx.x ^ 1]\n",
     "defined.py": "from numba import cuda\n@cuda.jit('void(int32[:])')\ndef defined(x):\n    x[0] = FOUR\n",
 }
-PROGRAMS: Mapping[str, Mapping[str, str]] = {"cuda": _CUDA, "python": _PYTHON}
+_HIP = {
+    name.replace(".cu", ".hip"): "#include <hip/hip_runtime.h>\n" + text.replace("[12289]", "[16385]")
+    for name, text in _CUDA.items()
+}
+PROGRAMS: Mapping[str, Mapping[str, str]] = {"cuda": _CUDA, "hip": _HIP, "python": _PYTHON}
 """The programs, by language and by name of their file."""
 
 
@@ -51,13 +55,13 @@ class BackendContract:
     backend : str
         The backend's name.
     toolkit : str
-        A CUDA release that it can use, and that knows `target`; one whose ptxas refuses 49156 bytes of static shared memory (not 12.4 to 12.6).
+        A CUDA release that it can use, and that knows `target`; one whose ptxas refuses 49156 bytes of static shared memory (not 12.4 to 12.6). For HIP ``rocm``.
     target, virtual : str
         A real and a virtual architecture that it can build for; an empty `virtual` where it makes no PTX.
     unknown : str
         An architecture that `toolkit` does not know.
     language : str
-        ``cuda`` or ``python``.
+        ``cuda``, ``hip`` or ``python``.
     python : str
         The interpreter of an environment that has its library; empty for the one that the tests run in.
     options : dict
@@ -103,12 +107,12 @@ class BackendContract:
         }  # fmt: skip
         if python := self.interpreter():
             arguments["python"] = python
-        if self.language == "cuda":
+        if self.language != "python":
             arguments["include"] = folder / "include"
         return try_(files, **arguments)
 
     def _cell(self, cells: Results, program: str, target: str) -> Cell:
-        suffix = ".py" if self.language == "python" else ".cu"
+        suffix = {"python": ".py", "hip": ".hip"}.get(self.language, ".cu")
         found = [each for each in cells if each.case.startswith(program + suffix) and each.target == target]
         assert len(found) == 1, f"{program} has {len(found)} cells for {target}"
         return found[0]
@@ -121,10 +125,10 @@ class BackendContract:
         assert faults == []
 
     def test_builds_for_the_target_that_was_asked_for(self, cells: Results) -> None:
-        """A cubin for the target, with the kernel and what it uses."""
+        """A cubin or a code object for the target, with the kernel and what it uses."""
         cell = self._cell(cells, "good", self.target)
         assert cell.status == "built", repr(cell)
-        assert cell.artifact["format"] == "cubin"
+        assert cell.artifact["format"] == ("hsaco" if self.language == "hip" else "cubin")
         assert cell.artifact["target"].rstrip("af") == self.target.rstrip("af")
         assert any("good" in kernel.name for kernel in cell.kernels)
         assert all(kernel.registers for kernel in cell.kernels)
@@ -142,19 +146,19 @@ class BackendContract:
         assert (cell.status, cell.stage) == ("rejected", "compile"), repr(cell)
         assert "not_there" in cell.message
         assert cell.log.strip()
-        if self.language == "cuda":
-            assert cell.diagnostics[0].line == 2
+        if self.language != "python":
+            assert cell.diagnostics[0].line == (3 if self.language == "hip" else 2)
 
     def test_what_the_assembler_refuses_is_refused(self, cells: Results) -> None:
-        """More than 48 KiB of static shared memory gets through the compiler, and not through ptxas."""
+        """More than 48 KiB of static shared memory gets through the compiler, and not through ptxas; for AMD GPUs, the compiler refuses more than 64 KiB."""
         cell = self._cell(cells, "shared", self.target)
         assert cell.status == "rejected", repr(cell)
-        assert cell.stage in ("assemble", "link")
+        assert cell.stage in (("compile",) if self.language == "hip" else ("assemble", "link"))
 
     def test_definitions_and_include_directories_reach_the_compiler(self, cells: Results) -> None:
         """Macros, or constants of a module; and headers of a folder that was named."""
         assert self._cell(cells, "defined", self.target).built
-        if self.language == "cuda":
+        if self.language != "python":
             assert self._cell(cells, "headed", self.target).built
 
     def test_an_architecture_that_nothing_knows_is_not_applicable(self, cells: Results) -> None:
@@ -167,6 +171,9 @@ class BackendContract:
         """The loaded library reports its version, and it is of the requested release."""
         observed = self._cell(cells, "good", self.target).toolchain["observed"]
         assert observed["python"]
+        if self.language == "hip":
+            assert observed["hip"].startswith(f"{cells[0].toolkit.removesuffix('@rocm')}.")
+            return
         assert observed["ptxas"].startswith(f"{self.toolkit}.")
         for name in ("nvrtc", "nvjitlink"):
             assert observed.get(name, self.toolkit).split(".")[:2] == self.toolkit.split(".")

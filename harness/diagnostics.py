@@ -261,7 +261,7 @@ def _diagnostic(line: LogLine, source: str) -> Diagnostic:
     # A program of a project is named by its path there, and so are the files next to it.
     name = (
         place.name
-        if "/" not in source or place.is_absolute() or place.parts[:1] in (("..",), ("$CUDA_HOME",))
+        if "/" not in source or place.is_absolute() or place.parts[:1] in (("..",), ("$CUDA_HOME",), ("$ROCM_PATH",))
         else str(place)
     )
     if source and (

@@ -75,7 +75,7 @@ def test_what_cannot_be_used_is_told_and_left_out(tmp_path: Path) -> None:
     done = run(folder, "-c", asked)
     assert done.returncode == 0, done.stderr
     names, causes, exporters, place, problems = json.loads(done.stdout)
-    assert (names[0], names[-1], causes, exporters, place) == ("nvrtc", "clang", True, [], "")
+    assert (names[0], names[-1], causes, exporters, place) == ("nvrtc", "hip-clang", True, [], "")
     assert problems == [
         "broken 1.0: its gone in cumatrix.backends cannot be loaded (no_such_module:INFO): ModuleNotFoundError: No module named 'no_such_module'",
         "nvrtc in cumatrix.backends is left out: cumatrix has one of that name",

@@ -516,7 +516,7 @@ def command_for(query: Query, vocabulary: Vocabulary, case: str = "", backend: s
     program = "kernel.py" if backends and all(name in vocabulary.python for name in backends) else "kernel.cu"
     parts = [f"cumatrix run {case.rpartition('@')[0] or case}" if case else f"cumatrix try {program}"]
     for name in backends:
-        library = library_of(name)
+        library = vocabulary.libraries.get(name, "")
         versions = tools.get(name)
         text = f"--with {library}={versions[-1] if versions else 'all'}" if library else f"-b {name}"
         if text not in parts:

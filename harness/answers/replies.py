@@ -135,7 +135,8 @@ class Replies:
         found: dict[tuple[str, str], set[str]] = {}
         for row in self.comparison.rows:
             library = library_of(row.tool.partition(" ")[0])
-            if library and row.toolkit and not row.axis:
+            # A key is words: a version of a stranger's records may have blanks.
+            if library and row.toolkit and not row.axis and " " not in row.version + row.toolkit:
                 for release in ("*", row.version):
                     found.setdefault((library, release), set()).add(row.toolkit)
         series: dict[str, list[str]] = {}

@@ -208,9 +208,9 @@ def make_vocabulary(
         architectures=ARCHITECTURES,
         aliases=vocabulary.aliases(),
         tools=vocabulary.tools(),
-        libraries={name: info.library for name, info in BACKENDS.items() if info.library},
+        libraries={name: info.library for name, info in BACKENDS.items() if info.library and not info.machine},
         terms=vocabulary.TERMS,
-        python=[info.name for info in BACKENDS.values() if not {"cuda", "ptx"}.intersection(info.languages)],
+        python=[info.name for info in BACKENDS.values() if not {"cuda", "hip", "ptx"}.intersection(info.languages)],
         builders={
             vendor.real: [info.name for info in BACKENDS.values() if name in info.vendors]
             for name, vendor in VENDORS.items()

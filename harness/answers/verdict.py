@@ -19,6 +19,7 @@ from harness.answers.question import version_of
 from harness.matrix.axes import version_key
 from harness.matrix.marks import ANSWER_KINDS, GROUPS
 from harness.matrix.ranges import Range, ranges, spell_tried
+from harness.model.cell import ROCM, named_toolkit
 
 WORKS, EMPTY, NOT, FAULT, SURPRISE, UNAVAILABLE, UNTRIED, NOTHING = (group.letter for group in GROUPS.values())
 """Letters of cells by their group: built; built without a kernel; refused as expected; a known fault; a surprise; unavailable; unknown; not applicable."""
@@ -217,9 +218,11 @@ class Places:
     def spell(self, axis: int, values: Sequence[str], most: int = _EVERY) -> str:
         """Tried values of an axis, with the prefix of its name."""
         chosen = {value for value in values if value}
-        return (
-            ("CUDA " if axis else "") + spell_tried(chosen, self.known[axis], version_key, most=most) if chosen else ""
-        )
+        if not chosen:
+            return ""
+        if axis and all(value.endswith(ROCM) for value in chosen):
+            return ", ".join(map(named_toolkit, sorted(chosen, key=version_key)))
+        return ("CUDA " if axis else "") + spell_tried(chosen, self.known[axis], version_key, most=most)
 
     def gaps(self, axis: int, runs: Iterable[Range[str, Any]]) -> str:
         """``CUDA 13.1, 13.2 untried``: the known releases at the borders of ranges that no cell tried."""

@@ -60,10 +60,10 @@ def _asked(name: str) -> str:
 
 @cache
 def tools() -> Mapping[str, tuple[str, ...]]:
-    """Backends by the name of a tool: a backend, or the library of several."""
+    """Backends by the name of a tool: a backend, or the library of several, without those for AMD GPUs alone."""
     found: dict[str, tuple[str, ...]] = {name: (name,) for name, info in BACKENDS.items() if info.in_questions}
     for library in {info.library: None for info in BACKENDS.values() if info.library}:
-        found[library] = tuple(info.name for info in BACKENDS.values() if info.library == library)
+        found[library] = tuple(info.name for info in BACKENDS.values() if info.library == library and not info.rocm)
     return found
 
 

@@ -94,6 +94,8 @@ class BackendInfo:
         Whether every target goes to the library, which has no list of them: its refusal is the outcome.
     parts : tuple of str
         Parts of CUDA (``parts.toml``) whose headers its compiler includes before every program.
+    machine : bool
+        Whether the machine's own compiler serves where the environment does not have the library.
     vendors : tuple of str
         Vendors of the GPUs that it builds for (`harness.model.target.VENDORS`).
     repro : str
@@ -132,9 +134,15 @@ class BackendInfo:
     in_questions: bool = True
     every_target: bool = False
     parts: tuple[str, ...] = ()
+    machine: bool = False
     vendors: tuple[str, ...] = ("nvidia",)
     repro: str = ""
     repro_seconds: float = 300.0
+
+    @property
+    def rocm(self) -> bool:
+        """Return whether its toolkit is a ROCm: it builds for AMD GPUs alone."""
+        return self.vendors == ("amd",)
 
     @property
     def nvcc(self) -> bool:
@@ -144,7 +152,7 @@ class BackendInfo:
     @property
     def reads_host(self) -> bool:
         """Return whether it takes the host's part of a program as well: clang reads it, and compiles the device's."""
-        return self.compiler in ("nvcc", "clang")
+        return self.compiler in ("nvcc", "clang") and not self.text_only
 
     @property
     def of_host(self) -> bool:
@@ -415,6 +423,37 @@ _OWN: Final[Mapping[str, BackendInfo]] = {
             every_target=True,
             parts=("curand",),
             repro="harness.repro.script:clang",
+        ),
+        BackendInfo(
+            name="hiprtc",
+            title="hipRTC called directly, for AMD GPUs",
+            label="hipRTC",
+            tracker="https://github.com/ROCm/clr/issues/new",
+            module="hiprtc",
+            languages=("hip",),
+            seconds=0.5,
+            compiler="clang",
+            every_target=True,
+            text_only=True,
+            vendors=("amd",),
+            repro="harness.repro.hip:hiprtc",
+        ),
+        BackendInfo(
+            name="hip-clang",
+            title="clang as a compiler of HIP, for AMD GPUs",
+            label="clang, HIP",
+            aliases=("hip clang", "clang hip", "hipcc"),
+            tracker="https://github.com/llvm/llvm-project/issues/new",
+            module="hip_clang",
+            languages=("hip",),
+            library="clang",
+            machine=True,
+            memory=1 << 30,
+            seconds=1.0,
+            compiler="clang",
+            every_target=True,
+            vendors=("amd",),
+            repro="harness.repro.hip:hip_clang",
         ),
     )
 }

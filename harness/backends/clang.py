@@ -12,8 +12,10 @@ import os
 import platform
 import re
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from harness.backends.nvcc import include_of
 from harness.backends.nvrtc import macros
@@ -71,36 +73,66 @@ def options_of(job: Job) -> list[str]:
     ]  # fmt: skip
 
 
-class ClangBackend:
-    """`harness.protocol.backend.Backend` for clang."""
+@dataclass(frozen=True)
+class Zig:
+    """The clang of ziglang's wheel in the environment under test.
 
-    zig: Path
-    version: str
+    Parameters
+    ----------
+    program : Path
+        ``zig``, whose ``clang`` is the driver and ``ld.lld`` a linker.
+    resources : Path
+        clang's own headers.
+    observed : dict
+        Versions of these, and the GCC whose C++ headers clang takes.
+    """
+
+    program: Path
     resources: Path
+    observed: dict[str, str]
 
-    def prepare(self, setup: Setup) -> Ready:
-        """Look for clang, its headers and the C++ headers of this machine; nothing is loaded."""
+    @property
+    def version(self) -> str:
+        """``"16.0.6"``."""
+        return self.observed["clang"]
+
+    @classmethod
+    def find(cls) -> Zig:
+        """Look for clang, its headers and the C++ headers of this machine.
+
+        Raises
+        ------
+        Unavailable
+            When one of them is missing.
+        """
         package, wheel = _package("ziglang"), _version("ziglang")
         if package is None or wheel is None:
             raise Unavailable("this environment has no ziglang: install it there")
-        self.zig = package / "zig"
-        self.version = version = _found(r"clang version (\d+\.\d+\.\d+)", ask(str(self.zig), "clang", "--version"))
+        zig = package / "zig"
+        version = _found(r"clang version (\d+\.\d+\.\d+)", ask(str(zig), "clang", "--version"))
         if LIBRARIES["clang"].number_of(wheel) != version:
             known = ", ".join(release.wheel for release in LIBRARIES["clang"].releases)
             raise Unavailable(
                 f"ziglang {wheel} has clang {version}, and cumatrix knows that of {known}: install one of these"
             )
-        self.resources, headers = _resources(version)
+        resources, headers = _resources(version)
         probe = [target_of(platform.machine()), "-v", "-x", "c++", "-E", os.devnull]
-        gcc = _found(r"Selected GCC installation: (\S+)", start(Step([str(self.zig), "clang", *probe])).output)
+        gcc = _found(r"Selected GCC installation: (\S+)", start(Step([str(zig), "clang", *probe])).output)
         if not gcc:
             raise Unavailable("clang takes the C++ headers of this machine's g++, and there is none: install g++")
-        return Ready(
-            observed={
-                "clang": version, "ziglang": wheel, "clang_headers": headers, "gcc_installation": gcc,
-                "ptxas": tools.version(setup), "python": platform.python_version(),
-            },
-        )  # fmt: skip
+        observed = {"clang": version, "ziglang": wheel, "clang_headers": headers, "gcc_installation": gcc}
+        return cls(zig, resources, observed)
+
+
+class ClangBackend:
+    """`harness.protocol.backend.Backend` for clang."""
+
+    zig: Zig
+
+    def prepare(self, setup: Setup) -> Ready:
+        """Look for clang and its headers; nothing is loaded."""
+        self.zig = Zig.find()
+        return Ready(observed={**self.zig.observed, "ptxas": tools.version(setup), "python": platform.python_version()})
 
     def compile(self, setup: Setup, job: Job) -> None:
         """The device pass of each file, then nvJitLink where the code is relocatable."""
@@ -120,7 +152,7 @@ class ClangBackend:
         kind = "ptx" if job.virtual else "cubin"
         out = f"kernel.{kind}"
         argv = [
-            "-resource-dir", str(self.resources), f"--cuda-path={setup.home}", *options_of(job),
+            "-resource-dir", str(self.zig.resources), f"--cuda-path={setup.home}", *options_of(job),
             *(f"-I{folder}" for folder in include_of(setup, job)), str(source), "-o", out,
         ]  # fmt: skip
         job.command.append(shlex.join(["zig", "clang", *argv]))
@@ -139,14 +171,14 @@ class ClangBackend:
 
         clang prints no list of its architectures: one that it does not know is `unsupported` by its own refusal.
         """
-        dry = Step([str(self.zig), "clang", "-###", *argv])
+        dry = Step([str(self.zig.program), "clang", "-###", *argv])
         done = start(dry)
         lines = [line for line in done.output.splitlines() if line.startswith(' "')]
         words = [line for line in done.output.splitlines() if re.match(r"\S+: (?:error|warning|note): ", line)]
         job.say("\n".join(words))
         unknown = any(line.endswith(f"nsupported CUDA gpu architecture: sm_{job.arch}") for line in words)
         if unknown and not job.options.get("every_target"):
-            raise Unsupported(f"clang {self.version} knows no sm_{job.arch}")
+            raise Unsupported(f"clang {self.zig.version} knows no sm_{job.arch}")
         if done.code or any(": error: " in line for line in words):
             raise Rejected("clang refused its options", stage="compile")
         (temporary,) = {word for line in lines[:-1] for word in [tools.after(shlex.split(line), "-o")] if word} or {""}
@@ -163,6 +195,12 @@ class ClangBackend:
         """Compile as without a device, then hand the device code to the driver."""
         self.compile(setup, job)
         run_on_driver(job)
+
+
+def headers_place(observed: Mapping[str, Any]) -> str:
+    """The folder of clang's own headers below ``site-packages``, by the versions in a record; empty where it does not name their wheel."""
+    headers, version = str(observed.get("clang_headers", "")).split(" ")[0], str(observed.get("clang", ""))
+    return f"{package_of(headers)}/{HEADERS[headers].format(version.split('.')[0])}" if headers in HEADERS else ""
 
 
 def package_of(distribution: str) -> str:

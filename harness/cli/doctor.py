@@ -30,6 +30,7 @@ from harness.engine.toolchain import PreparedToolchain
 from harness.environments.store import EnvironmentStore
 from harness.errors import NothingToRun, PartUnavailable, install_command
 from harness.model import Toolchain
+from harness.model.cell import named_toolkit
 from harness.plugins import GROUPS, plugged
 from harness.plugins import problems as plugin_problems
 from harness.protocol.text import counted
@@ -79,15 +80,20 @@ def doctor(toolkits: str | None, python: str | None, verify: bool, verbose: bool
     usable, console = 0, console_for(sys.stderr)
     refs = parse_toolkits(toolkits) if toolkits else ()
     for info in BACKENDS.values():
-        for ref in refs or parse_toolkits(newest_for(info, environment, store, offline=True)[0]):
+        own = refs or parse_toolkits(newest_for(info, environment, store, offline=True)[0])
+        for ref in (each for each in own if each.rocm == info.rocm):
             toolchain = Toolchain(backend=info.name, library=library_of(info, environment, ref), toolkit=ref)
             prepared = PreparedToolchain.of(toolchain, environment, store, data_folder() / "tools")
-            with nullcontext() if prepared.problem else _telling(console, f"{info.name} with CUDA {ref}", info.startup):
+            with (
+                nullcontext()
+                if prepared.problem
+                else _telling(console, f"{info.name} with {named_toolkit(str(ref))}", info.startup)
+            ):
                 works, why = _try(prepared)
             usable += works
             shown = why if verbose or not works else ""
             say(
-                f"{printable('✓', '+') if works else printable('✗', '-')} {info.name:11} CUDA {ref}{': ' if shown else ''}{one_line(shown)}"
+                f"{printable('✓', '+') if works else printable('✗', '-')} {info.name:11} {named_toolkit(str(ref))}{': ' if shown else ''}{one_line(shown)}"
             )
     say("")
     say(f"python      {environment.version} ({environment.python})")

@@ -29,12 +29,15 @@ from harness.records.merge import DIGITS
 
 _CUDA = (".cu", ".cuh", ".cpp")
 _PTX = ".ptx"
+_HIP = ".hip"
+_CPP = {"cuda", "hip"}  # languages whose compilers take options
+_INCLUDE = re.compile(rb"^[ \t]*#[ \t]*include[ \t]*[<\"](hip/|cuda)", re.MULTILINE)
 _COMPILED = (".cubin", ".fatbin", ".o", ".so")
 # What CuPy makes kernels for itself; RawKernel and RawModule are given them.
 _WRITTEN = re.compile(r"\b(?:ElementwiseKernel|ReductionKernel|rawkernel|fuse|name_expressions)\b")
 # One of these words is in any Python file with a kernel.
 _KERNELS = re.compile(r"\bjit\b|RawKernel|RawModule|load_inline|ElementwiseKernel|ReductionKernel|rawkernel|\bfuse\b")
-SUFFIXES = (*_CUDA, _PTX, ".py")
+SUFFIXES = (*_CUDA, _HIP, _PTX, ".py")
 
 
 def languages_of(file: Path) -> tuple[str, ...]:
@@ -47,15 +50,18 @@ def languages_of(file: Path) -> tuple[str, ...]:
     """
     suffix = file.suffix.lower()
     if suffix in _COMPILED:
-        raise UsageError(f"{file} is compiled code: name its source (.cu, .py) or its PTX (.ptx), which other versions can compile")  # fmt: skip
+        raise UsageError(f"{file} is compiled code: name its source (.cu, .hip, .py) or its PTX (.ptx), which other versions can compile")  # fmt: skip
     if suffix not in SUFFIXES:
-        raise UsageError(f"{file} is neither CUDA C++ (.cu) nor Python (.py) nor PTX (.ptx)")
+        raise UsageError(f"{file} is neither CUDA C++ (.cu) nor HIP (.hip) nor Python (.py) nor PTX (.ptx)")
     try:
         data = file.read_bytes()
     except OSError as error:
         raise UsageError(f"cannot read {file}: {error.strerror}") from None
+    if suffix == _HIP:
+        return ("hip",)
     if suffix in _CUDA:
-        return ("cuda",)
+        included = set(_INCLUDE.findall(data))
+        return ("hip",) if included == {b"hip/"} else ("cuda", "hip") if b"hip/" in included else ("cuda",)
     if suffix == _PTX:
         return ("ptx",)
     try:
@@ -239,9 +245,9 @@ def programs_of(
     named = {(place_of(file), text) for file, text in split if file not in whole}
     places = {place_of(file): file for file, _ in split}
     languages = {place: languages_of(file) for place, file in places.items()}
-    texts = {place: _texts(file, place) for place, file in places.items() if "cuda" not in languages[place]}
+    texts = {place: _texts(file, place) for place, file in places.items() if not _CPP & set(languages[place])}
     of_ptx = {backends: _of_assembler(values) for backends, values in rules.items()}
-    if ("cuda",) not in languages.values() and not any(texts.values()):
+    if not any(_CPP & set(spoken) for spoken in languages.values()) and not any(texts.values()):
         taken = spell(of_ptx) if ("ptx",) in languages.values() else []
         lost = [word for word in [*spell(rules), *(f"-I{folder}" for folder in include)] if word not in taken]
         if lost:
@@ -260,7 +266,7 @@ def programs_of(
         of_cuda = [*spell(rules), *defined, *(f"-I{_shown(folder, place)}" for folder in include)]
         kernels = sorted(pair for of_language in entries.values() for pair in of_language.items())
         of_python = [*defined, *(f"--signature={name}={value}" for name, value in kernels)]
-        words = of_cuda if "cuda" in spoken_in else spell(of_ptx) if "ptx" in spoken_in else of_python
+        words = of_cuda if _CPP & set(spoken_in) else spell(of_ptx) if "ptx" in spoken_in else of_python
         cases += [_of_text(each, of_cuda, definitions, options) for each in texts.get(place, ())]
         if texts.get(place):
             spoken_in = sibling_texts(file, spoken_in)
@@ -268,7 +274,7 @@ def programs_of(
                 continue
         own = program_for(here(), file) if file.suffix != ".py" or not entries else None
         if own:
-            cases.append(_of_project(own, place, words, definitions, options if "cuda" in spoken_in else []))
+            cases.append(_of_project(own, place, words, definitions, options if _CPP & set(spoken_in) else []))
             continue
         spoken, inapplicable = rules_in(file)
         cases.append(
@@ -280,7 +286,7 @@ def programs_of(
                 sources=dict.fromkeys(spoken_in, file),
                 entries=entries,
                 variants=(Variant(labels={}, definitions=definitions, options=_line(words)),),
-                options=tuple(options) if {"cuda", "ptx"} & set(spoken_in) else (),
+                options=tuple(options) if {*_CPP, "ptx"} & set(spoken_in) else (),
                 unsupported=inapplicable,
                 expectations=spoken,
             )

@@ -25,6 +25,7 @@ from harness.engine.plan import Shard, cells_of, choose_backends, costs_of, newe
 from harness.engine.proof import RequestedName, requested_names, without_left_out
 from harness.errors import NothingToRun, UsageError
 from harness.model import Case, Cell, UnsupportedRule
+from harness.model.cell import named_toolkit
 from harness.model.condition import Condition
 from harness.project.current import programs_here
 from harness.protocol.text import decoded
@@ -214,7 +215,10 @@ def _reasons(chosen: Mapping[str, tuple[str, str]]) -> list[str]:
     groups: dict[tuple[str, str], list[str]] = {}
     for name, why in chosen.items():
         groups.setdefault(why, []).append(name)
-    return [f"{', '.join(names)}: CUDA {release}, {why}; -t names others" for (release, why), names in groups.items()]
+    return [
+        f"{', '.join(names)}: {named_toolkit(release)}, {why}; -t names others"
+        for (release, why), names in groups.items()
+    ]
 
 
 DEVICE_ONLY = tuple(info.name for info in BACKENDS.values() if "cuda" in info.languages and not info.reads_host)

@@ -15,6 +15,7 @@ from harness.diagnostics import one_line
 from harness.engine.proof import without_answer
 from harness.matrix.axes import PROGRAM, TOOLCHAIN, place_of, rows_of, short_target, target_key, targets_of
 from harness.matrix.marks import KINDS, Mark, kind_of
+from harness.model.cell import named_toolkit
 from harness.records import again_command, at_stage
 from harness.records.failures import REMARK, Records, failures, places_of, said_of, words_of
 from harness.records.make import SPILLS
@@ -190,7 +191,7 @@ def _show_remark(console: Console, kind: str, text: str, where: str) -> None:
 def _where(cells: Sequence[Mapping[str, Any]]) -> str:
     """The only cell's name, or the number of cells and their targets."""
     if len(cells) == 1:
-        return f"{cells[0]['backend']} {cells[0]['library']} cuda {cells[0]['toolkit']} {cells[0]['target']}".replace(
+        return f"{cells[0]['backend']} {cells[0]['library']} {named_toolkit(cells[0]['toolkit']).replace('CUDA', 'cuda')} {cells[0]['target']}".replace(
             "  ", " "
         )
     targets = sorted({str(cell["target"]) for cell in cells}, key=target_key)

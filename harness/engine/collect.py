@@ -29,6 +29,7 @@ from harness.protocol.messages import REPLY, Exit, Order, Product, Reply
 from harness.protocol.process_output import KEPT, Unreadable, cut, read_plain
 from harness.records.files import ArtifactFolder
 from harness.records.record import LONGEST
+from harness.toolkits.rocm import HIP_VERSION
 
 LOG_LIMIT = 64 << 10
 """Length of a record's log in characters, including the mark for omitted text."""
@@ -37,6 +38,7 @@ _MADE = "made-by-cupy.cu"
 _HASHED = re.compile(r"\b[0-9a-f]{32,64}\.cubin\.cu\b")
 # What may be a path, with what stands before it; where Python's packages lie, all before it is one machine's.
 _WORD = re.compile(r"[^\s'\":,;=]+")
+_DEBIAN = Path("/usr")  # where Debian has ROCm
 _SITES = ("/site-packages/", "/dist-packages/")
 _TIMES = re.compile(r"^.*\bCompile time = [\d.]+ ms\n?", re.MULTILINE)
 
@@ -52,7 +54,7 @@ class Places:
     source : Path
         The program; its folder is the base of names.
     home : Path
-        The toolkit, ``$CUDA_HOME`` in logs and commands.
+        The toolkit, ``$CUDA_HOME`` in logs and commands; a ROCm is ``$ROCM_PATH``, and Debian's keeps its name.
     root : Path or None
         The project's folder, the base of names instead of the program's.
     kept : Path
@@ -64,6 +66,16 @@ class Places:
     home: Path
     kept: Path
     root: Path | None = None
+
+    @cached_property
+    def _toolkit(self) -> str:
+        return (
+            str(self.home)
+            if self.home == _DEBIAN
+            else "$ROCM_PATH"
+            if (self.home / HIP_VERSION).is_file()
+            else "$CUDA_HOME"
+        )
 
     # Each is needed several times, and its links do not change.
     @cached_property
@@ -88,7 +100,7 @@ class Places:
 
     def in_log(self, text: str) -> str:
         """A log without them."""
-        text = clean(text).replace(f"{self.home}/", "$CUDA_HOME/")
+        text = clean(text).replace(f"{self.home}/", f"{self._toolkit}/")
         # CuPy hands the program to NVRTC under the hash of everything: the name that people know says more. A text that it made
         # itself, out of a program in Python, has lines of its own.
         name = _MADE if self.source.suffix == ".py" else self.name
@@ -98,7 +110,7 @@ class Places:
         """A command without them."""
         text = _WORD.sub(lambda found: _from_packages(found[0]), self._apart(text))
         for folder, name in (
-            (self.home, "$CUDA_HOME"), (self._home, "$CUDA_HOME"), (self.kept, "$CUMATRIX_HOME"),
+            (self.home, self._toolkit), (self._home, self._toolkit), (self.kept, "$CUMATRIX_HOME"),
         ):  # fmt: skip
             text = re.sub(rf"{re.escape(str(folder))}(?![\w.-])", name, text)
         return self._relative(text)

@@ -161,6 +161,8 @@ def _can_run(environment: Environment, cell: Cell) -> bool:
     if not info.distributions:
         return True
     found = environment.version_of(*info.distributions)
+    if found is None and info.machine:
+        return True
     return (
         found is not None
         and not any(name in environment.broken for name in info.distributions)

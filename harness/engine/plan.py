@@ -24,9 +24,11 @@ from harness.libraries import LIBRARIES, label_of
 from harness.model import KNOWN_TARGETS, Case, Cell, HostCompiler, Target, TargetError, Toolchain, ToolkitRef
 from harness.model.cell import CELLS, none_left, read_where
 from harness.model.condition import VALUES, Version
-from harness.model.target import DEFAULT_TARGETS, check_known, parse_targets
+from harness.model.target import AMD, DEFAULT_TARGETS, check_known, parse_targets
 from harness.toolkits import RELEASES, ToolkitStore, parse_toolkits
 from harness.toolkits.releases import find_local
+from harness.toolkits.rocm import DEFAULT as ROCM_DEFAULT
+from harness.toolkits.rocm import find_rocm, not_installed, own_rocm
 
 
 def choose_backends(
@@ -41,9 +43,9 @@ def choose_backends(
     """
     if names is None and others:
         libraries = {each.library for each in others}
-        return [info for info in BACKENDS.values() if info.library in libraries]
+        return [info for info in BACKENDS.values() if info.library in libraries and (not info.rocm or find_rocm())]
     if names is None:
-        return [info for info in BACKENDS.values() if not info.distributions or _installed(info, environment)]
+        return [info for info in BACKENDS.values() if _is_there(info, environment)]
     if names.strip() == "all":
         return list(BACKENDS.values())
     chosen = {}
@@ -67,6 +69,12 @@ def _left_out(library: str, chosen: Sequence[str]) -> str:
     return f"--with {library} is for the backend{'s' * (',' in its)} {its}, which -b {','.join(chosen)} leaves out: -b {its}{other}"
 
 
+def _is_there(info: BackendInfo, environment: Environment) -> bool:
+    if info.rocm:
+        return bool(find_rocm())
+    return not info.distributions or _installed(info, environment)
+
+
 def _installed(info: BackendInfo, environment: Environment) -> bool:
     library = LIBRARIES[info.library]
     brought = environment.version_of(*library.brought_by)
@@ -88,6 +96,8 @@ def plan(
     nvcc_of: Callable[[ToolkitRef], bool] = lambda _toolkit: True,
     host_compilers: HostCompilers | None = None,
     toolkits_named: bool = True,
+    targets_named: bool = True,
+    backends_named: bool = True,
 ) -> list[Cell]:
     """Every cell of a selection, ordered by toolchain, so that each worker process serves its cells in one go.
 
@@ -106,6 +116,9 @@ def plan(
         Those of the cells of backends that run nvcc; what the cases name and the machine has, when left out.
     toolkits_named : bool
         Whether a user named the toolkits; else a library is tried with the CUDA tools that it brings along.
+    targets_named, backends_named : bool
+        Whether a user named the targets and the backends. A backend for AMD GPUs alone has default targets of its own, and is left out where
+        neither it nor a target of AMD's is named.
 
     Raises
     ------
@@ -117,12 +130,14 @@ def plan(
     cells: list[Cell] = []
     cases, hosts = list(cases), host_compilers or HostCompilers()
     for info in backends:
+        wanted = _targets_for(info, targets, named=targets_named, every=backends_named)
         grouped = _by_host(cases, info, hosts)
         own = [each for each in others if each.library == info.library] if info.library else []
         pairs = [
             (each, toolkit)
             for each in own or [environment]
-            for toolkit in each.toolkits or _toolkits_for(info, each, toolkits, named=toolkits_named)
+            for toolkit in (() if info.rocm else each.toolkits)
+            or _toolkits_for(info, each, toolkits, named=toolkits_named)
         ]
         for each, toolkit in pairs:
             if info.of_host and not nvcc_of(toolkit):
@@ -134,7 +149,7 @@ def plan(
                 environment=each.name,
                 packages=each.packages,
             )
-            built = specific(targets) if _is_specific(info, toolchain.library) else targets
+            built = specific(wanted) if _is_specific(info, toolchain.library) else wanted
             for host, compiled in grouped.items():
                 for name, group in _by_device(built, devices).items():
                     cells += _cells(compiled, replace(toolchain, host=host, device=name), group)
@@ -144,12 +159,21 @@ def plan(
 def _toolkits_for(
     info: BackendInfo, environment: Environment, toolkits: Sequence[ToolkitRef], *, named: bool
 ) -> list[ToolkitRef]:
-    """The toolkits of a backend in an environment: those named, and of tools that a library brings along its own alone."""
+    """The toolkits of a backend in an environment: those named, and of tools that a library brings along its own alone; a compiler of HIP's is the machine's ROCm."""
+    if info.rocm:
+        return [ref for ref in toolkits if ref.rocm] or [own_rocm()]
     found = environment.version_of(*info.distributions)
     own = bundled_tools(info.library, found[1]) if found else None
     if own and not named:
         return [own]
-    return [ref for ref in toolkits if not ref.bundled or ref == own]
+    return [ref for ref in toolkits if not ref.rocm and (not ref.bundled or ref == own)]
+
+
+def _targets_for(info: BackendInfo, targets: Sequence[Target], *, named: bool, every: bool) -> Sequence[Target]:
+    """The targets of a backend: those named, and of a backend for AMD GPUs its own by default."""
+    if not info.rocm or (named and every):
+        return targets
+    return [target for target in targets if target.vendor is AMD] if named else parse_targets(AMD.default)
 
 
 def specific(targets: Iterable[Target]) -> list[Target]:
@@ -279,6 +303,8 @@ def nothing(
             ),
             "",
         )
+        if spoken == {"hip"} and not named and not releases and not find_rocm():
+            return LibraryMissing(f"{what} for AMD GPUs. {not_installed(ROCM_DEFAULT)}")
         if named:
             names = ", ".join(info.name for info in backends)
             return NothingToRun(f"nothing to run: {what} not for {names}, only for {', '.join(sorted(fitting))}")
@@ -337,6 +363,8 @@ def newest_for(
     A compiler by itself has no limit. A CuPy loads the NVRTC of one major release; PyTorch, Numba, and a library that takes CUDA from wheels
     in its environment, are tried with the release that they are made for.
     """
+    if info.rocm:
+        return str(own_rocm()), "the ROCm of this machine"
     if not info.library:
         return _newest(
             store, "", offline=offline
@@ -386,6 +414,7 @@ def cells_of(context: RunContext, cases: Sequence[Case] | None = None) -> list[C
         chosen, backends, toolkits, targets, context.environment, request.where, devices=context.devices, others=context.others,
         nvcc_of=lambda toolkit: named or toolkit.local or int(toolkit.release.split(".")[0]) >= 13,
         host_compilers=HostCompilers(hosts), toolkits_named=bool(request.toolkits),
+        targets_named=bool(request.targets), backends_named=named,
     )  # fmt: skip
     if hosts and cells and not any(cell.toolchain.host.name for cell in cells):
         raise UsageError(

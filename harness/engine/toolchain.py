@@ -28,6 +28,7 @@ from harness.protocol.backend import Ended
 from harness.protocol.messages import CLAIMED_LANDLOCK, Ready, Setup, made_for
 from harness.toolkits import Installed, ToolkitStore
 from harness.toolkits.releases import PARTS, PARTS_OF_TORCH
+from harness.toolkits.rocm import not_installed as rocm_missing
 from harness.toolkits.store import borrowed
 
 
@@ -139,7 +140,7 @@ class PreparedToolchain:
             ]
             if broken:
                 return _problem(Status.UNAVAILABLE, broken[0])
-            if found is None:
+            if found is None and not info.machine:
                 return _problem(
                     Status.UNAVAILABLE,
                     f"{info.name} needs {info.distributions[0]}, which is not installed in {self.environment.name}: "
@@ -149,14 +150,15 @@ class PreparedToolchain:
             if replaced:
                 words = f"{replaced[0]} {replaced[1]} is installed and takes the place of {info.name}"
                 return _problem(Status.UNAVAILABLE, words)
-            incompatibility = info.incompatibility(found[0], ref.release)
+            incompatibility = info.incompatibility(found[0], ref.release) if found else None
             if incompatibility:
                 return _problem(Status.UNSUPPORTED, incompatibility)
         if missing := absent_host(self.toolchain.host):
             return _problem(Status.UNAVAILABLE, self.absent or missing)
         for release, toolkit in ((ref.release, self.toolkit), (ref.headers, self.headers)):
             if toolkit is None:
-                return _problem(Status.UNAVAILABLE, self.absent or _not_installed(release))
+                missing = rocm_missing(release) if ref.rocm else self.absent or _not_installed(release)
+                return _problem(Status.UNAVAILABLE, missing)
             try:
                 _ = toolkit.fingerprint
             except PartUnavailable as error:
@@ -186,6 +188,7 @@ class PreparedToolchain:
             module=info.module,
             place=info.place,
             bundled=ref.bundled,
+            rocm=ref.rocm,
         )
 
     def fork_server(self) -> ForkServer:
@@ -258,7 +261,7 @@ class PreparedToolchain:
         assert self.toolkit is not None and self.headers is not None
         found = dict(ready.observed)
         if self.toolchain.toolkit.local:
-            found["cuda_home"] = str(self.toolkit.home)
+            found["rocm_home" if self.toolchain.toolkit.rocm else "cuda_home"] = str(self.toolkit.home)
         elif not self.toolchain.toolkit.bundled:
             found["wheels"] = dict(self.toolkit.packages)
         if self.headers.release != self.toolkit.release:
@@ -374,7 +377,7 @@ def without_part(outcome: Outcome, ref: ToolkitRef, include: Iterable[Path], sou
         The program, whose other missing parts are listed with the first.
     """
     first = next((item for item in outcome.diagnostics if item.severity in ("error", "fatal")), None)
-    found = _NOT_FOUND.search(first.message) if first and outcome.status is Status.REJECTED else None
+    found = _NOT_FOUND.search(first.message) if first and outcome.status is Status.REJECTED and not ref.rocm else None
     if not found:
         return outcome
     header = next(filter(None, found.groups()))

@@ -23,7 +23,7 @@ from packaging.version import InvalidVersion, Version
 from harness.backends import BACKENDS
 from harness.matrix.ranges import consecutive, spell, spell_tried
 from harness.model import Cell, Target
-from harness.model.cell import BUNDLED
+from harness.model.cell import named_toolkit, titled_toolkit
 from harness.model.target import Vendor
 from harness.toolkits.header_libraries import LIBRARIES
 
@@ -67,8 +67,9 @@ class Axis:
 
     def label(self, value: str) -> str:
         """A value as headings have it: ``CUDA 12.4, headers 12.6``, ``CUDA 12.9, bundled``; empty where there is none."""
-        text = value.replace("+headers", ", headers ").replace(BUNDLED, ", bundled")
-        return f"{self.prefix}{text}" if self.prefix and value else value
+        if self.key == "toolkit" and value:
+            return titled_toolkit(value)
+        return f"{self.prefix}{value}" if self.prefix and value else value
 
     def to_json(self) -> dict[str, Any]:
         """The axis as the page's script needs it."""
@@ -442,7 +443,11 @@ def _order(record: Mapping[str, Any]) -> tuple[Any, ...]:
 
 def _toolchain(record: Mapping[str, Any]) -> str:
     values = zip(TOOLCHAIN, place_of(record, TOOLCHAIN), strict=True)
-    return " ".join(f"{AXIS[key].prefix.lower()}{value}" for key, value in values if value)
+    return " ".join(
+        named_toolkit(value).replace("CUDA", "cuda") if key == "toolkit" else f"{AXIS[key].prefix.lower()}{value}"
+        for key, value in values
+        if value
+    )
 
 
 _PAIR = r"([A-Za-z_][A-Za-z0-9_]*)=([^,=]*)"

@@ -221,6 +221,25 @@ BUNDLED: Final = "@bundled"
 """Ends the name of a toolkit that a library brings along."""
 
 
+ROCM: Final = "@rocm"
+"""Ends the name of a ROCm of the machine's own."""
+
+
+def spelled_toolkit(toolkit: str) -> str:
+    """A toolkit's name as cell ids spell it: ``cuda12.4``, ``rocm5.2``."""
+    return f"rocm{toolkit.removesuffix(ROCM)}" if toolkit.endswith(ROCM) else f"cuda{toolkit}"
+
+
+def named_toolkit(toolkit: str) -> str:
+    """A toolkit's name in sentences: ``CUDA 12.9@bundled``, ``ROCm 5.2``."""
+    return f"ROCm {toolkit.removesuffix(ROCM)}" if toolkit.endswith(ROCM) else f"CUDA {toolkit}"
+
+
+def titled_toolkit(toolkit: str) -> str:
+    """A toolkit's name as headings have it: ``CUDA 12.4, headers 12.6``, ``CUDA 12.9, bundled``, ``ROCm 5.2``."""
+    return named_toolkit(toolkit).replace("+headers", ", headers ").replace(BUNDLED, ", bundled")
+
+
 def cuda_of(toolkit: str) -> str:
     """The CUDA release of a toolkit's name; empty for one that a library brings along: the release of the library decides it."""
     return "" if toolkit.endswith(BUNDLED) else toolkit
@@ -228,7 +247,7 @@ def cuda_of(toolkit: str) -> str:
 
 @dataclass(frozen=True, kw_only=True, order=True)
 class ToolkitRef:
-    """A CUDA release by name, with the release whose headers it is paired with.
+    """A CUDA release by name, with the release whose headers it is paired with; or a ROCm of the machine's own.
 
     Parameters
     ----------
@@ -242,6 +261,8 @@ class ToolkitRef:
         Whether it is one of those.
     bundled : bool
         Whether it is what a library's own wheel has of that release, such as Triton's ptxas; nothing else is installed for it.
+    rocm : bool
+        Whether it is a ROCm release, which is always a local one.
     """
 
     release: str
@@ -249,9 +270,10 @@ class ToolkitRef:
     home: str = field(default="", compare=False)
     local: bool = False
     bundled: bool = False
+    rocm: bool = False
 
     def __str__(self) -> str:
-        name = self.release + ("@local" if self.local else BUNDLED if self.bundled else "")
+        name = self.release + (ROCM if self.rocm else "@local" if self.local else BUNDLED if self.bundled else "")
         return name if self.headers == self.release else f"{name}+headers{self.headers}"
 
     @property
@@ -295,7 +317,7 @@ class Toolchain:
     def name(self) -> str:
         """``cupy-jitify@13.6.0+cuda12.4``, as cell ids spell it."""
         library = f"@{self.library}" if self.library else ""
-        return f"{self.backend}{library} cuda{self.toolkit}"
+        return f"{self.backend}{library} {spelled_toolkit(str(self.toolkit))}"
 
     @cached_property
     def facts(self) -> Mapping[str, Any]:
@@ -313,7 +335,7 @@ class Toolchain:
 
 def cell_id(case: str, variant: str, backend: str, library: str, toolkit: str, target: str, rest: str = "") -> str:
     """`Cell.id`; ``rest`` is what follows the target."""
-    return f"{case}{f'[{variant}]' if variant else ''} {backend}{f'@{library}' if library else ''} cuda{toolkit} {target}{rest}"
+    return f"{case}{f'[{variant}]' if variant else ''} {backend}{f'@{library}' if library else ''} {spelled_toolkit(toolkit)} {target}{rest}"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -119,7 +119,9 @@ class Step:
         if self.program in _STAGES:
             return _STAGES[self.program]
         words = set(self.words)
-        return "preprocess" if "-E" in words else "compile" if words & {"-c", "-S", "-cubin", "-ptx"} else "link"
+        return (
+            "preprocess" if "-E" in words else "compile" if words & {"-c", "-S", "-cc1", "-cubin", "-ptx"} else "link"
+        )
 
     @property
     def output(self) -> str | None:

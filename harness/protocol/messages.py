@@ -259,6 +259,8 @@ class Setup(Message):
         Folder of the control group that limits the memory of the worker and its cells; empty without one.
     bundled : bool
         Whether the library's own CUDA tools are used, and `home` is empty.
+    rocm : bool
+        Whether `home` is a ROCm, and `release` its release.
     """
 
     home: Path
@@ -273,6 +275,7 @@ class Setup(Message):
     place: str = ""
     cgroup: str = ""
     bundled: bool = False
+    rocm: bool = False
 
     @property
     def version(self) -> tuple[int, int]:

@@ -8,7 +8,7 @@ import re
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,7 @@ from harness.matrix.axes import natural_key, target_key, version_key
 from harness.matrix.ranges import consecutive
 from harness.matrix.ranges import spell as spell_range
 from harness.model import Target
+from harness.model.cell import named_toolkit
 from harness.process_locks import TEMPORARY, HeldFolder, temporary_folder
 from harness.records import Record, builds_of, failed_at
 from harness.records.record_names import parameters_of
@@ -220,6 +221,7 @@ _LINK = re.compile(r"https?://[^\s<>]{1,400}")
 _NEIGHBOURS = 12
 _PARTS = {
     "nvrtc": "NVRTC", "nvcc": "nvcc", "clang": "clang", "ptxas": "ptxas", "nvvm": "NVVM", "ptx": "PTX ISA", "nvjitlink": "nvJitLink",
+    "hip": "HIP", "hiprtc": "hipRTC", "comgr": "Comgr",
 }  # fmt: skip
 _SURROUNDINGS = {"torch_cuda": "PyTorch's CUDA", "ninja": "ninja", "host_compiler": "host compiler", "gcc_installation": "libstdc++", "cxx": "C++ compiler", "python": "Python"}  # fmt: skip
 
@@ -292,8 +294,10 @@ def _copied_names(subject: ReproTarget) -> list[str]:
 
 def commands(subject: ReproTarget, wheels: Sequence[Wheels]) -> list[str]:
     """The commands that install what the script needs, by uv; pip has the same options."""
-    local = subject.cell.toolchain.toolkit.local
-    lines = [f"export CUDA_HOME=…  # where CUDA {subject.setup.release} lies"] if local else []
+    toolkit = subject.cell.toolchain.toolkit
+    variable = "ROCM_PATH" if toolkit.rocm else "CUDA_HOME"
+    where = f"where {named_toolkit(str(replace(toolkit, local=False)))} lies"
+    lines = [f"export {variable}=…  # {where}"] if toolkit.local else []
     lines += [f"uv venv --python {python_of(subject)} .venv"]
     for each in wheels:
         target = f" --target {each.folder}" if each.folder else ""
@@ -311,7 +315,7 @@ def _title(subject: ReproTarget) -> str:
         "timed_out": "does not come to an end on",
     }
     first = record["diagnostics"][0]["message"] if record["status"] != "built" and record["diagnostics"] else ""
-    where = f"CUDA {record['toolkit']}, {record['target']}"
+    where = f"{named_toolkit(record['toolkit'])}, {record['target']}"
     name, more = subject.job.source.name, len(subject.job.together)
     name += f" and {more} more file{'s' * (more > 1)}" if more else ""
     return one_line(f"{who} {what[record['status']]} {name} ({where}){': ' if first else ''}{first}", 200)
@@ -355,7 +359,8 @@ def _observed(subject: ReproTarget) -> str:
 
 def _versions(subject: ReproTarget) -> str:
     observed: dict[str, Any] = subject.observed
-    rows = [("CUDA", subject.record["toolkit"])]
+    name, _, release = named_toolkit(subject.record["toolkit"]).partition(" ")
+    rows = [(name, release)]
     library = BACKENDS[subject.backend].library
     packages = [library, *LIBRARIES[library].companions] if library else []
     named = {name.replace("-", "_"): label_of(name) for name in packages}

@@ -182,8 +182,8 @@ def _environ(home: Path | None = None, *, uv_cache: bool = False) -> dict[str, s
         mine = ("VIRTUAL_ENV", "PYTHONPATH", "PYTHONHOME", "UV_PROJECT", "CONDA_PREFIX")
         return {name: value for name, value in os.environ.items() if name not in mine}
     path = os.pathsep.join(["/usr/local/bin", "/usr/bin", "/bin"])
-    # A CUDA of this machine's own is the one thing that no wheel brings.
-    own = {name: os.environ[name] for name in ("CUDA_HOME",) if os.environ.get(name)}
+    # A CUDA or a ROCm of this machine's own is the one thing that no wheel brings.
+    own = {name: os.environ[name] for name in ("CUDA_HOME", "ROCM_PATH") if os.environ.get(name)}
     return {**own, "PATH": path, "HOME": str(home), "LANG": "C.UTF-8", "TMPDIR": tempfile.gettempdir()}
 
 

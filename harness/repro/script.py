@@ -438,13 +438,9 @@ print("built:", os.path.getsize({made[0]!r}), "bytes")
 def clang(subject: ReproTarget) -> Script:
     """clang's own driver, which runs the toolkit's ptxas."""
     setup, job = subject.setup, subject.job
-    headers, version = (
-        str(subject.observed.get("clang_headers", "")).split(" ")[0],
-        str(subject.observed.get("clang", "")),
-    )
-    if headers not in clang_backend.HEADERS:
+    place = clang_backend.headers_place(subject.observed)
+    if not place:
         raise UsageError(f"the record of {subject.record['cell']} does not name the headers of its clang")
-    place = f"{clang_backend.package_of(headers)}/{clang_backend.HEADERS[headers].format(version.split('.')[0])}"
     folders = [f"-I{folder}" for folder in nvcc_backend.include_of(setup, job)]
     options = [*clang_backend.options_of(job), *folders]
     linked = subject.relocatable and not job.virtual and not job.one_of_several

@@ -18,7 +18,7 @@ from harness.cases.rules import NAMED, include_of, options_for
 from harness.errors import UsageError
 from harness.libraries import LIBRARIES
 from harness.model import Case, Cell, Target, Toolchain, ToolkitRef
-from harness.model.cell import BUNDLED, host_named
+from harness.model.cell import BUNDLED, ROCM, host_named
 from harness.process_locks import TEMPORARY, HeldFolder, temporary_folder
 from harness.protocol.backend import Job
 from harness.protocol.messages import Options, Setup
@@ -253,6 +253,7 @@ def cell_of(record: Record, case: Case) -> Cell:
         toolkit = ToolkitRef(
             release=requested["toolkit"], headers=requested["headers"], home=requested.get("cuda_home", ""),
             local="cuda_home" in requested, bundled=str(record["toolkit"]).endswith(BUNDLED),
+            rocm=str(record["toolkit"]).endswith(ROCM),
         )  # fmt: skip
         packages, host = dict(requested["packages"]), str(requested.get("host_compiler", ""))
         # These become part of scripts, and a record may come from a stranger.
@@ -328,7 +329,7 @@ def subject_of(
     headers = CUDA if toolkit.headers == toolkit.release else HEADERS
     # From 13 on, CCCL has a folder of its own.
     cccl = [f"{headers}/include/cccl"] if int(toolkit.headers.split(".")[0]) >= 13 else []
-    folders = [f"{headers}/include", *cccl]
+    folders = [] if toolkit.rocm else [f"{headers}/include", *cccl]
     copied_to, program_include = program.include[: len(copied)], program.include[len(copied) :]
     wheels = [
         f"{name}-wheels/{folder}"
@@ -380,8 +381,8 @@ def wheels_of(subject: ReproTarget) -> list[Wheels]:
         When an index is needed for hashes, and does not answer.
     """
     groups = []
-    info, toolkit = BACKENDS[subject.backend], subject.cell.toolchain.toolkit
-    if info.library:
+    toolkit = subject.cell.toolchain.toolkit
+    if subject.library:
         groups.append(Wheels("requirements.txt", "", _resolved(subject)))
     if not toolkit.local and not toolkit.bundled:
         file, folder = ("requirements-cuda.txt", f"{CUDA}-wheels") if groups else ("requirements.txt", "")

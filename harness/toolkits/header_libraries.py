@@ -14,7 +14,7 @@ from harness.model import Case, HeaderLibrary, Headers
 from harness.process_locks import sweep_installs
 from harness.tables import read_table
 from harness.toolkits.download import pinned_versions
-from harness.toolkits.releases import Installed
+from harness.toolkits.installed import Installed
 from harness.toolkits.store import WheelStore, data_folder, move, say
 
 

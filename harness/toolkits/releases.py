@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 import re
 import shutil
@@ -16,79 +15,12 @@ from pathlib import Path
 
 from harness.errors import PartUnavailable, UsageError, did_you_mean
 from harness.model import ToolkitRef
-from harness.model.cell import BUNDLED
+from harness.model.cell import BUNDLED, ROCM
 from harness.model.condition import Version
 from harness.protocol import process_output
 from harness.tables import read_table
-
-MANIFEST = "cumatrix-toolkit.json"
-"""File in an installed folder that lists every other one with its hash."""
-
-
-@dataclass(frozen=True)
-class Installed:
-    """A CUDA release or a header library, laid out from wheels.
-
-    Parameters
-    ----------
-    release : str
-        ``"12.4"``.
-    home : Path
-        Its folder; for a toolkit a CUDA_HOME: bin, include, lib64, nvvm.
-    packages : Mapping[str, str]
-        Versions of the wheels that it was laid out from, as their metadata say.
-    library : str
-        Name of the header library; empty for CUDA itself.
-    wheels : Mapping[str, str]
-        SHA-256 of each wheel, by its name; empty for what an earlier version of cumatrix has installed.
-    """
-
-    release: str
-    home: Path
-    packages: Mapping[str, str]
-    library: str = ""
-    wheels: Mapping[str, str] = field(default_factory=dict)
-
-    @property
-    def what(self) -> str:
-        """Its name in messages: ``CUDA 12.4``, ``cutlass 3.5.1``."""
-        return f"{self.library or 'CUDA'} {self.release}"
-
-    @property
-    def spelled(self) -> str:
-        """Its name on the command line: ``12.4``, ``cutlass==3.5.1``."""
-        return f"{self.library}=={self.release}" if self.library else self.release
-
-    @property
-    def include(self) -> list[Path]:
-        """Include directories; CUDA 13 keeps CCCL in a folder of its own."""
-        folders = [self.home / "include", self.home / "include" / "cccl"]
-        return [folder for folder in folders if folder.is_dir()]
-
-    @cached_property
-    def fingerprint(self) -> str:
-        """Hash over the content of every file; a file that changed since the installation is read again.
-
-        Raises
-        ------
-        PartUnavailable
-            When a file is gone.
-        """
-        manifest = json.loads((self.home / MANIFEST).read_text("utf-8"))
-        digest = hashlib.sha256(self.release.encode())
-        for name, (recorded, size, mtime_ns) in sorted(manifest["files"].items()):
-            path = f"{self.home}/{name}"  # there are thousands: a Path for each takes longer than to look at it
-            try:
-                stat = os.stat(path)
-            except OSError as error:
-                raise PartUnavailable(
-                    f"{self.what} is damaged ({error}): run `cumatrix toolkits install --force {self.spelled}`"
-                ) from None
-            same = (stat.st_size, stat.st_mtime_ns) == (size, mtime_ns)
-            sha256 = recorded if same else hashlib.sha256(Path(path).read_bytes()).hexdigest()
-            digest.update(f"\0{name}\0{sha256}".encode())
-        return digest.hexdigest()
-
+from harness.toolkits.installed import Installed
+from harness.toolkits.rocm import HIP_VERSION, parse_rocm, ref_of, rocm_in
 
 _LIBRARIES = ("libnvrtc*", "libnvvm*", "libnvJitLink*", "libcudart*", "libcudadevrt*")
 
@@ -216,7 +148,7 @@ def parse_toolkits(text: str) -> list[ToolkitRef]:
     """Read ``11.8,12.4..13.0``, ``all``, or ``13.5+headers13.0`` for headers of another release.
 
     A major version alone is its newest release (``13``), and at the end of a range all of them (``12.4..13``). ``local`` is every CUDA toolkit of this machine (`harness.toolkits.releases.find_local`),
-    ``12.4@local`` for one of them, and a path for the one there. ``12.8@bundled`` is what libraries such as Triton have of that release in their wheels.
+    ``12.4@local`` for one of them, and a path for the one there. ``rocm`` and ``5.2@rocm`` name ROCm installations in the same way. ``12.8@bundled`` is what libraries such as Triton have of that release in their wheels.
 
     Raises
     ------
@@ -254,6 +186,8 @@ def release_of(day: date, majors: Iterable[int], newest: str) -> str:
 
 
 def _refs(part: str) -> list[ToolkitRef]:
+    if part == "rocm" or part.endswith(ROCM):
+        return parse_rocm(part)
     if part == "local" or part.endswith("@local") or os.sep in part:
         return _local(part)
     if part.endswith(BUNDLED):
@@ -278,7 +212,10 @@ def _refs(part: str) -> list[ToolkitRef]:
 
 def _local(part: str) -> list[ToolkitRef]:
     if os.sep in part:
-        toolkit = local_toolkit(Path(part).expanduser())
+        home = Path(part).expanduser()
+        if not (home / "bin" / "ptxas").is_file() and (home / HIP_VERSION).is_file():
+            return [ref_of(rocm_in(home).release, home.resolve())]
+        toolkit = local_toolkit(home)
         homes = {toolkit.release: toolkit.home}
     else:
         homes = find_local()

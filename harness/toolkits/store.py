@@ -23,17 +23,17 @@ from harness.process_locks import alone, set_aside, sweep_installs, work_folder
 from harness.tables import users
 from harness.toolkits import download
 from harness.toolkits.download import TIMEOUT, pinned
+from harness.toolkits.installed import MANIFEST, Installed
 from harness.toolkits.releases import (
-    MANIFEST,
     PARTS,
     RELEASES,
     BundledTools,
-    Installed,
     Release,
     local_toolkit,
     parts_among,
     wheels_of,
 )
+from harness.toolkits.rocm import rocm_in
 
 # First folder of a wheel's component (nvidia/cuda_runtime/lib/…, nvidia/cu13/lib/…) -> folder of the CUDA_HOME.
 _FOLDERS = {"bin": "bin", "include": "include", "lib": "lib64", "lib64": "lib64", "nvvm": "nvvm"}
@@ -351,6 +351,9 @@ class ToolkitStore(WheelStore):
             home.mkdir(parents=True, exist_ok=True)
             tools = BundledTools(release=ref.release, home=home, packages={})
             return tools, tools
+        if ref.rocm:
+            rocm = rocm_in(Path(ref.home)) if ref.home else None
+            return rocm, rocm
         toolkit = local_toolkit(Path(ref.home)) if ref.home else self.find(ref.release)
         return toolkit, toolkit if ref.headers == ref.release else self.find(ref.headers)
 

@@ -160,7 +160,7 @@ def _prepare(name: str, setup: Setup) -> tuple[Backend | None, Ready]:
         ready = backend.prepare(setup)
         _hold_builds(setup, ready)
         ready.observed["python"] = ".".join(map(str, sys.version_info[:3]))
-        if not setup.bundled:
+        if not (setup.bundled or setup.rocm):
             ready.observed["ptxas"] = tools.version(setup)
             ready.targets = tools.architectures(setup)
     except Ended as ended:

@@ -109,7 +109,7 @@ def library(tmp_path: Path) -> Path:
         (["run", "--out", "cases"], 2, ["cases"]),
         (["try", "nowhere.cu"], 2, ["nowhere.cu"]),
         (["try", "cases/plain/none"], 2, ["cases/plain/none"]),
-        (["try", "cases/plain/one/case.toml"], 2, ["neither CUDA C++ (.cu) nor Python (.py)"]),
+        (["try", "cases/plain/one/case.toml"], 2, ["neither CUDA C++ (.cu) nor HIP (.hip) nor Python (.py)"]),
         (["try", "cases/plain/one/kernel.cu", "-D", "1X=2"], 2, ["'1X' is not the name of a macro"]),
         (["try", "cases/plain/one/kernel.cu", "-I", "nowhere"], 2, ["nowhere"]),
         (["try", "cases/plain/one/kernel.cu", "--signature", "axpy"], 2, ["--signature", "NAME="]),

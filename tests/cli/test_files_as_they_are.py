@@ -57,7 +57,9 @@ def test_what_is_no_program_is_told(cumatrix: Command) -> None:
     (cumatrix.folder / "k.cubin").write_bytes(b"\x7fELF")
     (cumatrix.folder / "plain.py").write_text("x = 1\n")
     (cumatrix.folder / "latin.py").write_bytes("# caf\xe9\n".encode("latin-1"))
-    sentence(cumatrix("try", "k.cubin"), 2, "k.cubin is compiled code: name its source (.cu, .py) or its PTX (.ptx)")
+    sentence(
+        cumatrix("try", "k.cubin"), 2, "k.cubin is compiled code: name its source (.cu, .hip, .py) or its PTX (.ptx)"
+    )
     sentence(cumatrix("try", "plain.py"), 2, "plain.py has no kernels")
     sentence(cumatrix("try", "latin.py"), 2, "cannot read latin.py: it is not UTF-8, as Python expects")
 

@@ -45,6 +45,7 @@ NOT_RUN: Mapping[str, Mapping[str, str]] = {
     "docs/backends.md": {
         "cumatrix try dot.py -b triton --with triton=3.3.0,3.3.1,3.5.0,3.9.0 -a sm_90,sm_103,sm_120 --signature 'dot=*fp16, *fp16, *fp32, 128'": _RELEASES,
         "cumatrix try kernel.py -b warp --with warp=1.9.1,1.14,1.19 -a sm_75,sm_90,sm_103": _RELEASES,
+        "cumatrix try kernel.hip -b hiprtc,hip-clang -a gfx90a,gfx1030 --with clang=16,19": _RELEASES,
     },
     "docs/bisect.md": {
         "cumatrix bisect cooperative/numba-9432 --over numba -a sm_80": _RELEASES,

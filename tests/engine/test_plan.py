@@ -9,12 +9,14 @@ from pathlib import Path
 import pytest
 
 from harness.backends import BACKENDS
+from harness.engine import plan as plan_module
 from harness.engine.environment import Environment
 from harness.engine.plan import choose_backends, plan
 from harness.errors import NothingToRun, UsageError
 from harness.model import Case, Target, ToolkitRef, Variant
+from harness.model.target import parse_targets
 from harness.protocol.messages import Distribution
-from harness.toolkits import parse_toolkits
+from harness.toolkits import parse_toolkits, rocm
 
 NAMES = [
     "nvrtc",
@@ -32,6 +34,8 @@ NAMES = [
     "warp",
     "cutile",
     "clang",
+    "hiprtc",
+    "hip-clang",
 ]
 
 
@@ -190,8 +194,38 @@ def test_a_parameter_of_one_case_is_none_of_another() -> None:
         ({"torch": "2.11.0"}, ["nvrtc", "nvcc", "ptxas", "torch-nvcc"]),
     ],
 )
-def test_backends_that_an_environment_has(versions: dict[str, str], expected: list[str]) -> None:
+def test_backends_that_an_environment_has(
+    versions: dict[str, str], expected: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(plan_module, "find_rocm", dict)
     assert [info.name for info in choose_backends(None, environment(**versions))] == expected
+
+
+@pytest.mark.parametrize(
+    ("targets", "named", "planned"),
+    [
+        ("sm_80", (False, False), ["gfx90a", "gfx942", "gfx1100"]),
+        ("sm_80", (True, False), []),
+        ("sm_80,gfx906", (True, False), ["gfx906"]),
+        ("sm_80,gfx906", (True, True), ["sm_80", "gfx906"]),
+    ],
+)
+def test_a_compiler_of_hip_is_for_amd_and_takes_the_machine_s_rocm(
+    targets: str, named: tuple[bool, bool], planned: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rocm, "find_rocm", lambda: {"6.3": Path("/opt/rocm")})
+    cells = plan(
+        [case("hip/one", "hip")], [BACKENDS["hiprtc"]], TOOLKITS, parse_targets(targets), environment(),
+        targets_named=named[0], backends_named=named[1],
+    )  # fmt: skip
+    assert list(dict.fromkeys(str(cell.target) for cell in cells)) == planned
+    assert {cell.toolchain.name for cell in cells} == ({"hiprtc rocm6.3"} if planned else set())
+
+
+def test_a_named_rocm_is_for_compilers_of_hip_alone() -> None:
+    refs = parse_toolkits("12.4,1.9@rocm")
+    cells = plan([case("a/both", "cuda", "hip")], [BACKENDS["nvrtc"], BACKENDS["hiprtc"]], refs, TARGETS, environment())
+    assert {cell.toolchain.name for cell in cells} == {"nvrtc cuda12.4", "hiprtc rocm1.9"}
 
 
 def test_backends_by_name() -> None:

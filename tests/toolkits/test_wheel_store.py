@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from harness.errors import PartUnavailable, UsageError
-from harness.toolkits.releases import Installed
+from harness.toolkits.installed import Installed
 from harness.toolkits.store import WheelStore, lay_out
 
 from .local_index import LocalIndex

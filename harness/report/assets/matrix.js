@@ -137,13 +137,14 @@ class Matrix {
 
   /**
    * A value as headings have it: "12.4+headers12.6" of the toolkit becomes "CUDA 12.4, headers 12.6",
-   * and "12.9@bundled" "CUDA 12.9, bundled".
+   * "12.9@bundled" "CUDA 12.9, bundled", and "5.2@rocm" "ROCm 5.2".
    *
    * @param {string} dimension
    * @param {string} name
    */
   label(dimension, name) {
     const prefix = this.dimension(dimension)?.prefix;
+    if (prefix && name.endsWith("@rocm")) return `ROCm ${name.replace("@rocm", "")}`;
     return prefix && name ? prefix + name.replace("+headers", ", headers ").replace("@bundled", ", bundled") : name;
   }
 
