@@ -119,7 +119,8 @@ def answers_data(known: Known, pages: Mapping[str, str], wheels: Sequence[Packag
     ranks = {place: rank for rank, place in enumerate(sorted(set(places.values())))}
     numbers = {word: number for number, word in enumerate((*vocabulary.words, *vocabulary.message_words))}
     return {
-        "vocabulary": _clean(vocabulary.to_json()),
+        # Words of names are those of the features below.
+        "vocabulary": _clean({key: value for key, value in vocabulary.to_json().items() if key != "named"}),
         "intents": intents_json(),
         "releases": _clean(store.releases),
         "targets": [[target, architecture_of(target)] for target in known.targets],

@@ -10,6 +10,8 @@ class AnswerPage {
   /** @param {AnswersData} data */
   constructor(data) {
     this.data = data;
+    const { words } = data.vocabulary;
+    data.vocabulary.named = [...new Set(data.features.flatMap(({ words: [name] }) => name.map((at) => words[at])))];
     this.chosen = data.first;
     this.input = /** @type {HTMLInputElement} */ (dom.get("ask"));
     this.on = /** @type {HTMLSelectElement} */ (dom.get("on"));
@@ -270,7 +272,7 @@ class AnswerPage {
       const row = h(
         "tr",
         { class: first && "first" },
-        h("th", { scope: "row" }, name, label && h("small", { class: "variant" }, label)),
+        h("th", { scope: "row" }, name, label && h("small", {}, label)),
         columns.map((column) => this.field(fields, feature, target, column)),
       );
       if (overview && page) features.set(page, [...(features.get(page) || []), row]);
