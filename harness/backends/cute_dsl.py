@@ -41,18 +41,18 @@ class CuteDslBackend:
 
     def compile(self, setup: Setup, job: Job) -> None:
         """Run the program for the target; one refusal makes the cell rejected."""
+        job.device.update(virtual=True, compute_capability=job.compute_capability)
+        self._build(job).note_failure()
+
+    def execute(self, setup: Setup, job: Job) -> None:
+        """Run the program on the device: what it launches, and checks of the result, are part of the cell."""
+        self._build(job).raise_on_device()
+
+    def _build(self, job: Job) -> Program:
         check_plain(job, "CuTe DSL", "cute.compile(..., options=...)")
         if job.options.get("arch", "given") == "implicit":
             raise Unsupported("without CUTE_DSL_ARCH, CuTe DSL builds for the device that it sees")
-        self._build(job)
-
-    def execute(self, setup: Setup, job: Job) -> None:
-        """Compile as without a device; a program that launches does so."""
-        self.compile(setup, job)
-
-    def _build(self, job: Job) -> None:
         job.modules = LIBRARIES["cute-dsl"].modules
-        job.device.update(virtual=True, compute_capability=job.compute_capability)
         dump = job.scratch / "dump"
         dump.mkdir()
         os.environ.update(
@@ -71,7 +71,7 @@ class CuteDslBackend:
         if job.artifact is None:
             program.raise_failure(name)
             raise Unsupported(f"{job.source.name} compiles nothing: it has to call cute.compile")
-        program.note_failure()
+        return program
 
 
 def _load(job: Job) -> None:

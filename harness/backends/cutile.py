@@ -55,12 +55,12 @@ class CutileBackend:
         job.device.update(virtual=True, compute_capability=job.compute_capability)
         self._check(job)
         with left_out(job, importlib.import_module("cuda.tile"), "launch"):
-            self._build(job)
+            self._build(job).note_failure()
 
     def execute(self, setup: Setup, job: Job) -> None:
-        """Compile as without a device; a program that launches does so."""
+        """Run the program on the device: what it launches, and checks of the result, are part of the cell."""
         self._check(job)
-        self._build(job)
+        self._build(job).raise_on_device()
 
     def _check(self, job: Job) -> None:
         """Raise for what cuTile has no word for, and have it write into the cell's folder alone."""
@@ -73,7 +73,7 @@ class CutileBackend:
         job.modules = LIBRARIES["cutile"].modules
         os.environ.update(CUDA_TILE_TEMP_DIR=str(job.scratch), CUDA_TILE_CACHE_DIR=str(job.scratch / "tile-cache"))
 
-    def _build(self, job: Job) -> None:
+    def _build(self, job: Job) -> Program:
         """Run the program for the target; one refusal makes the cell rejected."""
         job.enter("compile")
         program = Program(job)
@@ -82,7 +82,7 @@ class CutileBackend:
         if job.artifact is None:
             program.raise_failure(self.name)
             raise Unsupported(f"{job.source.name} compiles nothing: it has to call cuda.tile.compilation.export_kernel")
-        program.note_failure()
+        return program
 
 
 @contextmanager

@@ -451,6 +451,19 @@ class Program:
         if self.failure:
             self.job.notes.append(f"{self.job.source.name} ended early: {in_short(self.failure, self.job)}")
 
+    def raise_on_device(self) -> None:
+        """Raise what ended it early on a real device, after its kernels were compiled: a launch that failed, or a wrong result.
+
+        Raises
+        ------
+        Rejected
+            At the stage ``launch``.
+        """
+        if self.failure:
+            self.job.enter("launch")
+            self.job.say(described(self.failure, self.job))
+            raise Rejected(f"{self.job.source.name} ended early on the device", stage="launch")
+
     def owns(self, function: Any) -> bool:
         """Return whether a function belongs to the program or to a module next to it, and not to an installed package."""
         file = getattr(getattr(function, "__code__", None), "co_filename", "")

@@ -49,12 +49,12 @@ class WarpBackend:
         self._start(job)
         job.device.update(virtual=True, compute_capability=job.compute_capability)
         with left_out(job, importlib.import_module("warp"), "launch", "launch_tiled"):
-            self._build(job)
+            self._build(job).note_failure()
 
     def execute(self, setup: Setup, job: Job) -> None:
-        """Compile as without a device; a program that launches does so."""
+        """Run the program on the device: what it launches, and checks of the result, are part of the cell."""
         self._start(job)
-        self._build(job)
+        self._build(job).raise_on_device()
 
     def _start(self, job: Job) -> None:
         """Check the options, and initialize Warp for the target."""
@@ -74,7 +74,7 @@ class WarpBackend:
         found = getattr(_context().runtime, "toolkit_version", None)
         job.observed["cuda"] = ".".join(map(str, found)) if found else ""
 
-    def _build(self, job: Job) -> None:
+    def _build(self, job: Job) -> Program:
         """Run the program, then compile its modules; one refusal makes the cell rejected, and the others are tried all the same."""
         job.enter("compile")
         program = Program(job)
@@ -103,9 +103,10 @@ class WarpBackend:
                     job.complete()
         if refused and len(modules) > 1:
             job.notes.append(f"refused: {', '.join(refused)}; built: {', '.join(built) or 'none'}")
-        program.note_failure()
         if refused:
+            program.note_failure()
             raise refusal
+        return program
 
     def _compile(self, job: Job, module: Any, names: str) -> None:
         """One module of Warp's: all of its kernels, forward and backward."""

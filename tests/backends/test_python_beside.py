@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from harness.backends.python_program import WorkFolder, from_elsewhere
+from harness.backends.python_program import Program, WorkFolder, from_elsewhere
+from harness.protocol.backend import Job, Rejected
 
 
 @pytest.fixture
@@ -158,3 +159,11 @@ def test_a_program_in_cumatrix_s_own_checkout_is_not_cumatrix() -> None:
     with pytest.raises(ValueError, match="of this file") as caught:
         raise ValueError("of this file")
     assert from_elsewhere(caught.value)
+
+
+def test_what_ends_a_program_early_on_a_device_refuses_its_cell(tmp_path: Path) -> None:
+    job = Job("cell", tmp_path / "kernel.py", {}, {}, "sm_90", {}, [], scratch=tmp_path)
+    with pytest.raises(Rejected) as refusal:
+        Program(job, failure=AssertionError("wrong sum")).raise_on_device()
+    assert refusal.value.stage == "launch" and "AssertionError: wrong sum" in "".join(job.logs)
+    Program(job).raise_on_device()
