@@ -28,6 +28,7 @@ ON = "sm_80"
 PROGRAM = """{
     const { question, answering, requests } = require("./load.js");
     const { data, part, asked, target } = JSON.parse(require("node:fs").readFileSync(0, "utf8"));
+    question.addNames(data);
     const told = asked.map((text) => {
         const chips = question.parse(text, data.vocabulary);
         const of = requests.read(chips, data.vocabulary);

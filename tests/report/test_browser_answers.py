@@ -282,4 +282,4 @@ def test_questions_of_upstream_reports_are_answered(visit: Visit, published: Pat
         known = question.get("page_known", question.get("known", True))
         if not re.search(question.get("page", question["sentence"]), said) or said.startswith("Not ") is known:
             wrong.append((question["asked"], said))
-    assert wrong == []
+    assert not wrong, "\n".join(map(str, wrong))

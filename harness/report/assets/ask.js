@@ -10,8 +10,7 @@ class AnswerPage {
   /** @param {AnswersData} data */
   constructor(data) {
     this.data = data;
-    const { words } = data.vocabulary;
-    data.vocabulary.named = [...new Set(data.features.flatMap(({ words: [name] }) => name.map((at) => words[at])))];
+    question.addNames(data);
     this.chosen = data.first;
     this.input = /** @type {HTMLInputElement} */ (dom.get("ask"));
     this.on = /** @type {HTMLSelectElement} */ (dom.get("on"));

@@ -412,5 +412,10 @@ const question = (() => {
     return found.filter((chip) => !found.some((other) => inside(other.values, chip.values)));
   };
 
-  return { parse, withPackages, says, score, inSeries, narrowest };
+  /** @param {AnswersData} data whose vocabulary gets the words of the features' names */
+  const addNames = ({ vocabulary, features }) => {
+    vocabulary.named = [...new Set(features.flatMap(({ words: [name] }) => name.map((at) => vocabulary.words[at])))];
+  };
+
+  return { addNames, parse, withPackages, says, score, inSeries, narrowest };
 })();
