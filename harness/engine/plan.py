@@ -304,7 +304,7 @@ def nothing(
             "",
         )
         if spoken == {"hip"} and not named and not releases and not find_rocm():
-            return LibraryMissing(f"{what} for AMD GPUs. {not_installed(ROCM_DEFAULT)}")
+            return LibraryMissing(f"{what} for AMD GPUs, and {not_installed(ROCM_DEFAULT)}")
         if named:
             names = ", ".join(info.name for info in backends)
             return NothingToRun(f"nothing to run: {what} not for {names}, only for {', '.join(sorted(fitting))}")
