@@ -23,6 +23,7 @@ from harness.answers.verdict import (
     Support,
     picked,
 )
+from harness.answers.vocabulary import INTENTS
 from harness.backends import label_of, library_of
 from harness.matrix.axes import is_real, spell_targets
 from harness.model.cell import HOST_COMPILER
@@ -67,8 +68,8 @@ SHOWN = 5
 _LEADS = {"works": "Yes", "part": "In part", "refused": "No", "silent": "Not tried"}
 """The first word of an answer, by the sense of the statements (`harness.matrix.marks.AnswerKind`); the best first."""
 _SENSES = tuple(_LEADS)
-WITHOUT_LEAD = ("needs", "negative", "removed")
-"""Intents whose answer has no yes or no: a form that builds may still not be needed, and a yes to `is it broken` would mean the opposite."""
+WITHOUT_LEAD = frozenset(intent.name for intent in INTENTS if not intent.decides)
+"""Intents whose answer has no yes or no."""
 _LONG = 110
 """The most letters of what other versions do, in the first sentence."""
 _MOST_VARIANTS = 3

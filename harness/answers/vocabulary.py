@@ -214,6 +214,8 @@ class Intent:
         What the reply depends on: ``target``, ``target or none``, ``release``, ``change`` (two releases, or one and the release before it),
         ``vendor`` (a tool, and the beginning of targets that it does not build for), ``pair`` (an architecture and releases), ``combination`` (a library, perhaps with a release, and CUDA releases), ``each`` (each architecture, or else each release), ``package`` (a package, and a compute
         capability), or nothing, for an answer from the features.
+    decides : bool
+        Whether a yes or no leads the answer: a form that builds may still not be needed, and a yes to "is it broken" would mean the opposite.
     """
 
     name: str
@@ -222,6 +224,7 @@ class Intent:
     lacks: tuple[str, ...] = ()
     words: tuple[str, ...] = ()
     key: str = ""
+    decides: bool = True
 
 
 def _words(text: str) -> tuple[str, ...]:
@@ -417,6 +420,7 @@ INTENTS: tuple[Intent, ...] = (
         lacks=("release", "library"),
         words=(*_VERSION_WORDS, "removed", "dropped", "gone", "obsolete"),
         key="pair",
+        decides=False,
     ),
     Intent(
         name="with",
@@ -432,11 +436,13 @@ INTENTS: tuple[Intent, ...] = (
         pattern=r"\b(broken|deprecated|removed|dropped|obsolete|unsupported|unusable|buggy|faulty|disallowed|forbidden|illegal|crash\w*|failures?|hangs?|segfault\w*)\b"
         r"|^(does|do|did|will|would|is|are|was|were|has|have|can|could)\b.*\b(fail\w*|break\w*|broke|regress\w*|miscompil\w*)\b",
         words=_words("deprecated removed dropped obsolete buggy faulty segfault segfaults disallowed forbidden illegal"),
+        decides=False,
     ),
     Intent(
         name="needs",
         pattern=r"^(?!.*\b(which|what|when|how)\b).*\b(needs?|needed|requires?|required|necessary|mandatory)\b",
         words=(*_NEED_WORDS, "mandatory"),
+        decides=False,
     ),
     Intent(
         name="since",

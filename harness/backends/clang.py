@@ -12,7 +12,7 @@ import os
 import platform
 import re
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -157,13 +157,7 @@ class ClangBackend:
         ]  # fmt: skip
         job.command.append(shlex.join(["zig", "clang", *argv]))
         job.enter("compile")
-        for step in self._plan(setup, job, argv):
-            job.enter(step.stage)
-            done = start(step)
-            tell(job, step, done)
-            if done.code == _INTERNAL:
-                raise Crashed("clang stopped with an internal error", signal=None, stage=step.stage)
-            check(step, done.code, done.output)
+        run_steps(job, self._plan(setup, job, argv))
         job.keep(Path(out).read_bytes(), kind)
 
     def _plan(self, setup: Setup, job: Job, argv: Sequence[str]) -> Iterator[Step]:
@@ -174,7 +168,7 @@ class ClangBackend:
         dry = Step([str(self.zig.program), "clang", "-###", *argv])
         done = start(dry)
         lines = [line for line in done.output.splitlines() if line.startswith(' "')]
-        words = [line for line in done.output.splitlines() if re.match(r"\S+: (?:error|warning|note): ", line)]
+        words = messages_of(done.output)
         job.say("\n".join(words))
         unknown = any(line.endswith(f"nsupported CUDA gpu architecture: sm_{job.arch}") for line in words)
         if unknown and not job.options.get("every_target"):
@@ -195,6 +189,30 @@ class ClangBackend:
         """Compile as without a device, then hand the device code to the driver."""
         self.compile(setup, job)
         run_on_driver(job)
+
+
+def run_steps(job: Job, steps: Iterable[Step]) -> None:
+    """Run clang's commands one by one, until one fails.
+
+    Raises
+    ------
+    Crashed
+        When clang stops with an internal error, or dies.
+    Rejected
+        When it refuses the program.
+    """
+    for step in steps:
+        job.enter(step.stage)
+        done = start(step)
+        tell(job, step, done)
+        if done.code == _INTERNAL:
+            raise Crashed("clang stopped with an internal error", signal=None, stage=step.stage)
+        check(step, done.code, done.output)
+
+
+def messages_of(output: str) -> list[str]:
+    """Messages of clang's driver, among the commands that it lists."""
+    return [line for line in output.splitlines() if re.match(r"\S+: (?:error|warning|note): ", line)]
 
 
 def headers_place(observed: Mapping[str, Any]) -> str:

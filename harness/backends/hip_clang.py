@@ -14,15 +14,13 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from harness.backends import hip
-from harness.backends.clang import Zig, target_of
-from harness.nvidia.tools import Step, after, ask, check, start, tell
-from harness.protocol.backend import Crashed, Job, Rejected, Setup, Unavailable, Unsupported
+from harness.backends.clang import Zig, messages_of, run_steps, target_of
+from harness.nvidia.tools import Step, after, ask, start
+from harness.protocol.backend import Job, Rejected, Setup, Unavailable, Unsupported
 from harness.protocol.messages import Ready
 
 _FIRST = 13
 """The first clang with --no-gpu-bundle-output."""
-_INTERNAL = 70
-"""clang's exit code for an error that is its own (``report_fatal_error``)."""
 _CLANG_LACKS = re.compile(r"invalid target ID|unsupported HIP gpu architecture")
 _ROCM_LACKS = re.compile(r"cannot find ROCm device library for (gfx\w+|ABI version \d+, which requires ROCm [\d.]+)")
 
@@ -81,19 +79,13 @@ class HipClangBackend:
         name = ["zig", "clang"] if self.zig else [Path(self.clang[0]).name]
         job.command.append(shlex.join([*name, *argv]))
         job.enter("compile")
-        for step in self._plan(setup, job, argv):
-            job.enter(step.stage)
-            done = start(step)
-            tell(job, step, done)
-            if done.code == _INTERNAL:
-                raise Crashed("clang stopped with an internal error", signal=None, stage=step.stage)
-            check(step, done.code, done.output)
+        run_steps(job, self._plan(setup, job, argv))
         job.keep(Path("kernel.hsaco").read_bytes(), "hsaco")
 
     def _plan(self, setup: Setup, job: Job, argv: Sequence[str]) -> Iterator[Step]:
         """The commands that clang would run; what it says itself is kept, and an error of it is a refusal."""
         done = start(Step([*self.clang, "-###", *argv]))
-        words = [line for line in done.output.splitlines() if re.match(r"\S+: (?:error|warning|note): ", line)]
+        words = messages_of(done.output)
         job.say("\n".join(words))
         errors = "\n".join(line for line in words if ": error: " in line)
         if not job.options.get("every_target"):

@@ -428,12 +428,8 @@ const answering = (() => {
     );
     const release = [...starts][0]?.replace(/^builds since /, "");
     const one = leads.size === 1 ? [...leads][0] : "In part";
-    // Whether one form builds does not say whether it is needed, and a yes to "is it broken" would mean the opposite.
-    const lead = ["needs", "negative", "removed"].includes(intent)
-      ? ""
-      : since && starts.size === 1
-        ? `Since ${release}. `
-        : `${one}. `;
+    const undecided = data.intents.some(({ name, decides }) => name === intent && !decides);
+    const lead = undecided ? "" : since && starts.size === 1 ? `Since ${release}. ` : `${one}. `;
     /** @param {"lead" | "text"} by @returns {[string, string[]][]} */
     const grouped = (by) =>
       [...new Set(its.map((each) => each[by]))].map((value) => [

@@ -10,6 +10,7 @@
  * @property {string[]} lacks
  * @property {string[]} words
  * @property {string} key
+ * @property {boolean} decides whether a yes or no leads the answer
  */
 /** @typedef {{intent: string, chips: Chip[], keys: string[]}} QuestionReading */
 /** @typedef {[string, string, string, string[]]} ReplyRow case, kind, text, cells */
