@@ -1,7 +1,8 @@
 """Marketing names of GPUs and generations, with their targets.
 
-NVIDIA's table: https://developer.nvidia.com/cuda-gpus and, for older ones, https://developer.nvidia.com/cuda-legacy-gpus.
-AMD's: https://rocm.docs.amd.com/en/latest/reference/gpu-arch-specs.html and https://llvm.org/docs/AMDGPUUsage.html#processors.
+NVIDIA's table: https://developer.nvidia.com/cuda-gpus, and https://developer.nvidia.com/cuda-legacy-gpus for older
+GPUs. AMD's table: https://rocm.docs.amd.com/en/latest/reference/gpu-arch-specs.html and
+https://llvm.org/docs/AMDGPUUsage.html#processors.
 """
 
 from __future__ import annotations
@@ -93,12 +94,12 @@ _NAMED: Mapping[str, tuple[str, ...]] = {
 
 ARCHITECTURES: Mapping[str, tuple[str, ...]] = {
     **_NAMED,
-    # A GeForce card is called by its number alone, too: 4090, 1080 ti.
+    # Users also name a GeForce card by its number alone: 4090, 1080 ti.
     **{
         name.partition(" ")[2]: targets for name, targets in _NAMED.items() if re.fullmatch(r"[gr]tx \d{4}( ti)?", name)
     },
 }
-"""Targets by the marketing name of an architecture or a product, the one that is meant first."""
+"""Targets by the marketing name of an architecture or a product, the most likely target first."""
 
 
 _SOLD = {
@@ -108,13 +109,13 @@ _SOLD = {
 
 @dataclass(frozen=True, order=True)
 class Gpu:
-    """GPUs of NVIDIA of one compute capability.
+    """NVIDIA's GPUs of one compute capability.
 
     Parameters
     ----------
-    cc : int
+    Compute capability as in targets: 120 for 12.0.
         Compute capability as targets write it: 120 for 12.0.
-    name : str
+    Product, as the user named it; empty if the user named the compute capability.
         Product, as the user named it; empty for the compute capability alone.
     """
 
@@ -126,18 +127,18 @@ class Gpu:
 
 
 DEFAULT_GPUS = "sm_70,sm_75,sm_80,sm_86,sm_87,sm_89,sm_90,sm_100,sm_103,sm_110,sm_120,sm_121"
-"""GPUs of a question that names none: those from Volta on that are sold under a name of their own."""
+"""Default GPUs: those from Volta on with a product name."""
 
 
 def parse_gpus(text: str) -> list[Gpu]:
-    """Read GPUs of NVIDIA: ``sm_75..sm_121``, ``RTX 5090,H100``, ``90`` or ``all``, in the order of compute capabilities.
+    """Read GPUs of NVIDIA, ``sm_75..sm_121``, ``RTX 5090,H100``, ``90`` or ``all``, and sort them by compute capability.
 
-    A range has the compute capabilities of products that NVIDIA's table names.
+    A range selects the compute capabilities of products in NVIDIA's table.
 
     Raises
     ------
     TargetError
-        For a name that no table has, and for a GPU of another vendor.
+        If a name is unknown, or a GPU is of another vendor.
     """
     found: dict[int, Gpu] = {}
     for word in filter(None, (item.strip() for item in text.split(","))):
