@@ -338,9 +338,9 @@ def learn(examples: Sequence[Example], *, most: int = MAX_RULES) -> list[Rule]:
     Raises
     ------
     Inseparable
-            If two examples with different outcomes have the same facts.
-        TooManyRules
-            If more than `most` boxes are needed.
+        If two examples with different outcomes have the same facts.
+    TooManyRules
+        If more than `most` boxes are needed.
     """
     table = make_table(examples, grouped=True)
     steps = _best(table, most)
