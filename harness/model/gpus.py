@@ -113,10 +113,10 @@ class Gpu:
 
     Parameters
     ----------
-    Compute capability as in targets: 120 for 12.0.
-        Compute capability as targets write it: 120 for 12.0.
-    Product, as the user named it; empty if the user named the compute capability.
-        Product, as the user named it; empty for the compute capability alone.
+    cc : int
+        Compute capability as in targets: 120 for 12.0.
+    name : str
+        Product, as the user named it; empty if the user named the compute capability.
     """
 
     cc: int
