@@ -187,13 +187,13 @@ FAULTS: Mapping[str, Key] = {"expect": CASE["expect"]}
 
 FILE_NAME = "case.schema.json"
 
-# Draft 7 is what the TOML language servers of editors read.
+# TOML language servers of editors read draft 7.
 DRAFT = "http://json-schema.org/draft-07/schema#"
 _SCALAR = {"type": ["string", "number", "boolean"]}
 
 
 def case_schema() -> dict[str, Any]:
-    """The schema as a JSON value. It cannot tell what only the loader knows: files, conditions, variants."""
+    """Return the schema as a JSON value. It omits what only the loader checks: files, conditions, variants."""
     properties = properties_of(CASE)
     properties["source"] |= {**table_of(SOURCE), "minProperties": 1}
     properties["entry"] |= _ENTRY
@@ -208,7 +208,7 @@ def case_schema() -> dict[str, Any]:
 
 
 def add_tables(properties: dict[str, Any]) -> None:
-    """Say of parameters, libraries and lists of rules, where they are among `properties`, what tables they are."""
+    """Add the schemas of parameters, libraries and lists of rules to those present in `properties`."""
     libraries = {
         "type": "object",
         "propertyNames": {"pattern": IDENTIFIER},
@@ -223,12 +223,12 @@ def add_tables(properties: dict[str, Any]) -> None:
 
 
 def write_schema(path: Path) -> None:
-    """Write the schema to `path`, for instance ``cases/case.schema.json``."""
+    """Write the schema to a file, for example ``cases/case.schema.json``."""
     Path(path).write_text(json.dumps(case_schema(), indent=2) + "\n", encoding="utf-8")
 
 
 def table_of(keys: Mapping[str, Key]) -> dict[str, Any]:
-    """The schema of a table with these keys and no others."""
+    """Return the schema of a table with exactly these keys."""
     required = [name for name, key in keys.items() if key.required]
     return {
         "type": "object",
@@ -239,7 +239,7 @@ def table_of(keys: Mapping[str, Key]) -> dict[str, Any]:
 
 
 def properties_of(keys: Mapping[str, Key]) -> dict[str, Any]:
-    """The schema of each key's value."""
+    """Return the schema of each key's value."""
     return {
         name: {
             "description": key.help,
