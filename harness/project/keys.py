@@ -1,4 +1,4 @@
-"""The keys of a project's configuration, each defined once for the reader, JSON Schema, command line and documentation."""
+"""Keys of a project's configuration, each defined once for the reader, JSON Schema, command line and documentation."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from harness.cases.values import Key
 
 @dataclass(frozen=True, kw_only=True)
 class Setting(Key):
-    """A key that corresponds to an option of commands.
+    """A key with a command-line option.
 
     Parameters
     ----------
     parameter : str
-        What commands call the option in their code.
+        Name of the option in the code of commands.
     variable : str
-        The environment variable that overrides the file; empty for none.
+        Environment variable that overrides the file; empty for none.
     default : str
-        The default, as text for people.
+        Default, as text for people.
     """
 
     parameter: str
@@ -142,7 +142,7 @@ NAMED: Mapping[str, Key] = {
     "title": Key(kind="line", help="one line that says what the program shows"),
     **PROGRAM,
 }  # fmt: skip
-"""Keys of one of several ``[[programs]]``; the top level may have those of `PROGRAM` for all of them."""
+"""Keys of a ``[[programs]]`` table. The top level may set those of `PROGRAM` for all programs."""
 
 CONFIG: Mapping[str, Key] = {
     **SETTINGS,
