@@ -26,7 +26,7 @@ from harness.records.record_names import choose
 from harness.report.junit import DOCUMENTS, github
 
 OWN = Path("reports")
-"""The folder of records."""
+"""Default folder of records."""
 
 
 @click.command(cls=Command)
@@ -86,10 +86,11 @@ def report(
 ) -> int:
     """Build the page from records.
 
-    RESULTS are .jsonl files, results.parquet of earlier reports, or folders of them. Without any, the page shows the folder reports and,
-    separately, the published matrix. The output is index.html and its pages, JSON of each feature (api/v1), matrix.json, matrix.csv,
-    matrix.md, results.parquet, junit.xml, a badge per environment and, with --history or a published matrix, a feed. Exports hold your records:
-    the page of a published matrix alone (cumatrix report reports/matrix) has none, since that folder's results.parquet is its export.
+    RESULTS are .jsonl files, results.parquet of earlier reports, or folders of them. By default, the page shows the
+    folder reports and, separately, the published matrix. The output is index.html and its pages, JSON of each feature
+    (api/v1), matrix.json, matrix.csv, matrix.md, results.parquet, junit.xml, a badge per environment and, with
+    --history or a published matrix, a feed. Exports contain your records: the page of a published matrix alone
+    (cumatrix report reports/matrix) has no exports, since that folder's results.parquet is its export.
 
     \b
     cumatrix report
@@ -140,7 +141,7 @@ def write_page(
     artifacts: Path | None = None,
     coming: bool = False,
 ) -> None:
-    """Write the page, with what today's cases and the project's configuration expect, and say what is on it."""
+    """Write the page, judged by the current cases and configuration, and print a summary."""
     try:
         from harness.analysis.cell_sets import rejudger
         from harness.report.build import build_report
@@ -155,7 +156,7 @@ def write_page(
         history=history,
         address=address,
         title=title,
-        # The page before a run is to be there soon: the matrix has the verdicts of its own day.
+        # The page before a run must be ready quickly, so the matrix keeps its published verdicts.
         rejudge=None if coming else rejudger(cases, programs),
         where=where,
         export=export,
@@ -191,8 +192,8 @@ def write_page(
 def merge(results: tuple[Path, ...], out: Path, where: str | None) -> int:
     """Merge the records of several runs.
 
-    If two runs disagree on a cell, the later one counts and the disagreement is listed. A run in which a part was unavailable does not
-    replace another run's answer. Planned cells that never arrived are listed.
+    If two runs disagree on a cell, the later one counts and merge lists the disagreement. A run with an unavailable part
+    does not replace another run's answer. merge also lists planned cells without a record.
 
     \b
     cumatrix merge reports --out all.jsonl
