@@ -29,9 +29,9 @@ from harness.wheels.architectures import ArchitectureList, architectures
     "toolkit",
     default="",
     metavar="V",
-    help="The CUDA release of the build. Default: the first that knows all of the GPUs.",
+    help="The CUDA release of the build. Default: the first that supports all GPUs.",
 )
-@click.option("--ptx", is_flag=True, help="Add PTX, for GPUs that come later.")
+@click.option("--ptx", is_flag=True, help="Add PTX for future GPUs.")
 @click.option(
     "--project",
     is_flag=True,

@@ -34,11 +34,11 @@ _RESULTS = (".jsonl", ".parquet")
 @click.command(cls=Command)
 @click.argument("what", nargs=-1, required=True, metavar="RESULTS… [CASE]…")
 @cases_option(name="root")
-@where_option("""'toolkit >= "12.0" and backend != "nvcc"'""", "Learn from those cells only for which this holds")
+@where_option("""'toolkit >= "12.0" and backend != "nvcc"'""", "Learn only from cells for which this holds")
 @click.option(
-    "--anew", "relearn", is_flag=True, help="Learn expectations that are right as well, to see if they can be simpler."
+    "--anew", "relearn", is_flag=True, help="Also learn expectations that are right, which may simplify them."
 )
-@click.option("--diff", "only_diff", is_flag=True, help="Show what would change, and write nothing.")
+@click.option("--diff", "only_diff", is_flag=True, help="Show the changes, and write nothing.")
 @click.option("-y", "--yes", is_flag=True, help="Write without asking.")
 def bless(what: tuple[str, ...], root: Path, where: str | None, relearn: bool, only_diff: bool, yes: bool) -> int:
     """Write observed outcomes into cases as expectations.

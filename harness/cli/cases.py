@@ -86,7 +86,7 @@ def _cases(found: Sequence[CaseSummary]) -> list[tuple[str, ...]]:
 @cases.command()
 @click.argument("selection", nargs=-1, metavar="[CASE]…", shell_complete=complete.cases)
 @_FOLDER
-@click.option("--write-schema", is_flag=True, help="Also write the JSON Schema that editors read, beside the cases.")
+@click.option("--write-schema", is_flag=True, help="Also write the JSON Schema for editors, next to the cases.")
 def check(selection: tuple[str, ...], root: tuple[Path, ...], **options: bool) -> int:
     """Check cases and the project's configuration without compiling anything."""
     from harness.cases.discovery import load_cases
@@ -114,7 +114,7 @@ def check(selection: tuple[str, ...], root: tuple[Path, ...], **options: bool) -
     "origin",
     type=click.Path(path_type=Path, exists=True, dir_okay=False),
     metavar="FILE",
-    help="A program of the project (.cu, .py), which the case names where it lies: nothing is copied.",
+    help="A program of the project (.cu, .py). The case references it in place; nothing is copied.",
 )
 @cases_option(name="root")
 def new(name: str, origin: Path | None, root: Path) -> int:

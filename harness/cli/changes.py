@@ -49,9 +49,9 @@ _SIGNS = {"regression": "!", "fix": "+", "changed": "~", "lost": "?", "found": "
     "--across",
     multiple=True,
     type=click.Choice(TOOLCHAIN),
-    help="Compare cells that differ in this: with library, those of CuPy 13 with those of CuPy 14.",
+    help="Compare cells that differ in this: with library, cells of CuPy 13 with cells of CuPy 14.",
 )
-@cases_option("Judge both by the expectations that these cases have now")
+@cases_option("Folder of cases, whose current expectations judge both")
 @where_option("""'backend == "numba" and cc >= "8.0"'""", "Only cells for which this holds in OLD or in NEW")
 @click.option(
     "--only", "kinds", multiple=True, metavar="KIND", help="Show only this kind of change; the exit code stays."
@@ -197,7 +197,7 @@ _JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON on stdo
 @history.command()
 @click.argument("results", nargs=-1, required=True, type=click.Path(path_type=Path, exists=True), metavar="RESULTS…")
 @_folder
-@click.option("--commit", default="", metavar="SHA", help="Commit that was tested, for runs whose plan does not say.")
+@click.option("--commit", default="", metavar="SHA", help="Tested commit, for runs without one in their plan.")
 def add(results: tuple[Path, ...], folder: Path, commit: str) -> int:
     """Add the runs in RESULTS. A known run is replaced, unless the history has more of its records.
 

@@ -111,8 +111,8 @@ def _program(case: Case) -> str:
 
 @click.command(cls=Command)
 @click.argument("place", required=False, type=click.Path(path_type=Path, exists=True), metavar="[DIR|FILE]")
-@click.option("--list", "listed", is_flag=True, help="Print what is trusted, and allow nothing.")
-@click.option("--revoke", "revoked", is_flag=True, help="Forget the trust in this folder's configuration.")
+@click.option("--list", "listed", is_flag=True, help="List trusted configurations, and allow nothing.")
+@click.option("--revoke", "revoked", is_flag=True, help="Revoke the trust in this folder's configuration.")
 def trust(*, place: Path | None, listed: bool, revoked: bool) -> int:
     """Allow a folder's configuration to name programs.
 
@@ -270,8 +270,8 @@ def _count_kernels(root: Path, toolkit: str, targets: Sequence[str]) -> None:
 
 
 @click.command(cls=Command)
-@click.option("--dry-run", is_flag=True, help="Show what would be written, and write nothing.")
-@click.option("--own", is_flag=True, help=f"Write {OWN}. Default: into {PYPROJECT} where there is one, else {OWN}.")
+@click.option("--dry-run", is_flag=True, help="Show the configuration, and write nothing.")
+@click.option("--own", is_flag=True, help=f"Write {OWN}. Default: into {PYPROJECT} if it exists, else {OWN}.")
 @click.option("--record", is_flag=True, help="Run COMMAND, the project's build, and configure what it compiles.")
 @click.option("--yes", is_flag=True, help="Do not ask before COMMAND runs.")
 @click.option(

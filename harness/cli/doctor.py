@@ -257,7 +257,7 @@ def info(as_json: bool) -> int:
     default="0",
     show_default=True,
     metavar="SIZE",
-    help="Keep so much of what was asked for last: 500M.",
+    help="Keep the most recently used outcomes up to this size: 500M.",
 )
 def prune(most: int) -> int:
     """Delete outcomes: all of them, or the least recently used.

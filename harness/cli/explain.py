@@ -45,10 +45,11 @@ _WHO = {
     multiple=True,
     type=click.Path(path_type=Path, exists=True),
     metavar="FILE",
-    help="Records to look for CELL in: .jsonl files, results.parquet or folders. Default: reports.",
+    help="Records with CELL: .jsonl files, results.parquet or folders. Default: reports.",
 )
 @where_option(
-    """'case == "wmma/fragments" and status == "crashed"'""", "Look for CELL, or for the only cell, where this holds"
+    """'case == "wmma/fragments" and status == "crashed"'""",
+    "Search CELL, or the only cell, among cells for which this holds",
 )
 @click.option("--target", metavar="T", help="With a log of ptxas -v: the architecture whose limits count.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object on stdout and nothing else there.")

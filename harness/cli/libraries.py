@@ -24,10 +24,10 @@ from harness.toolkits.store import data_folder
 
 _TOOLKIT = click.option(
     "-t", "--toolkit", "toolkits", metavar="V,…",
-    help="CUDA releases that they are for: CuPy has a wheel for each major one. Default: one of the release's time.",
+    help="CUDA releases for the environments: CuPy has a wheel for each major one. Default: one from the release date of the library.",
 )  # fmt: skip
 _PYTHON = click.option(
-    "--python", metavar="V,…", help="Versions of Python. Default: cumatrix's own, or one of this machine that the release has a wheel for."
+    "--python", metavar="V,…", help="Versions of Python. Default: cumatrix's own, or an installed one with a wheel of the release."
 )  # fmt: skip
 
 
@@ -47,8 +47,8 @@ def libraries() -> None:
 
 @libraries.command("list")
 @click.argument("names", nargs=-1, metavar="[NAME]…")
-@click.option("--installed", is_flag=True, help="Only those that have an environment here; the index is not asked.")
-@click.option("--offline", is_flag=True, help="Take what the index said the last time, however long ago.")
+@click.option("--installed", is_flag=True, help="Only releases with an environment here, without reading the index.")
+@click.option("--offline", is_flag=True, help="Use the last answer of the index, regardless of its age.")
 def list_(names: tuple[str, ...], installed: bool, offline: bool) -> int:
     """List the releases in the index, oldest first, with the installed ones.
 
@@ -107,7 +107,7 @@ def _spelled(made: Made) -> str:
 @click.argument("wanted", nargs=-1, required=True, metavar="NAME=V,…")
 @_TOOLKIT
 @_PYTHON
-@click.option("--force", is_flag=True, help="Make again what is there.")
+@click.option("--force", is_flag=True, help="Create existing environments again.")
 def install_(wanted: tuple[str, ...], toolkits: str | None, python: str | None, force: bool) -> int:
     """Create environments: cupy=12,13.0,13.1..14, numba=all, cupy=13.6.0+cuda13.
 

@@ -108,7 +108,7 @@ def axes(command: Callable[..., Any]) -> Callable[..., Any]:
         click.option("--no-cache", is_flag=True, help="Compile everything and keep nothing."),
         click.option(
             "--from", "earlier", multiple=True, envvar="CUMATRIX_FROM", metavar="RESULTS",
-            help="Take outcomes from results of others. An outcome counts if program, options, versions and every file that was read are the same. RESULTS is results.parquet, a .jsonl, a folder of either, or the address of a published page. May be given several times.",
+            help="Reuse outcomes from other results. An outcome counts if program, options, versions and every file that was read are the same. RESULTS is results.parquet, a .jsonl, a folder of either, or the address of a published page. May be given several times.",
         ),
         click.option("--json", "as_json", is_flag=True, help="Print records, one JSON object per line."),
         click.option(
@@ -127,7 +127,7 @@ def axes(command: Callable[..., Any]) -> Callable[..., Any]:
         click.option("--environment", envvar="CUMATRIX_ENVIRONMENT", metavar="NAME", help="Name of the environment. Default: tox's name, or local."),
         click.option(
             "--require", multiple=True, envvar="CUMATRIX_REQUIRE", metavar="REQ",
-            help="What the environment must have: cupy-cuda12x==13.*. Any other version of that library is unavailable.",
+            help="Requirement on the environment: cupy-cuda12x==13.*. Any other version of that library is unavailable.",
         ),
         click.option(
             "--device", envvar="CUMATRIX_DEVICE", default="auto", show_default=True, metavar="D",

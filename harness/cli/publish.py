@@ -21,11 +21,11 @@ _SHOWN = 20
 @click.command(cls=Command)
 @results_argument(required=False)
 @out_folder("reports/matrix", "Folder of the matrix")
-@cases_option("The cases that the results are of")
-@click.option("--plan", "show", is_flag=True, help="Show what of OUT/plan.toml is tried, and write nothing.")
+@cases_option("Folder of the results' cases")
+@click.option("--plan", "show", is_flag=True, help="Show the coverage of OUT/plan.toml, and write nothing.")
 @click.option(
     "--next", "following", type=click.IntRange(1, 1000), metavar="N",
-    help="Print N commands that compile what is missing of OUT/plan.toml, the most useful first, and write nothing.",
+    help="Print N commands that compile missing cells of OUT/plan.toml, the most useful first, and write nothing.",
 )  # fmt: skip
 @click.option(
     "--seconds", type=click.FloatRange(min=0), metavar="S", help="With --next: the compile time of all commands together."
@@ -33,11 +33,11 @@ _SHOWN = 20
 @click.option(
     "--watch",
     is_flag=True,
-    help="With --plan or --next: ask the index for releases that cumatrix does not know yet; their commands come first.",
+    help="With --plan or --next: include new releases on the index; their commands come first.",
 )
 @click.option(
     "--wheels", is_flag=True,
-    help="Read the newest releases of the packages in OUT/plan.toml from the index into OUT/wheels.json; those that it has are kept.",
+    help="Read the newest releases of the packages in OUT/plan.toml from the index into OUT/wheels.json; known releases are kept.",
 )  # fmt: skip
 @click.option("--json", "as_json", is_flag=True, help="With --plan or --next: as JSON.")
 def publish(

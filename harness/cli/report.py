@@ -34,42 +34,42 @@ OWN = Path("reports")
 @click.option(
     "--published/--no-published",
     default=None,
-    help="With the matrix that is published with cumatrix beside them. Default: where no RESULTS are named.",
+    help="Also show the matrix that is published with cumatrix. Default: if no RESULTS are named.",
 )
 @click.option(
     "--matrix",
     type=click.Path(path_type=Path, exists=True, file_okay=False),
     metavar="DIR",
-    help="Another published matrix (cumatrix publish) in its place.",
+    help="Another published matrix (cumatrix publish) instead.",
 )
 @out_folder("reports/html", "Folder of the page")
-@all_cases_option("Judge by the expectations that these cases have now")
+@all_cases_option("Folder of cases, whose current expectations judge the results")
 @click.option(
     "--history",
     type=click.Path(path_type=Path, exists=True, file_okay=False),
     metavar="DIR",
-    help="History of earlier runs (cumatrix history): changes, trends, and what became of each cell.",
+    help="History of earlier runs (cumatrix history): changes, trends, and the outcomes of each cell.",
 )
 @where_option("""'toolkit == "12.9" and backend in ("nvrtc", "nvcc")'""", "Only the cells for which this holds")
-@click.option("--title", default="CUDA compatibility matrix", show_default=True, help="What the page is called.")
+@click.option("--title", default="CUDA compatibility matrix", show_default=True, help="Title of the page.")
 @click.option(
     "--export",
     multiple=True,
     metavar="NAME",
-    help="Also what an exporter of another distribution makes, into exports/NAME.",
+    help="Also run an exporter of another distribution, into exports/NAME.",
 )
 @click.option(
     "--artifacts",
     type=click.Path(path_type=Path, file_okay=False),
     metavar="DIR",
-    help="Folder that runs kept what was built in (--keep-artifacts): cells then show their PTX, and their SASS where an installed CUDA has nvdisasm (cumatrix toolkits install 13.5 --with nvdisasm), beside another cell's. Default: artifacts of the project's configuration.",
+    help="Folder of artifacts (--keep-artifacts): cells then show their PTX, and their SASS if an installed CUDA has nvdisasm (cumatrix toolkits install 13.5 --with nvdisasm), next to another cell's. Default: artifacts of the project's configuration.",
 )
 @click.option(
     "--coming",
     is_flag=True,
-    help="Before a run: the page of the published matrix alone, which says that your cells are coming. An earlier page stays.",
+    help="Before a run: write the page of the published matrix alone, with a note that your cells follow. An earlier page stays.",
 )
-@click.option("--address", default="", metavar="URL", help="Where the page is published, for the links of its feed.")
+@click.option("--address", default="", metavar="URL", help="Address of the published page, for the links of its feed.")
 def report(
     results: tuple[Path, ...],
     published: bool | None,
@@ -233,7 +233,7 @@ def merge(results: tuple[Path, ...], out: Path, where: str | None) -> int:
     show_default=True,
     help="GitHub's annotations, SARIF for code scanning, or GitLab's code quality report.",
 )
-@all_cases_option("Folder of cases, in which files are looked for")
+@all_cases_option("Folder of cases, to find files in")
 def annotate(results: tuple[Path, ...], form: str, cases: tuple[Path, ...]) -> int:
     """Report unexpected cells to CI, at file and line.
 

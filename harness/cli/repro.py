@@ -40,25 +40,25 @@ from harness.repro.subject import ReproTarget, check_shown, subject_of
 @click.argument("cell", metavar="CELL")
 @click.option(
     "--results", multiple=True, type=click.Path(path_type=Path, exists=True), metavar="FILE",
-    help="Records to look for CELL in: .jsonl files, results.parquet or folders; those of its neighbours tell when it happens. Default: reports, then the published matrix.",
+    help="Records with CELL: .jsonl files, results.parquet or folders. Records of neighbouring cells give the conditions. Default: reports, then the published matrix.",
 )  # fmt: skip
-@click.option("--out", required=True, type=click.Path(path_type=Path), metavar="DIR", help="The folder to make.")
+@click.option("--out", required=True, type=click.Path(path_type=Path), metavar="DIR", help="Folder to create.")
 @click.option(
     "--cases",
     type=click.Path(path_type=Path),
     metavar="DIR",
-    help="Folder of cases. Default: cases, or those that come with cumatrix.",
+    help="Folder of cases. Default: cases, or cumatrix's own.",
 )
 @click.option(
     "--program", type=click.Path(path_type=Path, exists=True, dir_okay=False), metavar="FILE",
-    help="The program of a cell of cumatrix try, if it is not where CELL says.",
+    help="The program of a cell of cumatrix try, if it is not at the path in CELL.",
 )  # fmt: skip
 @click.option(
     "-I", "include", multiple=True, type=click.Path(path_type=Path, exists=True, file_okay=False), metavar="DIR",
     help="An include directory of a cell of cumatrix try, if it is outside of the current folder.",
 )  # fmt: skip
 @click.option(
-    "--check", is_flag=True, help="Run the folder in a clean environment, and hold what it shows against the record."
+    "--check", is_flag=True, help="Run the folder in a clean environment, and compare its outcome with the record."
 )
 @click.option(
     "--reduce",

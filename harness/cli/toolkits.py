@@ -68,9 +68,9 @@ def list_() -> int:
     "--with",
     "with_parts",
     metavar="PART,…",
-    help=f"Parts of CUDA beside the compilers, or all: {', '.join(PARTS)}. Some are hundreds of megabytes.",
+    help=f"Further parts of CUDA, or all: {', '.join(PARTS)}. Some are hundreds of megabytes.",
 )
-@click.option("--force", is_flag=True, help="Install again what is already there.")
+@click.option("--force", is_flag=True, help="Reinstall installed releases.")
 def install(releases: tuple[str, ...], with_cases: bool, folder: Path, with_parts: str | None, force: bool) -> int:
     """Install releases: 12.4, 11.8,12.4..13.0 or all; and header libraries: cutlass==3.5.1.
 

@@ -66,7 +66,7 @@ GPUS = _Gpus()
 @click.option(
     "--kernels",
     is_flag=True,
-    help="Read the names of all kernels. Default: of those that lack code which the rest of the library has.",
+    help="Read the names of all kernels. Default: only of kernels without code that the rest of the library has.",
 )
 @click.option(
     "--tag",
@@ -78,7 +78,7 @@ GPUS = _Gpus()
     "--format",
     "form",
     type=click.Choice(_FORMS),
-    help="Print what --require misses as GitHub's annotations, SARIF, or GitLab's report.",
+    help="Print the gaps of --require as GitHub's annotations, SARIF, or GitLab's report.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object on stdout and nothing else there.")
 def wheel(
