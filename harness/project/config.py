@@ -236,7 +236,7 @@ def config_schema() -> dict[str, Any]:
         add_tables(table["properties"])
     schema["properties"]["programs"] |= {"type": "array", "items": program}
     schema["properties"]["wheel"] |= table_of(WHEEL)
-    return {"$schema": DRAFT, "title": "What a project says to cumatrix", **schema}
+    return {"$schema": DRAFT, "title": "Configuration of cumatrix in a project", **schema}
 
 
 _ONE_BACKEND = re.compile(r"([A-Za-z][\w-]*):(-.*)", re.DOTALL)
