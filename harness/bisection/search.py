@@ -370,7 +370,7 @@ class Ends:
             low, high = 0, places[1]
         if low == high and len(versions) > 1:
             missing = "--bad" if places[1] is None else "--good"
-            raise UsageError(f"nothing lies beyond {called} {versions[low]}: name the other end with {missing}")
+            raise UsageError(f"there is no release beyond {called} {versions[low]}: name the other end with {missing}")
         return cls(tuple(versions[low : high + 1]), *(None if place is None else place - low for place in places))
 
     def good_of(self, history: LaneHistory, lane: Lane, each: LaneOutcome) -> bool | None:

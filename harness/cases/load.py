@@ -444,8 +444,8 @@ def _name(path: Path, root: Path, shown_path: str) -> str:
         # The resolved path counts: a link out of the folder of cases is not a case.
         parts = path.resolve().relative_to(root.resolve()).parts
     except (ValueError, OSError, RuntimeError):
-        raise failure(shown_path, f"lies outside the folder of cases, {root}") from None
+        raise failure(shown_path, f"is outside the folder of cases, {root}") from None
     if len(parts) != 3 or parts[-1] != FILE_NAME or not all(re.match(NAME, part) for part in parts[:2]):
-        message = f"a case lies at <topic>/<name>/{FILE_NAME} below the folder of cases"
+        message = f"a case is at <topic>/<name>/{FILE_NAME} below the folder of cases"
         raise failure(shown_path, f"{message}, with names of lower-case letters, digits, - _ and .")
     return "/".join(parts[:2])

@@ -215,11 +215,11 @@ class _Reader:
             good = check_table(self.report, (name, index), item, keys)
             when = self._condition((name, index, "when"), good.pop("when", ""))
             if name == "expect" and good.get("xfail") and good.get("status") == Status.BUILT:
-                self.report.add((name, index, "xfail"), "what is expected to be built cannot be expected to fail")
+                self.report.add((name, index, "xfail"), "an expected build cannot be expected to fail")
             if name == "expect" and "kernels" in good and good.get("status") != Status.BUILT:
-                self.report.add((name, index, "kernels"), "only what is built has kernels: the status is not built")
+                self.report.add((name, index, "kernels"), "only a build has kernels: the status is not built")
             if name == "expect" and "tensor_cores" in good and good.get("status") != Status.BUILT:
-                self.report.add((name, index, "tensor_cores"), "only what is built has code: the status is not built")
+                self.report.add((name, index, "tensor_cores"), "only a build has code: the status is not built")
             if len(self.report.problems) == before:
                 made.append(make(when=when, line=self.report.line((name, index)), good=good))
         return made
@@ -352,7 +352,7 @@ def _read(text: str, parameters: Mapping[str, Collection[Any]], line: int) -> Ex
     if stage and stage not in tuple(Stage):
         raise ValueError(f"{stage} is no stage{did_you_mean(stage, tuple(Stage))}")
     if rule["word"] == "xfail" and status == Status.BUILT:
-        raise ValueError("what is expected to be built cannot be expected to fail")
+        raise ValueError("an expected build cannot be expected to fail")
     if message:
         pattern(message)
     return Expectation(

@@ -125,7 +125,7 @@ def _outside(folder: Path, text: str, project: Path | None) -> str | None:
     inside = Path(os.path.normpath(folder.resolve() / text)).is_relative_to(home.resolve())
     if posix.is_absolute() or not inside or (".." in posix.parts and not project):
         where = f" ({home})" if project else ""
-        return f"must lie in the {what}{where}, not at {shown(text)}"
+        return f"must be in the {what}{where}, not at {shown(text)}"
     if not (folder / text).resolve().is_relative_to(home.resolve()):
         return f"{shown(text)} is a link that leads out of the {what}"
     return None

@@ -302,7 +302,7 @@ def program_of(what: str, options: Mapping[str, Any]) -> Case:
     if len(several) > 1:
         names = ", ".join(case.name for case in several[:4])
         raise UsageError(
-            f"bisect takes one case, and {name} stands for {len(several)}: {names}{', …' if len(several) > 4 else ''}"
+            f"bisect takes one case, and {name} matches {len(several)}: {names}{', …' if len(several) > 4 else ''}"
         )
     (case,) = several
     if not wanted:
@@ -367,7 +367,7 @@ def axis_of(over: str, case: Case, context: RunContext, releases: str | None, co
         if not request.libraries:
             return LibraryReleases.of(over, request, case, releases)
         if releases:
-            raise UsageError("the commits of --with are what is searched: --releases names releases of the index")
+            raise UsageError("--with selects commits to search: --releases names releases of the index")
         return LibraryCommits.of(over, request, case)
     raise UsageError(_unknown_axis(over))
 

@@ -190,9 +190,7 @@ def _same(found: Findings, group: LaneGroup) -> str:
     if len(names) == 1:
         return f"{found.called(names[0])} is all that could be tried: {several[0].text}"
     if len({outcome.key for outcome in several}) > 1:  # commits that the search skipped may differ
-        return (
-            f"{found.called(names[0])} and {names[-1]} show the same, {several[0].text}, but not all that lies between"
-        )
+        return f"{found.called(names[0])} and {names[-1]} show the same, {several[0].text}, but releases between them differ"
     return f"nothing changes from {found.called(names[0])} to {names[-1]}: {several[0].text}"
 
 

@@ -69,7 +69,7 @@ def bless(what: tuple[str, ...], root: Path, where: str | None, relearn: bool, o
     results, selection = _sorted_out(what, root)
     if not (yes or only_diff or (sys.stdin.isatty() and sys.stdout.isatty())):
         raise UsageError(
-            "bless asks before it writes, and there is no terminal to ask on: --yes writes, --diff only shows"
+            "bless asks before it writes, which needs a terminal: --yes writes without asking, --diff only shows"
         )
     read = read_records(results)
     for warning in read.warnings:

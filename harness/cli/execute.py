@@ -359,7 +359,7 @@ def _show(found: Forecast) -> None:
     if found.unsupported == 0 and found.compile:
         console.print(
             Text(
-                "Which architectures a compiler knows, and so which cells are not applicable, is asked when it first runs."
+                "Each compiler lists its architectures when it first runs; only then are cells known to be not applicable."
             ),
             soft_wrap=True,
         )

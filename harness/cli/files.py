@@ -255,7 +255,7 @@ def programs_of(
         lost = [word for word in [*spell(rules), *(f"-I{folder}" for folder in include)] if word not in taken]
         if lost:
             raise UsageError(
-                f"{lost[0]} is an option of compilers of CUDA C++, and there is none: Numba's options stand in @cuda.jit(…), CuPy's in options=(…), and ptxas takes -Xptxas alone"
+                f"{lost[0]} is an option for CUDA C++, and no file is CUDA C++: write Numba's options in @cuda.jit(…), CuPy's in options=(…); ptxas takes only -Xptxas"
             )
     definitions = dict(_definition(text) for text in define)
     signed = entries_of({file: languages[place] for place, file in places.items()}, signatures)

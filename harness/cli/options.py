@@ -154,7 +154,7 @@ def axes(command: Callable[..., Any]) -> Callable[..., Any]:
         ),
         click.option(
             "--total-memory", type=Size(), default="0", metavar="SIZE",
-            help="Memory for all cells at once. Default: what is free.",
+            help="Memory for all cells at once. Default: the free memory.",
         ),
     ]  # fmt: skip
     for option in reversed(options):

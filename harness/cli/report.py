@@ -111,7 +111,7 @@ def report(
         raise UsageError(f"{matrix} is no published matrix: cumatrix publish makes one")
     if (published or coming) and published_matrix is None:
         raise UsageError(
-            "no matrix is published with this cumatrix: it lies in reports/matrix of a checkout, and in the wheel"
+            "this installation has no published matrix: a checkout has one in reports/matrix, and the wheel contains it"
         )
     if not results and not alone and not coming:
         results = (OWN,) if OWN.is_dir() else ()

@@ -106,7 +106,7 @@ def run(
         ):
             page = None  # the configured page is only for stored records
         if page and out is None:
-            raise UsageError("--page needs a file of records: name one with --out beside --json")
+            raise UsageError("--page needs a file of records: name one with --out in addition to --json")
         code = perform(selection, start(selection, cluster), out=out, as_json=as_json, fresh=fresh)
     if page and out and code != 130:
         from harness.cli.report import write_page

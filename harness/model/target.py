@@ -297,7 +297,7 @@ def _range(text: str) -> list[Target]:
         if target.virtual == low.virtual and not target.suffix and low.cc <= target.cc <= high.cc
     ]
     if not within:
-        raise TargetError(f"no known target lies in {text}")
+        raise TargetError(f"no known target is in {text}")
     return within
 
 

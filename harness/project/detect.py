@@ -418,7 +418,7 @@ def _units(project: ProjectFiles, units: list[Unit], name: str, found: Found, ta
     headers = headers_of(project)
     for unit in units:
         if not unit.file.resolve().is_relative_to(project.root.resolve()):
-            found.left_out.append(f"{unit.file} of {name}: lies outside of the project")
+            found.left_out.append(f"{unit.file} of {name}: is outside the project")
             continue
         file = unit.file.resolve().relative_to(project.root.resolve()).as_posix()
         if file in taken or file in of or not unit.file.is_file():

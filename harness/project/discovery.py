@@ -52,7 +52,7 @@ def found(start: Path) -> Path | None:
 
             raise failure(
                 os.path.relpath(shared, start),
-                f"[tool.cumatrix] stands here, and there is {OWN} beside it: keep one of them",
+                f"[tool.cumatrix] is here, and {OWN} is next to it: keep one of them",
             )
         if has_own or has_shared:
             return own if has_own else shared

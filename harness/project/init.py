@@ -175,9 +175,7 @@ def _from(folder: Path, origin: Path) -> dict[str, str]:
     if origin.suffix not in (".cu", ".cuh", ".py"):
         raise UsageError(f"{origin} is neither CUDA C++ (.cu) nor Python (.py)")
     if not origin.resolve().is_relative_to(project):
-        raise UsageError(
-            f"{origin} lies outside of the project ({project}): copy it into {folder}, and leave --from out"
-        )
+        raise UsageError(f"{origin} is outside the project ({project}): copy it into {folder}, and leave --from out")
     return {}
 
 

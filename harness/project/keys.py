@@ -57,15 +57,15 @@ AXES: Mapping[str, Setting] = {
         help='architectures, as for -a: "sm_75..sm_120"',
     ),
     "with": Setting(
-        kind="words", parameter="libraries", variable="CUMATRIX_WITH", default="what is installed",
+        kind="words", parameter="libraries", variable="CUMATRIX_WITH", default="the installed releases",
         help='releases of libraries under test, as for --with: "cupy=13,14"',
     ),
     "library": Setting(
-        kind="words", parameter="header_libraries", default="what the cases name",
+        kind="words", parameter="header_libraries", default="those of the cases",
         help='header libraries, as for --library: "cutlass=4.2"',
     ),
     "host-compiler": Setting(
-        kind="words", parameter="host_compilers", variable="CUMATRIX_HOST_COMPILER", default="what the cases name, else NVCC_CCBIN or gcc",
+        kind="words", parameter="host_compilers", variable="CUMATRIX_HOST_COMPILER", default="those of the cases, else NVCC_CCBIN or gcc",
         help='host compilers for nvcc, as for --host-compiler: "gcc-11..gcc-14"',
     ),
     "where": Setting(kind="line", parameter="where", default="every cell", help="condition on the cells"),

@@ -341,7 +341,7 @@ class _Program:
         files: dict[str, None] = {}
         for text in listed(table.get("sources", [])):
             if os.path.isabs(text) or not _inside(self.config.root, text):
-                self.report.add(("sources",), f"{shown(text)} does not lie in the project ({self.config.root})")
+                self.report.add(("sources",), f"{shown(text)} is not in the project ({self.config.root})")
                 continue
             pattern = is_pattern(text)
             known = LANGUAGES if pattern else _NAMED
