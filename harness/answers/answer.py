@@ -23,7 +23,6 @@ from harness.answers.verdict import (
     Support,
     picked,
 )
-from harness.answers.vocabulary import INTENTS
 from harness.backends import label_of, library_of
 from harness.matrix.axes import is_real, spell_targets
 from harness.model.cell import HOST_COMPILER
@@ -68,15 +67,15 @@ SHOWN = 5
 _LEADS = {"works": "Yes", "part": "In part", "refused": "No", "silent": "Not tried"}
 """The first word of an answer, by the sense of the statements (`harness.matrix.marks.AnswerKind`); the best first."""
 _SENSES = tuple(_LEADS)
-WITHOUT_LEAD = frozenset(intent.name for intent in INTENTS if not intent.decides)
-"""Intents whose answer has no yes or no."""
 _LONG = 110
 """The most letters of what other versions do, in the first sentence."""
 _MOST_VARIANTS = 3
 """The most variants whose statements one sentence has in full."""
 
 
-def sentence_of(findings: Sequence[FeatureFinding], targets: Sequence[str], intent: str = "") -> str:
+def sentence_of(
+    findings: Sequence[FeatureFinding], targets: Sequence[str], intent: str = "", *, decides: bool = True
+) -> str:
     """The answer of the first case in one sentence: ``Yes. NVRTC, as sm_90a: builds since CUDA 12.0.``
 
     Variants with different findings have a part each. A GPU has several targets, and the best one of each tool counts.
@@ -88,7 +87,9 @@ def sentence_of(findings: Sequence[FeatureFinding], targets: Sequence[str], inte
     targets : sequence of str
         Those of the question; named where there are several.
     intent : str
-        That of the question. With ``since`` the release comes first; those of `WITHOUT_LEAD` have no yes or no.
+        Intent of the question. With ``since``, the release comes first.
+    decides : bool
+        Whether a yes or no leads the sentence.
     """
     since = intent == "since"
     variants = [(finding, *_best(finding, targets)) for finding in findings if finding.case == findings[0].case]
@@ -100,7 +101,7 @@ def sentence_of(findings: Sequence[FeatureFinding], targets: Sequence[str], inte
     (lead,) = leads if len(leads) == 1 else (_LEADS["part"],)
     if since and lead != _LEADS["refused"]:
         lead = _since(variants) or lead
-    head = "" if intent in WITHOUT_LEAD else f"{lead}. "
+    head = f"{lead}. " if decides else ""
     contrary = _contrary(findings, leads, targets)
     by_text: dict[str, list[str]] = {}
     for finding, _, of_tools in variants:
@@ -196,12 +197,12 @@ def _refusal(of: Sequence[ToolFinding]) -> str:
 
 
 def _since(variants: Sequence[tuple[FeatureFinding, str, Sequence[ToolFinding]]]) -> str:
-    """``Since CUDA 12.1``, where every statement about what builds names that release."""
-    texts = {
-        of_tool.verdict.text for _, _, of_tools in variants for of_tool in of_tools if of_tool.verdict.kind == "since"
-    }
+    """Return ``Since CUDA 12.1`` if each statement about what builds names that release, or builds with every release tried."""
+    verdicts = {of_tool.verdict for _, _, of_tools in variants for of_tool in of_tools if not of_tool.verdict.refused}
+    texts = {verdict.text for verdict in verdicts if verdict.kind == "since"}
     found = {match[1] for text in texts if (match := re.fullmatch(r"builds since (.+)", text))}
-    return f"Since {found.pop()}" if len(found) == len(texts) == 1 else ""
+    plain = all(verdict.silent or verdict.kind in ("since", "works") for verdict in verdicts)
+    return f"Since {found.pop()}" if plain and len(found) == len(texts) == 1 else ""
 
 
 def _best(finding: FeatureFinding, targets: Sequence[str]) -> tuple[str, list[ToolFinding]]:
@@ -269,7 +270,7 @@ def answer(query: Query, known: Known, vocabulary: Vocabulary, most: int = SHOWN
     elif findings and not (query.words or query.targets):
         sentence = _failing(findings, query)[0]
     elif findings:
-        sentence = sentence_of(findings, query.targets, query.intent)
+        sentence = sentence_of(findings, query.targets, query.intent, decides=query.decides)
     else:
         sentence = f"{_LEADS['silent']}."
     return QueryResult(

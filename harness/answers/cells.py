@@ -91,12 +91,15 @@ def features_of(
     facts: Iterable[tuple[str, str, str, Sequence[str], Sequence[str], Any, str]],
     names: Mapping[str, tuple[str, ...]] = MappingProxyType({}),
 ) -> dict[str, Feature]:
-    """Features of ``(case, title, topic, features, links, expected, place)`` of records, by title; those of kernel languages last.
+    """Collect the features of records, the most general ones first.
+
+    An answer leads with the first of the cases that match a question equally well: "wmma on a T4" is about ``wmma/fragments`` rather than
+    about an issue's fragment. A case is more general if it has fewer tags, then if more backends ran it. Cases of kernel languages are last.
 
     Parameters
     ----------
     facts : iterable of tuple
-        Of records.
+        ``(case, title, topic, features, links, expected, place)`` of each record.
     names : Mapping[str, tuple of str]
         Names in the programs (`names_in`).
     """
@@ -113,7 +116,10 @@ def features_of(
                 found = faults.setdefault(case, {}).setdefault((expected["reason"], expected["link"]), {})
                 found[place] = None
     of_one = {case for case, backends in tools.items() if backends and all(map(brings_tools, backends))}
-    ordered = sorted(first, key=lambda case: (case in of_one, natural_key(first[case][1]), natural_key(case)))
+    ordered = sorted(
+        first,
+        key=lambda case: (case in of_one, len(first[case][2]), -len(tools[case]), natural_key(first[case][1]), natural_key(case)),
+    )  # fmt: skip
     return {
         case: Feature(
             case=case,

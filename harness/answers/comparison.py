@@ -126,8 +126,24 @@ class Comparison:
         """Cells that build for an architecture and for no newer one, and the number of those that build for it and were tried for a newer one."""
         return self._alone_for.get(target, ([], 0))
 
+    def new_for(self, target: str) -> tuple[list[Row], int]:
+        """Cells that build for an architecture and for no older one, and the number of those that build for it and were tried for an older one."""
+        return self._new_for.get(target, ([], 0))
+
     @cached_property
     def _alone_for(self) -> dict[str, tuple[list[Row], int]]:
+        return {target: found for of in self._by_kind.values() for target, found in _alone(of, target_key).items()}
+
+    @cached_property
+    def _new_for(self) -> dict[str, tuple[list[Row], int]]:
+        return {
+            target: found
+            for of in self._by_kind.values()
+            for target, found in _alone(of, target_key, oldest_first=True).items()
+        }
+
+    @cached_property
+    def _by_kind(self) -> dict[str, dict[str, dict[Program, Row]]]:
         by_target = self._index(
             "target",
             lambda row: row.target,
@@ -136,7 +152,7 @@ class Comparison:
         kinds: dict[str, dict[str, dict[Program, Row]]] = {}
         for target, cells in by_target.items():
             kinds.setdefault(target.partition("_")[0], {})[target] = cells
-        return {target: found for of in kinds.values() for target, found in _alone(of, target_key).items()}
+        return kinds
 
     def _by_release(self, name: str) -> dict[str, dict[Program, Row]]:
         if name == "cuda":
@@ -193,16 +209,33 @@ def _library(row: Row) -> str:
     return (row.axis or library_of(row.tool.partition(" ")[0])) if row.version else ""
 
 
-def _alone(cells: Mapping[str, Mapping[Program, Row]], key: Callable[[str], Any]) -> dict[str, tuple[list[Row], int]]:
-    """By the value of an axis, the cells that build with it and with no later value, and the number of those that build with it and were tried with a later one."""
+def _alone(
+    cells: Mapping[str, Mapping[Program, Row]], key: Callable[[str], Any], *, oldest_first: bool = False
+) -> dict[str, tuple[list[Row], int]]:
+    """Find what only one value of an axis builds.
+
+    Parameters
+    ----------
+    cells : Mapping
+        Cells by value and program.
+    key : callable
+        Order of the values.
+    oldest_first : bool
+        Compare each value with the earlier ones instead of the later ones.
+
+    Returns
+    -------
+    dict
+        By value, the cells that build with it and with none of the others, and the number of cells that build with it and were tried with another.
+    """
     found: dict[str, tuple[list[Row], int]] = {}
-    later: dict[Program, bool] = {}
-    for _, equal in groupby(sorted(cells, key=key, reverse=True), key):
+    others: dict[Program, bool] = {}
+    for _, equal in groupby(sorted(cells, key=key, reverse=not oldest_first), key):
         values = list(equal)
         for value in values:
-            built = [(place, row) for place, row in cells[value].items() if row.letter == WORKS and place in later]
-            found[value] = ([row for place, row in built if not later[place]], len(built))
+            built = [(place, row) for place, row in cells[value].items() if row.letter == WORKS and place in others]
+            found[value] = ([row for place, row in built if not others[place]], len(built))
         for value in values:
             for place, row in cells[value].items():
-                later[place] = later.get(place, False) or row.letter == WORKS
+                others[place] = others.get(place, False) or row.letter == WORKS
     return found

@@ -22,10 +22,13 @@ class Query:
         All of them.
     intent : str
         What it wants to know (`harness.answers.vocabulary`).
+    decides : bool
+        Whether a yes or no leads the answer.
     """
 
     chips: tuple[Chip, ...]
     intent: str = "feature"
+    decides: bool = True
 
     def _values(self, kind: str) -> list[str]:
         return list(dict.fromkeys(value for chip in self.chips if chip.kind == kind for value in chip.values))

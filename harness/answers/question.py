@@ -249,6 +249,8 @@ class Vocabulary:
         Packages whose wheels were read, as users call them, by each of their names.
     named : sequence of str
         Words of the cases' names.
+    phrases : Mapping[str, str]
+        Words that replace longer descriptions of a feature, by a pattern of these.
     """
 
     architectures: Mapping[str, Sequence[str]]
@@ -270,6 +272,7 @@ class Vocabulary:
     parts: Sequence[str] = field(default=())
     packages: Mapping[str, str] = field(default_factory=dict)
     named: Sequence[str] = field(default=())
+    phrases: Mapping[str, str] = field(default_factory=dict)
 
     def in_messages(self, words: Iterable[str]) -> bool:
         """Return whether words are those of a message: compilers use one of them, and no feature has it, nor a word that begins so."""
@@ -302,6 +305,9 @@ def parse(text: str, vocabulary: Vocabulary) -> list[Chip]:
     vocabulary : Vocabulary
         What is known.
     """
+    text = text.lower()
+    for pattern, words in vocabulary.phrases.items():
+        text = re.sub(pattern, words, text)
     tokens = tokens_of(text)
     chips: list[Chip] = []
     at = 0
@@ -467,6 +473,13 @@ def _number(token: str, known: Vocabulary, before: Sequence[Chip], *, after: str
             return found
     if any(_fits(value, token) for value in known.versions.get("cuda", ())) and "." in token:
         return _chips_of("cuda", token, token, known)
+    if "." in token:
+        # numba cooperative launch 0.59.0
+        for chip in reversed(before):
+            if chip.kind in ("tool", "header") and not chip.values:
+                found = _chips_of(chip.name, f"{chip.name} {token}", token, known)
+                if all(each.kind != "unknown" for each in found):
+                    return found
     if token.isdigit():
         return [_word(token, known)]  # of a shape, such as 16 16 8
     return [Chip(kind="unknown", text=token, name="version")]

@@ -6,7 +6,7 @@ A reply has a key (`harness.answers.vocabulary.Reading.keys`): the page has the 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
 
@@ -82,9 +82,9 @@ class Replies:
         intent, _, rest = key.partition(" ")
         make = {
             "release": self._release,
-            "sound": self._sound,
             "breaks": self._breaks,
             "drop": self._drop,
+            "requires": self._requires,
             "limits": self._limits,
             "tensor": self._tensor,
             "minimum": self._minimum,
@@ -94,7 +94,6 @@ class Replies:
             "first": self._first,
             "capability": self._capability,
             "supports": self._supports,
-            "removed": self._removed,
             "with": self._with,
             "ptx": _ptx,
             "vendor": _vendor,
@@ -111,7 +110,6 @@ class Replies:
                     f"breaks {name} {version}",
                     f"drop {name} {version}",
                     f"release {name} {version}",
-                    f"sound {name} {version}",
                 )
                 # Of a library with many releases, those with the next ones and with the newest.
                 others = versions[place + 1 :]
@@ -128,7 +126,9 @@ class Replies:
         )
         yield "limits every"
         for name in names:
-            yield from (f"{intent} {name}" for intent in ("drop", "limits", "tensor", "last", "first", "capability"))
+            yield from (
+                f"{intent} {name}" for intent in ("drop", "requires", "limits", "tensor", "last", "first", "capability")
+            )
 
     def _combinations(self) -> Iterator[str]:
         """Keys of each library and each of its releases with a CUDA release, and with those of a series."""
@@ -272,12 +272,12 @@ class Replies:
         lost = [(before, after) for before, after in pairs if after.letter != WORKS]
         count, what = len(pairs), "that it builds with another CUDA release"
         if not lost:
-            sentence = f"Yes. {label}{of} builds with {cuda} each of the {count:,} programs {what}."
+            sentence = f"Yes. With {cuda}, {label}{of} builds each of the {count:,} programs {what}."
         elif len(lost) == count:
-            sentence = f"No. {label}{of} builds with {cuda} none of the {count:,} programs {what}."
+            sentence = f"No. With {cuda}, {label}{of} builds none of the {count:,} programs {what}."
         else:
             sentence = (
-                f"In part. {label}{of} does not build with {cuda} {len(lost):,} of the {count:,} programs {what}."
+                f"In part. With {cuda}, {label}{of} does not build {len(lost):,} of the {count:,} programs {what}."
             )
         return Reply(sentence=sentence, rows=self._rows(lost, "never"))
 
@@ -289,21 +289,30 @@ class Replies:
         if name in self.comparison.releases:
             return self._drop_release(name, release)
         targets = self._targets(rest)
+        only = self._alone("newer", targets, self.comparison.only_for)
+        return only and replace(only, sentence=" ".join(filter(None, (self._gone(targets), only.sentence))))
+
+    def _requires(self, rest: str) -> Reply | None:
+        return self._alone("older", self._targets(rest), self.comparison.new_for)
+
+    def _alone(
+        self, others: str, targets: Sequence[str], alone_for: Callable[[str], tuple[list[Row], int]]
+    ) -> Reply | None:
+        """Count the cases that build for some architectures and for no newer or older one."""
         rows, count = [], 0
         for target in targets:
-            alone, built = self.comparison.only_for(target)
+            alone, built = alone_for(target)
             rows += alone
             count += built
         if not count:
             return None
-        gone = self._gone(targets)
-        cases = {row.case for row in rows}
-        only = (
-            f"{counted(len(cases), 'case')} {'builds' if len(cases) == 1 else 'build'} for {spell_targets(targets)} and for no newer architecture (of {count:,} cells)."
+        cases, names = {row.case for row in rows}, spell_targets(targets)
+        sentence = (
+            f"{counted(len(cases), 'case')} {'builds' if len(cases) == 1 else 'build'} for {names} and for no {others} architecture (of {count:,} cells)."
             if rows
-            else f"Each of the {count:,} cells that build for {spell_targets(targets)} builds for a newer architecture, too."
+            else f"Each of the {count:,} cells that build for {names} builds for {'an' if others == 'older' else 'a'} {others} architecture, too."
         )
-        return Reply(sentence=" ".join(filter(None, (gone, only))), rows=self._rows(((row,) for row in rows), "works"))
+        return Reply(sentence=sentence, rows=self._rows(((row,) for row in rows), "works"))
 
     def _gone(self, targets: Sequence[str]) -> str:
         """The CUDA releases that no longer build for some architectures."""
@@ -438,12 +447,6 @@ class Replies:
             best = [target for target in targets if any(outcomes[target, item] for item in within)]
             sentence = f"In part. CUDA {self._spell(good)} {'builds' if len(good) == 1 else 'build'} for {spell_targets(best)}."
         return Reply(sentence=sentence, rows=tuple(self._itself(target, item) for target in targets for item in within))
-
-    def _sound(self, rest: str) -> Reply | None:
-        return _without_lead(self._release(rest))
-
-    def _removed(self, rest: str) -> Reply | None:
-        return _without_lead(self._supports(rest))
 
     def _itself(self, target: str, toolkit: str) -> ReplyRow:
         row = self.builds[target][toolkit]
@@ -702,9 +705,12 @@ def _vendor(rest: str) -> Reply:
     )
 
 
-def _without_lead(reply: Reply | None) -> Reply | None:
-    """The reply to a question whose yes would mean the opposite."""
-    return reply and replace(reply, sentence=reply.sentence.partition(". ")[2])
+_LEAD = re.compile(r"^(Yes|No|In part|No fault is known)\. ")
+
+
+def without_lead(reply: Reply) -> Reply:
+    """Return the reply without its yes or no, for an intent that does not decide (`Intent.decides`)."""
+    return replace(reply, sentence=_LEAD.sub("", reply.sentence))
 
 
 def release_label(name: str, version: str) -> str:

@@ -227,4 +227,5 @@ def make_vocabulary(
         message_words=sorted(frozenset(in_messages) - vocabulary.IGNORED - words.keys()),
         parts=vocabulary.PARTS,
         named=sorted(named),
+        phrases=vocabulary.PHRASES,
     )

@@ -69,7 +69,7 @@ def tools() -> Mapping[str, tuple[str, ...]]:
 
 SYNONYMS: tuple[tuple[str, ...], ...] = (
     ("bf16", "bfloat16"),
-    ("fp16", "half", "float16", "f16"),
+    ("fp16", "half", "halves", "float16", "f16"),
     ("fp8", "float8", "e4m3", "e5m2"),
     ("fp4", "e2m1", "nvfp4", "mxfp4"),
     ("fp64", "double", "float64"),
@@ -98,8 +98,36 @@ SYNONYMS: tuple[tuple[str, ...], ...] = (
 TERMS = ("warp",)
 """Names of tools that are terms of CUDA as well: they mean the tool with a version, or by a longer alias (``warp 1.14``, ``nvidia warp``)."""
 
+_STANDARD = (
+    "algorithm|any|array|atomic|bitset|cassert|cfloat|chrono|climits|cmath|cstddef|cstdint|cstdio|cstdlib|cstring|deque|functional|function|iostream"
+    "|iterator|limits|list|map|memory|mutex|numeric|optional|ostream|pair|queue|random|set|shared_ptr|sort|sstream|stdexcept|string|string_view|thread"
+    "|tuple|type_traits|unique_ptr|unordered_map|utility|variant|vector"
+)
+PHRASES: Mapping[str, str] = {
+    r"\bkernels? (?:with)?(?:from|in|inside)(?: (?:a|an|another|other|the))? kernels?\b": "dynamic parallelism",
+    r"\b(?:nested|child) kernels?\b": "dynamic parallelism",
+    r"\bsync\w* (?:across|between|of) (?:all )?(?:the )?(?:thread ?)?blocks\b": "grid sync",
+    r"\b(?:global|grid[- ]wide|grid) barriers?\b": "grid sync",
+    r"\b(?:__)?half2\b": "half pair",
+    r"\b(?:__)?(?:nv_)?(?:bfloat16|bf16)2\b": "bfloat16 pair",
+    r"\bpython (?=\d)": "python",
+    r"\b__(?:any|all|ballot)\b": "maskless vote",
+    r"\bundefined reference\b": "linking",
+    r"\b__(?:global|device|host)__\b": "kernel",
+    r"(?<!cuda::)\bstd::\w*(?:error|exception)\b": "exception",
+    rf"(?<!cuda::)\bstd::(?:{_STANDARD})\b": "standard library headers",
+    rf"# ?include ?<(?:{_STANDARD})>": "standard library headers",
+}
+"""Words of a feature by patterns of longer descriptions, in a syntax that JavaScript has, too."""
+
 PARTS = (
     "add",
+    "global",
+    "launch",
+    "missing",
+    "undefined",
+    "variable",
+    "variables",
     "async",
     "bytes",
     "cuda",
@@ -124,27 +152,27 @@ PARTS = (
 """Parts of the names of functions and instructions, and nouns that say little: a case that has the other words may lack them."""
 
 IGNORED = frozenset(
-    "nv a about actual actually after again against all allow almost along already also although always am among an and any anybody anyone "
+    "nv a able about accept accepted accepts actual actually after again against all allow almost along already also although always am among an and any anybody anymore anyone "
     "anything anyway anywhere api apis architecture architectures are aren ask asked asks at attempting attributeerror available basic be "
     "because become been before being best better between board boards both break breaking breaks bring brings broke broken bug build building "
     "builds built bunch but by call called calling came can cannot cant card cards case causing center centre cheap choose code come comes "
-    "compatibility compatible compilation compile compiled compiler compiles compiling consumer correct correctly could couldn cpp crash crashed crashes crashing currently d data "
+    "compatibility compatible compilation compile compiled compiler compiles compiling consumer correct correctly could couldn cpp cu crash crashed crashes crashing currently d data "
     "datacenter day days declared defined deprecated desktop device did didn different directly do does doesn doesnt don done dont down dropping "
-    "due each easily either else enough error errors even every everything exactly exist exists explain expose exposed exposes fail failed failure failures fails fatal few file files "
+    "due each earlier easily either else enough error errors even every everything exactly exist exists explain expose exposed exposes fail failed failure failures fails fatal few file files "
     "finally find fine fix fixed following for found from full fully function functions geforce get gets getting give given gives gnu going good "
-    "gpu gpu-architecture gpu-name gpus graphics great guys h had hand happen happened happens hard hardware has have he hello help her here hi "
+    "gpu gpu-architecture gpu-name gpus graphics great guys h had hand handle handled handles happen happened happens hard hardware has have he hello help her here hi "
     "hang hangs his hour hours how however i idea identifier if im implement implementation implemented importerror in include incompatible information "
     "inside issue issues install installed installing instead instruction instructions interesting into intrinsic intrinsics involving is isn it its ive just "
-    "keep kernel kernels know lack laptop last least less let lets like little ll longer look looking lot m made make makes making many may maybe me "
+    "keep kernel kernels kind kinds know lack laptop last least less let lets like little ll longer look looking lot m made make makes making many may maybe me "
     "mean means might mobile more most much must my namely near necessary need needs never new nice no nor normal not nothing now nvidia nvl of "
-    "often ok okay old on one ones only open operation operations option options or other others our out over oversized particular pcie people "
-    "per perhaps plain please possible possibly probably problem program programs project properly ptxas purely quadro question raises rather "
+    "officially often ok okay old older on one ones only open operation operations option options or other others our out over oversized particular pcie people "
+    "per perhaps permit permits permitted plain please possible possibly probably problem program programs project properly ptxas purely quadro question raises rather "
     "rawkernel re really reason recent recently recognised recognize recognized regression release releases reported request requests require required requires right run running runs "
     "runtimeerror s said same say says see seem seems send server she should shouldn show shows similar simple simply since situation so solve solved some somebody "
     "someone something sometimes soon sort source start started still stuff such super support supported supporting supports sure sxm t take "
     "takes talk tell tesla than thank thanks that the their them themselves then there these they thing things think this those though through "
     "to today together too tool toolchain toolchains tools tried tries trouble true trying turn typeerror undeclared under understand unknown "
-    "unsupported until unusable up upon us usable use used user users uses using usually utils value valueerror values variable variables various ve "
+    "unsupported until unusable up upon us usable use used user users uses using usually utils value valueerror values various ve "
     "version versions very via vs want wanted wants was wasn way ways we well were what whatever when where whether which while who whose why "
     "will with without won wonder word words work workaround workarounds working works would wouldn wrong yes yet you your yours".split()
 )
@@ -234,6 +262,7 @@ def _words(text: str) -> tuple[str, ...]:
 _LIMIT_WORDS = _words(
     "max maximum min minimum limit limits most largest biggest large big much many shared memory smem static dynamic per block thread threads "
     "register registers constant parameter parameters argument arguments warp warps size bytes kb kib grid multiprocessor launch optin resident "
+    "pass passed "
     "total available amount allowed opt opt-in cudafuncsetattribute in"
 )
 _VERSION_WORDS = _words(
@@ -255,6 +284,8 @@ _CHANGE_WORDS = _words(
     "lose loses lost losing compare versus changed changes change between new safely safe code release compared difference different "
     "differences impact downgrade downgrading downgraded roll rolling rolled back go going against relative stop stops stopped"
 )
+_BROKEN = r"\b(is|was|are)\b.*\b(broken|bad|buggy|faulty)\b|\bbroken$|\bavoid\b"
+_SOUND = r"\b(is|was|are|can)\b.*\b(usable|ok|okay|safe|good|stable|reliable)\b"
 _NEED_WORDS = _words("need needs needed require requires required necessary")
 _OF_TOOLS = ("tool", "toolkit", "header", "host")
 
@@ -265,7 +296,9 @@ INTENTS: tuple[Intent, ...] = (
         r"|nvrtc_error|\bis undefined\b|has no (member|attribute)|uses too much|no instance of|is not allowed|incomplete type"
         r"|cannot open source|no such file|no kernel image|unresolved extern|no definition for|requires \.target|unsupported (\.version|gnu|clang)"
         r"|versions later than|not supported (for|on) \.?target|requires \.?target|no operator|match(es)? these operands|too (few|many) arguments"
-        r"|is ambiguous|no suitable|not a template|could not be resolved|no binary for",
+        r"|is ambiguous|no suitable|not a template|could not be resolved|no binary for|static assertion|resources requested|illegal memory access"
+        r"|kernel image is invalid|unspecified launch failure",
+        decides=False,
     ),
     Intent(name="vendor", pattern="", needs=("target",), key="vendor"),
     # A name that is a tool's too needs a word that tells; a package's own name needs none.
@@ -286,20 +319,38 @@ INTENTS: tuple[Intent, ...] = (
         key="package",
     ),
     Intent(
+        name="with",
+        pattern=_BROKEN,
+        needs=("library", "toolkit", "bare"),
+        lacks=("target",),
+        words=_words("faulty buggy bad avoid"),
+        key="combination",
+        decides=False,
+    ),
+    Intent(
+        name="with",
+        pattern=_SOUND,
+        needs=("library", "toolkit", "bare"),
+        lacks=("target",),
+        words=_words("usable ok okay safe good stable reliable together combination"),
+        key="combination",
+    ),
+    Intent(
         name="release",
-        pattern=r"\b(is|was|are)\b.*\b(broken|bad|buggy|faulty)\b|\bbroken$|\bavoid\b",
+        pattern=_BROKEN,
         needs=("release", "bare"),
         lacks=("target",),
         words=_words("faulty buggy bad avoid"),
         key="release",
     ),
     Intent(
-        name="sound",
-        pattern=r"\b(is|was|are|can)\b.*\b(usable|ok|okay|safe|good|stable|reliable)\b",
+        name="release",
+        pattern=_SOUND,
         needs=("release", "bare"),
         lacks=("target",),
         words=_words("usable ok okay safe good stable reliable"),
         key="release",
+        decides=False,
     ),
     *(
         Intent(name="breaks", pattern=pattern, needs=("release", "bare"), lacks=("target",), words=_CHANGE_WORDS, key=key)
@@ -308,6 +359,15 @@ INTENTS: tuple[Intent, ...] = (
             (r"\bdowngrad|\b(roll(ing|ed)?|go(ing)?|mov(e|ing)) back\b", "change down"),
             (_CHANGES, "change up"),
         )
+    ),
+    Intent(
+        name="requires",
+        pattern=r"^(?!.*\b(still|only|drop\w*|remov\w*)\b)(?!.*\b(i|we|you|one) needs?\b).*\b(what|which|anything|features?|cases?)\b"
+        r"(?!.*\b(cuda|toolkit|version|release|driver)\b).*\b(needs?|requires?|adds?|added|introduced?|introduces|new)\b",
+        needs=("target", "bare"),
+        lacks=("toolkit", "release", "library"),
+        words=_words("features cases need needs require requires add adds added introduce introduced introduces new over least minimum instructions what's"),
+        key="target",
     ),
     Intent(
         name="drop",
@@ -414,7 +474,7 @@ INTENTS: tuple[Intent, ...] = (
         key="target",
     ),
     Intent(
-        name="removed",
+        name="supports",
         pattern=r"\b(deprecated|removed|dropped|unsupported|gone|obsolete)\b",
         needs=("target", "toolkit", "bare"),
         lacks=("release", "library"),
@@ -446,8 +506,8 @@ INTENTS: tuple[Intent, ...] = (
     ),
     Intent(
         name="since",
-        pattern=r"\b(which|what)\b.*\b(cuda|toolkit|release|version)\b.*\b(needs?|needed|requires?|required)\b|\bsince\b|\bfrom (which|what)\b|\bfirst\b|\bearliest\b|\bwhen (did|was|were|is|are)\b|\b(introduced|added) in\b|\bstarting\b",
-        words=_words("first earliest introduced added starting release toolkit allowed need needs needed require requires required"),
+        pattern=r"\b(which|what)\b.*\b(cuda|toolkit|release|version)\b.*\b(needs?|needed|requires?|required)\b|\bsince\b|\bfrom (which|what)\b|\bfirst\b|\bearliest\b|\bwhen (did|was|were|is|are)\b|\b(introduced|added|fixed|solved) in\b|\b(which|what)\b.*\b(release|version)\b.*\b(fix\w*|solve\w*)\b|\bstarting\b",
+        words=_words("first earliest introduced added fixes solves solved starting release toolkit allowed need needs needed require requires required"),
     ),
 )  # fmt: skip
 """Every intent; of several that fit the first counts, and a question that fits none asks whether a feature builds."""

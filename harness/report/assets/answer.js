@@ -403,9 +403,10 @@ const answering = (() => {
    *
    * @param {AnswersData} data
    * @param {Found[]} found
-   * @param {string} [intent] of the question: for `since` the release comes first; some have no yes or no
+   * @param {string} [intent] of the question: for `since` the release comes first
+   * @param {boolean} [decides] whether a yes or no leads the sentence
    */
-  const sentence = (data, found, intent = "") => {
+  const sentence = (data, found, intent = "", decides = true) => {
     const since = intent === "since";
     const its = found
       .filter(({ line }) => line[0] === found[0].line[0])
@@ -428,8 +429,11 @@ const answering = (() => {
     );
     const release = [...starts][0]?.replace(/^builds since /, "");
     const one = leads.size === 1 ? [...leads][0] : "In part";
-    const undecided = data.intents.some(({ name, decides }) => name === intent && !decides);
-    const lead = undecided ? "" : since && starts.size === 1 ? `Since ${release}. ` : `${one}. `;
+    // Statements that depend on more than one release name no first one.
+    const plain = its.every(({ answered }) =>
+      answered.every(([, each]) => isRefused(data, each) || ["since", "works"].includes(each.kind)),
+    );
+    const lead = !decides ? "" : since && plain && starts.size === 1 ? `Since ${release}. ` : `${one}. `;
     /** @param {"lead" | "text"} by @returns {[string, string[]][]} */
     const grouped = (by) =>
       [...new Set(its.map((each) => each[by]))].map((value) => [

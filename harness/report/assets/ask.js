@@ -60,7 +60,7 @@ class AnswerPage {
   async update() {
     const text = this.input.value;
     const typed = this.chips();
-    const { intent, chips, keys } = intents.read(text, typed, this.data);
+    const { intent, decides, chips, keys } = intents.read(text, typed, this.data);
     const of = requests.read(chips, this.data.vocabulary);
     // Compilers name compute_120 where they mean either.
     const known = (/** @type {string} */ each) => this.data.targets.some(([target]) => target === each);
@@ -76,7 +76,7 @@ class AnswerPage {
     history.replaceState(null, "", hash.size ? `#${hash}` : location.pathname + location.search);
     timers.pending++;
     try {
-      const reply = await this.reply(text, intent, keys);
+      const reply = await this.reply(text, intent, keys, decides);
       if (this.input.value !== text) return;
       if (reply) {
         this.showChips(intent === "runs" ? chips : typed, of.targets[0] ?? target);
@@ -87,7 +87,7 @@ class AnswerPage {
       const nearest = await this.nearest(chips, of, target);
       if (target !== this.on.value || this.input.value !== text) return;
       if (of.targets.includes(nearest.target)) this.on.value = nearest.target;
-      this.show(nearest, chips, of, intent);
+      this.show(nearest, chips, of, intent, decides);
     } catch (error) {
       this.sentence.textContent = error instanceof Error ? error.message : String(error);
     } finally {
@@ -102,13 +102,14 @@ class AnswerPage {
    * @param {string} text
    * @param {string} intent
    * @param {string[]} keys
+   * @param {boolean} decides
    * @returns {Promise<Reply | undefined>}
    */
-  async reply(text, intent, keys) {
+  async reply(text, intent, keys, decides) {
     if (intent === "why") return intents.cause(text, await cumatrix.load("causes"));
     if (!keys.length) return undefined;
     const runs = intent === "runs";
-    const found = intents.reply(keys, await cumatrix.load(runs ? "gpus" : "replies"), this.data.features);
+    const found = intents.reply(keys, await cumatrix.load(runs ? "gpus" : "replies"), this.data.features, decides);
     // The page has the newest release of each package.
     return found || !runs ? found : { sentence: `Not here: cumatrix ask "${text}"`, rows: [], sources: [] };
   }
@@ -221,8 +222,8 @@ class AnswerPage {
     return best;
   }
 
-  /** @param {Nearest} nearest @param {Chip[]} chips @param {Requested} of @param {string} intent */
-  show({ part, target, put }, chips, of, intent) {
+  /** @param {Nearest} nearest @param {Chip[]} chips @param {Requested} of @param {string} intent @param {boolean} decides */
+  show({ part, target, put }, chips, of, intent, decides) {
     // Of an untried architecture, another one tells nothing.
     const all = answering.find(this.data, part, put).filter(({ line }) => line[0] >= 0 || of.targets.includes(target));
     const unknown = chips.filter(({ kind }) => kind === "unknown").map((chip) => chip.text);
@@ -243,7 +244,7 @@ class AnswerPage {
     dom.get("shown-on").textContent = target;
     this.caption(true);
     this.showChips(chips, target);
-    this.say(found, chips, of, target, put !== of, intent === "fails" ? all : found, intent);
+    this.say(found, chips, of, target, put !== of, intent === "fails" ? all : found, intent, decides);
     const columns = tools.columnsOf(this.data, found, Boolean(of.headers.size || of.hosts.size));
     const { h } = dom;
     const head = h(
@@ -419,8 +420,9 @@ class AnswerPage {
    * @param {boolean} widely whether it was put without the tools and CUDA releases that it names
    * @param {Found[]} all what was found before failures were chosen
    * @param {string} intent
+   * @param {boolean} decides
    */
-  say(found, chips, of, target, widely, all, intent) {
+  say(found, chips, of, target, widely, all, intent, decides) {
     const missed =
       of.targets.length && !of.targets.includes(target)
         ? `Not tried on ${of.targets.join(", ")}; this is ${target}. `
@@ -461,7 +463,7 @@ class AnswerPage {
       ? `${features} feature${features === 1 ? "" : "s"} on ${target}.`
       : `Nothing but the architecture itself was tried on ${target}.`;
     const itself = answered.length > 0 && answered[0].line[0] < 0;
-    const sentence = of.words.length || itself ? answering.sentence(this.data, answered, intent) : "";
+    const sentence = of.words.length || itself ? answering.sentence(this.data, answered, intent, decides) : "";
     const lead = sentence && !of.targets.length ? `On ${target}: ${sentence}` : sentence;
     this.sentence.textContent = `${missed}${elsewhere}${lead}${answered.length ? some : command}`;
   }

@@ -12,7 +12,7 @@
  * @property {string} key
  * @property {boolean} decides whether a yes or no leads the answer
  */
-/** @typedef {{intent: string, chips: Chip[], keys: string[]}} QuestionReading */
+/** @typedef {{intent: string, decides: boolean, chips: Chip[], keys: string[]}} QuestionReading */
 /** @typedef {[string, string, string, string[]]} ReplyRow case, kind, text, cells */
 /** @typedef {{sentence: string, rows: ReplyRow[], sources: string[]}} Reply */
 /**
@@ -142,10 +142,12 @@ const intents = (() => {
       const named = namedBy(left, vocabulary);
       if (!intent.needs.every((need) => named.has(need)) || intent.lacks.some((each) => named.has(each))) continue;
       const keys = keysOf(intent, left, releases, vocabulary);
-      if (keys.length || !intent.key) return { intent: intent.name, chips: left, keys };
+      if (keys.length || !intent.key) return { intent: intent.name, decides: intent.decides, chips: left, keys };
     }
-    return { intent: "feature", chips, keys: [] };
+    return { intent: "feature", decides: true, chips, keys: [] };
   };
+
+  const LEAD = /^(Yes|No|In part|No fault is known)\. /;
 
   /**
    * The replies of some keys as one; none where none has one.
@@ -153,16 +155,18 @@ const intents = (() => {
    * @param {string[]} keys
    * @param {RepliesData} data
    * @param {Feature[]} features
+   * @param {boolean} decides whether a yes or no leads the answer
    * @returns {Reply | undefined}
    */
-  const reply = (keys, data, features) => {
+  const reply = (keys, data, features, decides) => {
     const found = keys.filter((key) => Object.hasOwn(data.replies, key)).map((key) => data.replies[key]);
     if (!found.length) return undefined;
     const rows = [...new Set(found.flatMap(([, places]) => places))].map((place) => {
       const [feature, kind, text, cells] = data.rows[place];
       return /** @type {ReplyRow} */ ([features[feature]?.case || "", kind, text, cells]);
     });
-    const sentence = [...new Set(found.map(([each]) => each))].join(" ");
+    const sentences = found.map(([each]) => (decides ? each : each.replace(LEAD, "")));
+    const sentence = [...new Set(sentences)].join(" ");
     return { sentence, rows, sources: [...new Set(found.flatMap(([, , sources]) => sources))] };
   };
 

@@ -35,6 +35,7 @@
  * @property {string[]} message_words words of what compilers said, in addition
  * @property {string[]} parts words that a case may lack
  * @property {Record<string, string>} packages
+ * @property {Record<string, string>} phrases words by patterns of longer descriptions
  * @property {Grammar} grammar
  */
 
@@ -268,7 +269,12 @@ const question = (() => {
     if (token.includes(".") && (known.versions.cuda || []).some((value) => fits(value, token, known))) {
       return chipsOf("cuda", token, token, known);
     }
-    return /^\d+$/.test(token) ? [wordChip(token, known)] : [chip("unknown", token, "version")];
+    if (/^\d+$/.test(token)) return [wordChip(token, known)];
+    // numba cooperative launch 0.59.0
+    const named = before.filter(({ kind, values }) => ["tool", "header"].includes(kind) && !values.length).reverse();
+    const read = named.map(({ name }) => chipsOf(name, `${name} ${token}`, token, known));
+    const found = token.includes(".") && read.find((chips) => chips.every(({ kind }) => kind !== "unknown"));
+    return found || [chip("unknown", token, "version")];
   };
 
   /**
@@ -360,7 +366,11 @@ const question = (() => {
    * @param {Vocabulary} known
    */
   const parse = (text, known) => {
-    const tokens = tokensOf(text, known);
+    const short = Object.entries(known.phrases).reduce(
+      (rest, [pattern, words]) => rest.replace(new RegExp(pattern, "g"), words),
+      text.toLowerCase(),
+    );
+    const tokens = tokensOf(short, known);
     /** @type {Chip[]} */
     const chips = [];
     for (let at = 0; at < tokens.length;) {
