@@ -247,9 +247,7 @@ class Cluster:
         from harness.cluster.worker import EnginePlugin, WorkerRequest
 
         if context.artifacts:
-            raise UsageError(
-                "--keep-artifacts and --dask exclude each other: what was built lies on the cluster's machines"
-            )
+            raise UsageError("--keep-artifacts and --dask exclude each other: artifacts are on the cluster's machines")
         here, programs = Path.cwd(), {} if self.local else digests(cells, Path.cwd())
         shares = bool(self.local) or all(self.client.run(has, programs).values())
         memory = context.request.total_memory // (self.local or 1) or self.memory
@@ -289,7 +287,7 @@ class Cluster:
             if self._begun:
                 self.client.unregister_worker_plugin(self._name)
         except Exception as error:  # noqa: BLE001 (a cluster that is gone has no processes left)
-            self.messages.append(f"--dask: the cluster went away before it was left: {type(error).__name__}")
+            self.messages.append(f"--dask: the cluster was gone before the run closed it: {type(error).__name__}")
         self.client.close(10)
         if self._cluster:
             self._cluster.close(15)

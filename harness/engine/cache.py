@@ -215,7 +215,7 @@ class ResultCache:
         try:
             return cls()
         except CacheUnavailable as error:
-            hint(f"{error}. Until then everything is compiled, and nothing kept")
+            hint(f"{error}. Until then, cumatrix compiles everything and caches nothing")
             return None
 
     @property

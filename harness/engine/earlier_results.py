@@ -250,18 +250,20 @@ class Earlier:
             return ""
         outcome = outcome_of(record)
         if record["device"].get("virtual") is False:
-            return "what a device does is asked each time"
+            return "results of a device are never reused"
         if outcome is None or not lasting(outcome):
-            return "what crashed, took too long or was not there is tried again"
+            return "crashed, timed-out and unavailable cells run again"
         if record["fingerprint"] not in source.inputs.answers:
-            return f"{source.name} does not say which files the records follow from"
+            return f"{source.name} does not list the files of its records"
         _, name, worker = source.inputs.answers[record["fingerprint"]]
         _, loaded, _ = source.inputs.workers.get(worker, ("", "", {}))
         number = self.sources.index(source)
         path = self._other(number, source.inputs, loaded) or self._other(number, source.inputs, name)
         if path:
-            return f"{path} is another one than there"
-        return "it was asked otherwise there: another version of cumatrix or of a library, other options, limits or variables"
+            return f"{path} differs from the file there"
+        return (
+            "the request there differs: another version of cumatrix or of a library, other options, limits or variables"
+        )
 
     def _other(self, number: int, inputs: Inputs, name: str) -> str:
         """Return the first file of a set whose content differs here."""

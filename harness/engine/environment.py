@@ -331,7 +331,7 @@ def look(python: str | None = None, *, name: str | None = None, require: Sequenc
         or len(called.encode("utf-8", "replace")) > 200
     ):
         raise UsageError(
-            f"{called!r} cannot be the name of an environment, which files are called by: write letters, digits, - and ."
+            f"{called!r} cannot be the name of an environment, because files get its name: write letters, digits, - and ."
         )
     # Workers start in other folders, so relative paths become absolute; a bare name is looked up on PATH.
     executable = os.path.abspath(python) if python and os.sep in python else python or sys.executable
@@ -340,7 +340,7 @@ def look(python: str | None = None, *, name: str | None = None, require: Sequenc
     try:
         answer = ask(executable, "probe.py", libraries(), Interpreter, without="PYTHONPATH")
     except ProbeFailed as error:
-        raise PartUnavailable(f"cannot ask {executable} what it has installed: {error}") from None
+        raise PartUnavailable(f"cannot list the packages of {executable}: {error}") from None
     broken: dict[str, str] = {}
     for text in require:
         wanted = _requirement(text)

@@ -109,7 +109,7 @@ def _chosen(wanted: Sequence[Wanted], index: Index, toolkits: str | None, python
             *(["--python", python] if python else []),
         ]
         raise PartUnavailable(
-            f"--offline asks no index, and no earlier answer knows {', '.join(map(str, unknown))}: run `cumatrix libraries install {shlex.join(words)}`"
+            f"--offline queries no index, and the index cache lacks {', '.join(map(str, unknown))}: run `cumatrix libraries install {shlex.join(words)}`"
         )
     return found
 

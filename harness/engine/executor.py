@@ -349,7 +349,7 @@ def _serve(runner: Runner, work: _Queue) -> None:
 
 def _plugged(_name: str, value: object) -> Callable[..., Executor]:
     if not callable(value):
-        raise TypeError("it is no function that makes an executor")
+        raise TypeError("it is not a function that creates an executor")
     return value
 
 

@@ -438,7 +438,7 @@ class ForkServer:
             self._searched = len(self._buffer)
             if self._searched > _LONGEST:
                 self.process.terminate()
-                raise ForkServerDied(f"it said more than {_LONGEST >> 20} MiB at once")
+                raise ForkServerDied(f"it sent a message of more than {_LONGEST >> 20} MiB")
             left = heard + seconds - time.monotonic()
             ready, _, _ = select.select([self.channel], [], [], max(0.0, min(left, _LOOK)))
             if ready:
@@ -450,14 +450,14 @@ class ForkServer:
                 raise ForkServerDied("it was stopped")
             elif left <= 0:
                 self.process.terminate()
-                raise ForkServerSilent(f"{'no word of it' if beats else 'no answer'} for {seconds:.0f} s")
+                raise ForkServerSilent(f"{'no heartbeat' if beats else 'no answer'} for {seconds:.0f} s")
 
     def _read(self, kind: type[M], line: bytes) -> M:
         try:
             return kind.from_line(line)
         except WireError as error:
             self.process.terminate()
-            raise ForkServerDied(f"what it said cannot be read: {error}") from None
+            raise ForkServerDied(f"its message cannot be read: {error}") from None
 
 
 def _without_driver(folder: Path) -> dict[str, str]:

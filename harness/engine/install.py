@@ -221,7 +221,7 @@ def _install_release(store: ToolkitStore, release: Release, parts: Sequence[str]
     unknown = [f"{name} {version}" for name, version in packages.items() if pinned(name, version) is None]
     if unknown:
         raise PartUnavailable(
-            f"cumatrix does not know the wheels of CUDA {release.name} ({', '.join(unknown)}), and installs them only where that is asked for: "
+            f"cumatrix does not know the wheels of CUDA {release.name} ({', '.join(unknown)}), and installs them only on request: "
             f"run `cumatrix toolkits install {release.name}`"
         )
     store.install(release, parts)

@@ -132,7 +132,7 @@ def find_devices(choice: str = "auto") -> Devices:
     """
     choice = choice.strip()
     if choice == "none":
-        return Devices(problem="none was wanted")
+        return Devices(problem="--device none")
     wanted = None if choice == "auto" else _numbers(choice)
     answer = _ask()
     count = len(answer.devices)
@@ -151,7 +151,7 @@ def find_devices(choice: str = "auto") -> Devices:
         return Devices(tuple(found), answer.folder, answer.problem)
     for number in wanted:
         if number >= count:
-            there = f"{count} can be seen" if count else answer.problem or "there is none"
+            there = f"{count} are visible" if count else answer.problem or "there is none"
             raise PartUnavailable(f"there is no CUDA device {number}: {there}")
     return Devices(tuple(found[number] for number in wanted), answer.folder)
 
@@ -190,7 +190,7 @@ def _ask() -> Driver:
     try:
         return ask(sys.executable, "devices.py", folders, Driver, without="LD_LIBRARY_PATH")
     except ProbeFailed as error:
-        return Driver(problem=f"the driver cannot be asked: {error}")
+        return Driver(problem=f"the driver cannot be queried: {error}")
 
 
 _CGROUP = Path("/sys/fs/cgroup")

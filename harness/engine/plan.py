@@ -443,7 +443,7 @@ def _selected(request: RunRequest) -> list[Case]:
     if request.selection or not heavy:
         return cases
     hint(
-        f"left out, since they take long: {', '.join(heavy)}. `cumatrix run {heavy[0]}` runs what is named, `cumatrix run '*'` everything"
+        f"skipped, because they take long: {', '.join(heavy)}. `cumatrix run {heavy[0]}` runs the named case, `cumatrix run '*'` all cases"
     )
     return [case for case in cases if not case.heavy]
 
@@ -489,7 +489,7 @@ def with_native(targets: str, devices: Devices) -> str:
     native = [str(target) for target in KNOWN_TARGETS if devices.name_for(target)]
     if not native:
         raise PartUnavailable(
-            f"the target native needs a CUDA device, and there is none: {devices.problem or 'none was looked for'}"
+            f"the target native needs a CUDA device, and there is none: {devices.problem or 'devices were not queried'}"
         )
     return ",".join([*named, *native])
 

@@ -241,8 +241,8 @@ class HostCompilers:
         there = tuple(each for each in wanted if found(each))
         if missing := [each.name for each in wanted if each not in there]:
             hint(
-                f"{case.name}: left out, since this machine does not have them: {', '.join(missing)} ({install(missing)}). "
-                "--host-compiler asks for them all the same"
+                f"{case.name}: skipped, because this machine lacks them: {', '.join(missing)} ({install(missing)}). "
+                "--host-compiler requests them anyway"
             )
         return there or (own(),)
 
@@ -268,7 +268,7 @@ def parse_host_compilers(texts: Iterable[str]) -> tuple[HostCompiler, ...]:
     for each in chosen:
         if programs.setdefault(each.name, each.program) != each.program:
             raise UsageError(
-                f"--host-compiler: {programs[each.name]} and {each.program} are both called {each.name}: give one of them a name of its own, "
+                f"--host-compiler: {programs[each.name]} and {each.program} are both named {each.name}: rename one of them, "
                 f"NAME={each.program}"
             )
     return tuple(dict.fromkeys(chosen))
@@ -278,7 +278,7 @@ def _read(value: str) -> list[HostCompiler]:
     if value == "all":
         if here := on_path():
             return here
-        raise UsageError(f"--host-compiler all: there is none on the path: {install(['gcc-13'])}")
+        raise UsageError(f"--host-compiler all: PATH has no host compiler: {install(['gcc-13'])}")
     first, dots, last = value.partition("..")
     if dots:
         ends = [re.fullmatch(HOST_COMPILER, end) for end in (first, last)]
@@ -306,10 +306,10 @@ def _of_path(value: str) -> HostCompiler:
         raise UsageError(f"--host-compiler {value!r}: {name!r} is no name of small letters, digits, '-', '.' and '+'")
     program = str(Path(path).expanduser().absolute())
     if not shutil.which(program):
-        raise UsageError(f"--host-compiler {value!r}: {path} is no program")
+        raise UsageError(f"--host-compiler {value!r}: {path} is not a program")
     version = version_of(program)
     if not version:
-        raise UsageError(f"--host-compiler {value!r}: {path} --version tells of neither gcc nor clang")
+        raise UsageError(f"--host-compiler {value!r}: {path} --version names neither gcc nor clang")
     return HostCompiler(name=name or version.partition(",")[0].replace(" ", "-"), version=version, program=program)
 
 

@@ -162,7 +162,7 @@ def reads_of(records: Sequence[str] | None, own: Iterable[str]) -> Reads:
     for record in records:
         parsed = _parsed(record)
         if parsed is None:
-            return Reads(unknown="what was said of the files that are read is no record of it")
+            return Reads(unknown="a record of the files that are read is invalid")
         kind, path, signature = parsed
         if kind in "XYB":
             begun += {"X": -1, "Y": 1, "B": 1}[kind]

@@ -154,7 +154,7 @@ class Job(CellJob):
         if before > _MOST_OUTPUT:
             return
         if before + len(text) > _MOST_OUTPUT:
-            text += "\n[... what was said after this is left out ...]"
+            text += "\n[... further output left out ...]"
         if text:
             self.logs.append(text)
             with open(self.scratch / "log", "a", errors="replace") as file:

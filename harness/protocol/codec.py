@@ -273,7 +273,7 @@ def _read_json(value: Any, where: str, depth: int = 0) -> Any:
         return _of(int, value, where)
     if value is None or isinstance(value, (str, bool)):
         return value
-    raise WireError(f"{where}: {_shown(value)} is no value of JSON")
+    raise WireError(f"{where}: {_shown(value)} is not a JSON value")
 
 
 def _shown(value: Any) -> str:

@@ -542,14 +542,14 @@ def kept_from() -> tuple[list[str], list[str]]:
     found = version()
     words = {
         "writing outside of their folder": found >= 2,
-        "looking into other processes": found >= 2,
-        "cutting files short": found >= 3,
-        "asking things of devices": found >= 5,
+        "inspecting other processes": found >= 2,
+        "truncating files": found >= 3,
+        "controlling devices (ioctl)": found >= 5,
         "signals to other processes": found >= SIGNALS or broker_available(),
         "the priority and the processors of other processes": broker_available(),
         "limits of other processes, objects that outlive them, and owners of files": has_seccomp(),
         "modes and locks of files outside of their folder": broker_available(),
-        "the rights of root, but for reading what other users own": True,
+        "the privileges of root, except for reading other users' files": True,
     }
     return [word for word, there in words.items() if there], [word for word, there in words.items() if not there]
 
