@@ -63,7 +63,7 @@ class Side:
 
 @dataclass(frozen=True, kw_only=True)
 class Disagreement:
-    """A disagreement, with every toolkit and target on which it is the same.
+    """A disagreement, with all toolkits and targets that share it.
 
     Parameters
     ----------

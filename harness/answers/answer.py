@@ -487,7 +487,7 @@ def _span(entry: Entry, rows: Sequence[Row]) -> str:
 
 
 def newest_day(values: Mapping[str, str]) -> str:
-    """Return the day on which the newest run started, or an empty string if no plan has a start."""
+    """Return the day of the newest run's start, or an empty string if no plan has a start."""
     return max(values.values(), default="")[:10]
 
 

@@ -187,7 +187,7 @@ def causes_data() -> dict[str, Any]:
             cause.shown.text if cause.shown else "",
         ]
         for cause in catalogue().values()
-        # Nobody pastes a message of cumatrix itself.
+        # Users paste compilers' messages, not those of cumatrix.
         if (cause.pattern or cause.header) and cause.status != {Status.UNAVAILABLE}
     ]
     return {"header": HEADER.pattern.replace("(?P<", "(?<"), "causes": causes}
