@@ -99,7 +99,7 @@ def _with_facts(record: Record, case: Case, variant: Variant) -> tuple[Cell, Map
         facts = cell.facts()
     except (KeyError, TypeError, ValueError) as error:
         raise RecordError(
-            f"{one_line(record['cell'])}: toolchain or device does not tell what was asked for, and the cell cannot be judged again: "
+            f"{one_line(record['cell'])}: toolchain or device lacks the requested values, so the cell cannot be judged again: "
             f"{one_line(repr(error), 100)}; run the cell again"
         ) from None
     return cell, facts

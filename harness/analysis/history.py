@@ -205,7 +205,7 @@ def _tables(folder: Path, columns: Sequence[str], warnings: list[str]) -> Iterat
             file = pq.ParquetFile(path)
             version = (file.schema_arrow.metadata or {}).get(b"cumatrix.history", b"")
             if not version.isdigit():
-                warnings.append(f"{path}: not written by cumatrix; passed over")
+                warnings.append(f"{path}: not written by cumatrix; skipped")
                 continue
             if int(version) > SCHEMA:
                 raise HistoryError(
@@ -213,7 +213,7 @@ def _tables(folder: Path, columns: Sequence[str], warnings: list[str]) -> Iterat
                 )
             table = _as_written(file.read(columns=list(columns)), columns)
         except (pa.ArrowException, OSError, ValueError, KeyError, OverflowError, RecursionError, RecordError) as error:
-            warnings.append(f"{path}: cannot be read, passed over: {(str(error).splitlines() or ['damaged'])[0]}")
+            warnings.append(f"{path}: cannot be read, skipped: {(str(error).splitlines() or ['damaged'])[0]}")
             continue
         run = unquote(path.parent.name.removeprefix("run="))
         yield table.replace_schema_metadata(None).append_column("run", pa.array([run] * len(table), pa.string()))
@@ -234,7 +234,7 @@ def _as_written(table: pa.Table, columns: Sequence[str]) -> pa.Table:
             raise ValueError(f"there is no column {name}")
         column = table.column(name) if name in table.column_names else pa.nulls(len(table), kind)
         if pa.types.is_string(kind) and not _is_text(column.type):
-            raise ValueError(f"the column {name} holds {column.type}, not text")
+            raise ValueError(f"the column {name} contains {column.type}, not text")
         column = column.cast(kind)
         if pa.types.is_string(kind):
             column = column.fill_null("")
@@ -252,7 +252,7 @@ def _is_text(kind: pa.DataType) -> bool:
 
 def _known_kind(name: str, value: str) -> None:
     if value not in KINDS:
-        raise ValueError(f"{name}: {value!r} is no kind of cell")
+        raise ValueError(f"{name}: {value!r} is not a kind of cell")
 
 
 def _list_of_tables(_name: str, value: str) -> None:

@@ -370,7 +370,7 @@ def read_packed(path: Path) -> Store:
         return _store(_converted(value))
     except (OSError, EOFError, zlib.error, ValueError, KeyError, IndexError, TypeError, RecursionError) as error:
         why = (str(error).splitlines() or ["damaged"])[0]
-        raise RecordError(f"{path}: these are no packed answers of cumatrix's: {why}") from None
+        raise RecordError(f"{path}: not a file of cumatrix's packed answers: {why}") from None
 
 
 def _converted(value: Mapping[str, Any]) -> Mapping[str, Any]:

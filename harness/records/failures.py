@@ -450,7 +450,7 @@ def _remark(name: str, record: Record, kernel: Any, other: Record, whole: Any) -
         registers = f" and {item['num_regs']} registers" if item.get("num_regs") is not None else ""
         return f"{item['instructions']} instructions{registers}"
 
-    return f"{REMARK}{name} looks compiled out for {record['target']}: {size(kernel)}, beside {size(whole)} for {other['target']}"
+    return f"{REMARK}{name} looks compiled out for {record['target']}: {size(kernel)}, compared with {size(whole)} for {other['target']}"
 
 
 class Neighbours:

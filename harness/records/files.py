@@ -77,7 +77,7 @@ def plain_file(path: Path) -> None:
     except OSError:
         return  # the writer reports missing files
     if not stat.S_ISREG(there.st_mode) and not stat.S_ISDIR(there.st_mode):  # opening a folder reports the error
-        raise UsageError(f"{path} is no file that can be kept: name another one, such as results.jsonl")
+        raise UsageError(f"{path} is not a regular file: name another one, such as results.jsonl")
 
 
 @contextmanager

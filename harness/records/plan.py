@@ -349,7 +349,7 @@ class Inputs:
             }
         except (ValueError, TypeError, KeyError, IndexError, AttributeError, RecursionError) as error:
             why = (str(error).splitlines() or ["damaged"])[0][:200]
-            raise RecordError(f"{where}: not a list of what records follow from: {why}") from None
+            raise RecordError(f"{where}: not an input manifest: {why}") from None
         return cls(sets, states, workers, answers)
 
     def packed(self) -> bytes:
@@ -366,9 +366,9 @@ class Inputs:
             unpack = zlib.decompressobj()
             text = unpack.decompress(data, _LARGEST)
         except zlib.error as error:
-            raise RecordError(f"{where}: its list of what records follow from is damaged: {error}") from None
+            raise RecordError(f"{where}: its input manifest is damaged: {error}") from None
         if unpack.unconsumed_tail:
-            raise RecordError(f"{where}: its list of what records follow from has more than {_LARGEST >> 20} MiB")
+            raise RecordError(f"{where}: its input manifest has more than {_LARGEST >> 20} MiB")
         return cls.from_json(text, where)
 
 
@@ -405,19 +405,19 @@ def read_inputs(paths: Iterable[Path]) -> Inputs:
 
 def _hash(value: Any) -> str:
     if not isinstance(value, str) or not _HASH.fullmatch(value):
-        raise ValueError("a key is no hash")
+        raise ValueError("a key is not a hash")
     return value
 
 
 def _text(value: Any) -> str:
     if not isinstance(value, str) or len(value) > 200:
-        raise ValueError("the state of a file is no short text")
+        raise ValueError("the state of a file is not a short text")
     return value
 
 
 def _as_table(value: Any) -> dict[str, Any]:
     if not isinstance(value, dict):
-        raise TypeError("what a worker said is no table")
+        raise TypeError("a worker's description is not a table")
     return value
 
 
@@ -430,7 +430,7 @@ def _place(value: Any) -> int:
 def _path(value: Any) -> str:
     """Return the name of a path after checking it."""
     if not isinstance(value, str) or "\0" in value or len(value) > 8192:
-        raise ValueError("the name of a file is none")
+        raise ValueError("the name of a file is invalid")
     path = value.removeprefix("link:").removeprefix("times:").removeprefix("pyc:")
     if not path.startswith(("/", "$")):
         raise ValueError("the name of a file is not absolute")

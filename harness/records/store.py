@@ -79,7 +79,7 @@ def read_records(paths: Iterable[Path], *, inputs: bool = False) -> Results:
         if plan_file.is_file():
             plans += read_plans(plan_file)
         else:
-            warnings.append(f"{path}: no {plan_file.name} beside it, so cells that never arrived cannot be told")
+            warnings.append(f"{path}: no {plan_file.name} next to it, so planned cells without a record are unknown")
     return Results(
         records=tuple(records), plans=tuple(plans), warnings=tuple(warnings), incomplete=tuple(incomplete),
         inputs=read_inputs(files) if inputs else Inputs(),
@@ -92,7 +92,9 @@ def _files(paths: Iterable[Path]) -> Iterator[Path]:
         if not path.exists():
             raise RecordError(f"{path}: no such file or folder")
         if not path.is_dir() and not path.is_file():
-            raise RecordError(f"{path}: is a pipe or a device, and no file of records: write them to a file first")
+            raise RecordError(
+                f"{path}: is a pipe or a device, not a file of records: write the records to a file first"
+            )
         for file in sorted(path.rglob("*.jsonl")) if path.is_dir() else [path]:
             if file.is_file() and file.resolve() not in seen:
                 seen.add(file.resolve())

@@ -53,7 +53,7 @@ Exporter = Callable[[Sequence[Mapping[str, Any]]], Iterable[tuple[str, bytes]]]
 
 def _plugged(_name: str, value: object) -> Exporter:
     if not callable(value):
-        raise TypeError("it is no function of records")
+        raise TypeError("it is not a function of records")
     return value
 
 
@@ -83,7 +83,7 @@ def exported(names: Iterable[str], records: Sequence[Mapping[str, Any]]) -> Iter
             raise ReportError(f"the exporter {name} failed: {type(error).__name__}: {error}") from error
         for file, data in files:
             if PurePath(file).name != file or not isinstance(data, bytes):
-                raise ReportError(f"the exporter {name} gave {file!r}, which is no name of a file with its bytes")
+                raise ReportError(f"the exporter {name} returned {file!r}, which is not a file name with bytes")
             yield f"{FOLDER}/{name}/{file}", data
 
 
@@ -367,7 +367,7 @@ def _check_ours(out: Path) -> None:
         raise ReportError(f"{out} is a file: name a folder for the report")
     others = sorted({item.name for item in out.iterdir()} - _OURS)
     if others:
-        raise ReportError(f"{out} holds {others[0]}, which is no part of a report: name another folder")
+        raise ReportError(f"{out} contains {others[0]}, which is not part of a report: name another folder")
 
 
 def _write(folder: Path, files: Iterable[tuple[str, bytes]]) -> None:

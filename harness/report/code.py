@@ -70,7 +70,7 @@ class Disassembler:
                     [str(self.tool), "-c", str(file)], seconds=_SECONDS, errors=process_output.Errors.APART, keep=most
                 )
             except subprocess.TimeoutExpired:
-                raise NotDisassembled(f"nvdisasm {self.version} was ended after {_SECONDS:.0f} s") from None
+                raise NotDisassembled(f"nvdisasm {self.version} was stopped after {_SECONDS:.0f} s") from None
             except OSError as error:
                 raise NotDisassembled(f"{self.tool} cannot be run: {error.strerror}") from None
         warned = one_line(done.errors.replace(str(file), "the cubin"))
@@ -192,7 +192,7 @@ class Code:
     def warnings(self) -> tuple[str, ...]:
         """A sentence if the folder has no artifact of these cells."""
         place = self.folder.path
-        hint = f"nothing in {place} was built by these cells: cumatrix run --keep-artifacts {place} keeps it there"
+        hint = f"{place} has no artifact of these cells: cumatrix run --keep-artifacts {place} stores them"
         return () if self.artifacts else (hint,)
 
     def index(self, case: str) -> dict[str, Any]:
@@ -234,7 +234,7 @@ class Code:
         except NotDisassembled as error:
             return {"problem": clean(str(error))}
         except (OSError, ValueError) as error:
-            return {"problem": clean(f"what was kept cannot be shown: {error}")}
+            return {"problem": clean(f"the artifact cannot be shown: {error}")}
         return {"text": cut(clean(text), LONGEST), "by": by}
 
 
