@@ -1,6 +1,7 @@
-"""Replies that concern no single feature: comparisons of releases, facts about architectures and CUDA releases, limits.
+"""Replies to questions without a single feature: comparisons of releases, facts about architectures and CUDA releases, limits.
 
-A reply has a key (`harness.answers.vocabulary.Reading.keys`): the page has the replies of every key, the terminal makes the one that a question needs.
+Each reply has a key (`harness.answers.vocabulary.Reading.keys`). The page contains the replies of all keys. The
+terminal makes only the reply to its question.
 """
 
 from __future__ import annotations
@@ -42,9 +43,9 @@ _PRODUCTS = "https://developer.nvidia.com/cuda-gpus"
 _PROCESSORS = "https://llvm.org/docs/AMDGPUUsage.html#processors"
 _NAMED = 4
 _PAIRED = 24
-"""The most releases that the page compares each with each."""
+"""The maximum number of releases for which the page compares all pairs."""
 _ENOUGH_PROGRAMS = 10
-"""The least number of programs built by both of two releases for an answer that the newer one is not broken."""
+"""The minimum number of programs that two releases both build for the answer that the newer release is not broken."""
 
 
 class Replies:
@@ -53,11 +54,11 @@ class Replies:
     Parameters
     ----------
     known : Known
-        What was tried.
+        The tried cells.
     itself : Known
-        The same about architectures (`harness.answers.answer.known_of_itself`).
+        The cells reduced to support for architectures (`harness.answers.answer.known_of_itself`).
     vocabulary : Vocabulary
-        All that questions may name.
+        The vocabulary of questions.
     """
 
     def __init__(self, known: Known, itself: Known, vocabulary: Vocabulary) -> None:
@@ -78,7 +79,7 @@ class Replies:
         return tuple(sorted({toolkit for of in self.builds.values() for toolkit in of}, key=version_key))
 
     def of(self, key: str) -> Reply | None:
-        """The reply of a key; None where nothing is known."""
+        """Return the reply of a key, or None if nothing is known."""
         intent, _, rest = key.partition(" ")
         make = {
             "release": self._release,
@@ -101,7 +102,7 @@ class Replies:
         return make(rest)
 
     def known_keys(self) -> Iterator[str]:
-        """Every key with a reply, but those of ``supports``."""
+        """Yield every key with a reply, except the keys of ``supports``."""
         releases = self.comparison.releases
         names = dict.fromkeys((*self.vocabulary.architectures, *self.builds))
         for name, versions in releases.items():
@@ -111,7 +112,7 @@ class Replies:
                     f"drop {name} {version}",
                     f"release {name} {version}",
                 )
-                # Of a library with many releases, those with the next ones and with the newest.
+                # A library with many releases has pairs with the next three releases and the newest one.
                 others = versions[place + 1 :]
                 near = others if len(versions) <= _PAIRED else dict.fromkeys((*others[:3], *others[-1:]))
                 yield from (f"breaks {name} {version} {other}" for other in near)
@@ -131,11 +132,11 @@ class Replies:
             )
 
     def _combinations(self) -> Iterator[str]:
-        """Keys of each library and each of its releases with a CUDA release, and with those of a series."""
+        """Yield the keys of each library and of each of its releases with a CUDA release, and with the CUDA releases of a series."""
         found: dict[tuple[str, str], set[str]] = {}
         for row in self.comparison.rows:
             library = library_of(row.tool.partition(" ")[0])
-            # A key is words: a version of a stranger's records may have blanks.
+            # A key consists of words, but a version in foreign records may contain spaces.
             if library and row.toolkit and not row.axis and " " not in row.version + row.toolkit:
                 for release in ("*", row.version):
                     found.setdefault((library, release), set()).add(row.toolkit)
@@ -182,7 +183,10 @@ class Replies:
         return Reply(sentence=f"{lead}{lost}{more}{worse}{note}", rows=rows)
 
     def _broken_between(self, name: str, before: str, after: str) -> list[str]:
-        """Sentences about the releases between two of a library that build nothing; those of CUDA always build something."""
+        """Return sentences about the broken releases of a library between two of its releases.
+
+        A broken release fails to build what other releases build. CUDA releases are never broken in this sense.
+        """
         if name not in self._broken:
             of = {item: self._release(f"{name} {item}") for item in self.comparison.releases.get(name, ())}
             self._broken[name] = {item: reply.sentence.removeprefix("Yes. ") for item, reply in of.items() if reply and reply.sentence.startswith("Yes. ")}  # fmt: skip
@@ -231,9 +235,10 @@ class Replies:
         return Reply(sentence=f"{lead}; {more}.", rows=self._rows(broken, "never"))
 
     def _with_release(self, name: str, release: str) -> tuple[str, list[Pair]]:
-        """The release to compare with, and the pairs of cells that it builds.
+        """Return the release to compare with, and the pairs of cells that it builds.
 
-        It is the tried release before, or, where that loses nothing, the last one before that builds a known fault of this release.
+        It is the previous tried release. If nothing breaks compared with that release, it is the last earlier release
+        that builds a known fault of this release.
         """
         previous = self.comparison.previous(name, release)
         built = self._pairs_built(name, previous, release)
@@ -245,11 +250,11 @@ class Replies:
         return previous, built
 
     def _pairs_built(self, name: str, before: str, release: str) -> list[Pair]:
-        """Cells that a release builds, each with the same cell of another release."""
+        """Return the cells that a release builds, each with the same cell of another release."""
         return [pair for pair in self.comparison.pairs(name, before, release) if pair.before.letter == WORKS]
 
     def _with(self, rest: str) -> Reply | None:
-        """Compare a library's cells with some CUDA releases to those of its same releases with others."""
+        """Compare a library's cells with some CUDA releases to the cells of the same library releases with other CUDA releases."""
         name, release, first, last = rest.split(" ")
         within = [item for item in self.toolkits if version_key(first) <= version_key(item) <= version_key(last)]
         rows, pairs = self.comparison.with_toolkits(name, release, within)
@@ -315,7 +320,7 @@ class Replies:
         return Reply(sentence=sentence, rows=self._rows(((row,) for row in rows), "works"))
 
     def _gone(self, targets: Sequence[str]) -> str:
-        """The CUDA releases that no longer build for some architectures."""
+        """Return a sentence about the CUDA releases that no longer build for some architectures."""
         found: dict[tuple[str, ...], list[str]] = {}
         for target in targets:
             of = self.builds.get(target, {})
@@ -406,7 +411,10 @@ class Replies:
         return Reply(sentence=" ".join(parts), rows=tuple(rows)) if parts else self._dropped(name)
 
     def _dropped(self, name: str, before: str = "") -> Reply | None:
-        """The last CUDA release of architectures that no cell has, by NVIDIA's documents; None unless all of them were dropped (`before` a release)."""
+        """Return the last CUDA release of architectures without cells, from NVIDIA's documents.
+
+        Return None unless all of the architectures were dropped (`before` a release).
+        """
         found: dict[str, list[str]] = {}
         for target in map(Target.parse, self.vocabulary.architectures.get(name, (name,))):
             last = (
@@ -467,7 +475,7 @@ class Replies:
             target for target in sorted(self.builds, key=target_key) if target_key(target) < target_key(targets[0])
         ]
         refused = [target for target in below if self._built(target, toolkit) is False]
-        # CUDA 11 builds for Kepler, too, which no cell has.
+        # CUDA 11 also builds for Kepler, which has no cells.
         sentence = (
             f"The minimum compute capability of CUDA {toolkit} is {least.capability} ({least}): it builds nothing for {spell_targets(refused)}."
             if refused
@@ -588,7 +596,7 @@ class Replies:
         return [row for row in self.comparison.rows if row.case in cases and row.tool == "nvrtc"]
 
     def _shared(self, targets: Sequence[str]) -> tuple[ReplyRow, ...]:
-        """Cells about shared memory with the newest CUDA release that each size was tried with."""
+        """Return rows about shared memory, each with the newest CUDA release that its size was tried with."""
         newest: dict[tuple[str, str], Row] = {}
         for row in self._shared_memory:
             if row.target in targets:
@@ -607,7 +615,7 @@ class Replies:
         )
 
     def _rows(self, changes: Iterable[tuple[Row, ...]], kind: str) -> tuple[ReplyRow, ...]:
-        """Cells by case; each with its variants, tools and architectures, and the cells of the last change."""
+        """Return the rows of cells by case, each with variants, tools, architectures and the cells of the last change."""
         found: dict[str, dict[str, dict[str, dict[str, tuple[str, ...]]]]] = {}
         for rows in changes:
             row = rows[-1]
@@ -631,7 +639,7 @@ class Replies:
 
 
 def reply_to_message(text: str, features: Iterable[Feature]) -> Reply | None:
-    """The known cause of a compiler's message, with the cases that have a report in common with it.
+    """Return the known cause of a compiler's message, with the cases that link to the same report.
 
     Parameters
     ----------
@@ -655,7 +663,7 @@ def reply_to_message(text: str, features: Iterable[Feature]) -> Reply | None:
 
 
 def combined(replies: Sequence[Reply]) -> Reply | None:
-    """One reply of several; None of none."""
+    """Return one reply that combines several, or None without replies."""
     if not replies:
         return None
     return Reply(
@@ -667,7 +675,7 @@ def combined(replies: Sequence[Reply]) -> Reply | None:
 
 
 def _driver(rest: str) -> Reply | None:
-    """The least Linux driver of a CUDA release, and of programs that need no more than minor version compatibility."""
+    """Return the minimum Linux driver of a CUDA release, and the minimum driver with minor version compatibility."""
     toolkit = rest.removeprefix("cuda ")
     release = RELEASES.get(toolkit)
     if release is None:
@@ -687,7 +695,7 @@ def _driver(rest: str) -> Reply | None:
 
 
 def _ptx(rest: str) -> Reply | None:
-    """The version of PTX of a CUDA release."""
+    """Return the PTX version of a CUDA release."""
     toolkit = rest.removeprefix("cuda ")
     isa = ptx_of_release(toolkit)
     sentence = f"CUDA {toolkit} has PTX ISA {'.'.join(map(str, isa))}." if isa else ""
@@ -714,12 +722,12 @@ def without_lead(reply: Reply) -> Reply:
 
 
 def release_label(name: str, version: str) -> str:
-    """``CUDA 13.5``, ``CuPy 14.2.0``."""
+    """Return the label of a release: ``CUDA 13.5``, ``CuPy 14.2.0``."""
     return f"{'CUDA' if name == 'cuda' else library_label(name)} {version}"
 
 
 def _product(name: str) -> str:
-    """``RTX 4090``, ``Hopper``; a bare number of a card with its series."""
+    """Return the label of a product: ``RTX 4090``, ``Hopper``. A bare number of a card gets its series."""
     if name in GENERATIONS or name == "ada lovelace":
         return name.title()
     if re.match(r"(sm_|compute_|gfx)\d", name):

@@ -1,8 +1,8 @@
 """The words of questions: names of tools and features, and intents (`since when`, `what breaks`, `may I drop`).
 
-Names of backends and libraries come from their entries, those of architectures from `harness.model.target`. One table serves the terminal and the page:
-the page's script gets it as data (`harness/report/assets/intents.js` interprets it), with the replies to every question whose intent has a key
-(`harness.answers.replies`).
+The entries of backends and libraries define their names. `harness.model.target` defines the names of architectures. One
+table serves the terminal and the page. The page's script gets the table as data (`harness/report/assets/intents.js`
+interprets it), with the replies to every question whose intent has a key (`harness.answers.replies`).
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ _OTHERS: Mapping[str, str] = {
 
 @cache
 def aliases() -> Mapping[str, str]:
-    """Names that a version can follow: of CUDA, host compilers, header libraries, libraries under test and backends.
+    """Return the names that a version can follow: of CUDA, host compilers, header libraries, libraries under test and backends.
 
-    A label or an alias of one entry never replaces the name of another.
+    A label or alias of an entry never replaces the name of another entry.
     """
     libraries = {info.library: LIBRARIES[info.library] for info in BACKENDS.values() if info.library}
     backends = {name: info for name, info in BACKENDS.items() if info.in_questions}
@@ -54,13 +54,16 @@ def aliases() -> Mapping[str, str]:
 
 
 def _asked(name: str) -> str:
-    """A name as a question has it: ``cupy jitify``."""
+    """Return a name in the form that questions use: ``cupy jitify``."""
     return name.lower().replace("-", " ").replace(",", "")
 
 
 @cache
 def tools() -> Mapping[str, tuple[str, ...]]:
-    """Backends by the name of a tool: a backend, or the library of several, without those for AMD GPUs alone."""
+    """Return backends by the name of a tool, without backends for AMD GPUs alone.
+
+    A tool is a backend, or the library behind several backends.
+    """
     found: dict[str, tuple[str, ...]] = {name: (name,) for name, info in BACKENDS.items() if info.in_questions}
     for library in {info.library: None for info in BACKENDS.values() if info.library}:
         found[library] = tuple(info.name for info in BACKENDS.values() if info.library == library and not info.rocm)
@@ -93,10 +96,13 @@ SYNONYMS: tuple[tuple[str, ...], ...] = (
     ("namedtuple", "named"),
     ("numpy", "np"),
 )
-"""Words that mean the same in titles, features and parameters."""
+"""Synonyms in titles, features and parameters."""
 
 TERMS = ("warp",)
-"""Names of tools that are terms of CUDA as well: they mean the tool with a version, or by a longer alias (``warp 1.14``, ``nvidia warp``)."""
+"""Names of tools that are also terms of CUDA.
+
+They mean the tool only with a version or by a longer alias (``warp 1.14``, ``nvidia warp``).
+"""
 
 _STANDARD = (
     "algorithm|any|array|atomic|bitset|cassert|cfloat|chrono|climits|cmath|cstddef|cstdint|cstdio|cstdlib|cstring|deque|functional|function|iostream"
@@ -149,7 +155,10 @@ PARTS = (
     "type",
     "types",
 )
-"""Parts of the names of functions and instructions, and nouns that say little: a case that has the other words may lack them."""
+"""Parts of names of functions and instructions, and nouns with little meaning.
+
+A case that has the other words may lack them.
+"""
 
 IGNORED = frozenset(
     "nv a able about accept accepted accepts actual actually after again against all allow almost along already also although always am among an and any anybody anymore anyone "
@@ -176,12 +185,12 @@ IGNORED = frozenset(
     "version versions very via vs want wanted wants was wasn way ways we well were what whatever when where whether which while who whose why "
     "will with without won wonder word words work workaround workarounds working works would wouldn wrong yes yet you your yours".split()
 )
-"""Words of a question that say nothing of what it is about."""
+"""Words of a question that do not describe its subject."""
 
 
 @cache
 def parameter_labels() -> Mapping[tuple[str, str, str], str]:
-    """Plain names by case, parameter and value."""
+    """Return plain names by case, parameter and value."""
     return {
         (case, table["name"], value): label
         for table in read_table("answers/labels.toml")["parameter"]
@@ -191,13 +200,17 @@ def parameter_labels() -> Mapping[tuple[str, str, str], str]:
 
 
 def variant_label(case: str, variant: str) -> str:
-    """The name of a variant, with a plain name for each value that has one: ``architecture named, fragment=tf32``."""
+    """Return the name of a variant, with a plain name for each value that has one: ``architecture named, fragment=tf32``."""
     parts = (part.partition("=") for part in variant.split(",") if part)
     return ", ".join(parameter_labels().get((case, key, value), f"{key}={value}") for key, _, value in parts)
 
 
 def group_label(case: str, variants: Sequence[str], every: Sequence[str]) -> str:
-    """The name of some variants: values without those that all variants of the case share, and without a parameter's name where the values say enough."""
+    """Return the name of some variants.
+
+    The name omits values that all variants of the case share. It also omits a parameter's name if the values are clear
+    without it.
+    """
     split = {item: dict(part.partition("=")[::2] for part in item.split(",") if part) for item in every}
     names = dict.fromkeys(key for item in split.values() for key in item)
     keys = [key for key in names if len({item.get(key, "") for item in split.values()}) > 1]
@@ -228,22 +241,27 @@ class Intent:
     Parameters
     ----------
     name : str
-        Its key.
+        The key of the intent.
     pattern : str
-        Regular expression for the question in lower case, with single spaces; the syntax is common to Python and JavaScript.
+        Regular expression for the question in lower case, with single spaces. Its syntax is common to Python and
+        JavaScript.
     needs : tuple of str
-        What the question has to name: ``target``, ``toolkit`` (a CUDA release), ``release`` (of anything), ``library`` (a tool with releases of its
-        own), ``package``, ``own`` (packages that are no tools), ``bare`` (no feature).
+        Kinds of names that the question requires: ``target``, ``toolkit`` (a CUDA release), ``release`` (of anything),
+        ``library`` (a tool with releases of its own), ``package``, ``own`` (packages that are not tools), ``bare`` (no
+        feature).
     lacks : tuple of str
-        What it must not name.
+        Kinds of names that the question must not contain.
     words : tuple of str
-        Words that tell the intent, and no feature.
+        Words that express the intent and do not describe a feature.
     key : str
-        What the reply depends on: ``target``, ``target or none``, ``release``, ``change`` (two releases, or one and the release before it),
-        ``vendor`` (a tool, and the beginning of targets that it does not build for), ``pair`` (an architecture and releases), ``combination`` (a library, perhaps with a release, and CUDA releases), ``each`` (each architecture, or else each release), ``package`` (a package, and a compute
-        capability), or nothing, for an answer from the features.
+        The parameters of the reply: ``target``, ``target or none``, ``release``, ``change`` (two releases, or one and
+        the previous release), ``vendor`` (a tool, and the prefix of targets that it does not build for), ``pair`` (an
+        architecture and releases), ``combination`` (a library, perhaps with a release, and CUDA releases), ``each``
+        (each architecture, or else each release), ``package`` (a package, and a compute capability), or empty for an
+        answer from the features.
     decides : bool
-        Whether a yes or no leads the answer: a form that builds may still not be needed, and a yes to "is it broken" would mean the opposite.
+        Whether the answer starts with a yes or no. It does not if a form that builds may be unnecessary, or if a yes
+        would mean the opposite, as for "is it broken".
     """
 
     name: str
@@ -277,7 +295,7 @@ _CHANGES = (
     r"^should (i|we)\b|\b(break|breaks|breaking|broke|broken|regress\w*|upgrad\w*|migrat\w*|updat\w*|moving)\b|\bchange[ds]?\b|->|\u2192|what('s| is) new"
     r"|\bdifferen(ce|ces|t)\b|\bcompared?\b|\bvs\b|\bversus\b|\b(stops|stopped) (working|building|compiling)\b"
 )
-"""Of questions about two releases."""
+"""Patterns for questions about two releases."""
 
 _CHANGE_WORDS = _words(
     "breaks regression regressions regressed regress upgrade upgrading upgraded migrate migrating migration update updating moving move "
@@ -301,7 +319,7 @@ INTENTS: tuple[Intent, ...] = (
         decides=False,
     ),
     Intent(name="vendor", pattern="", needs=("target",), key="vendor"),
-    # A name that is a tool's too needs a word that tells; a package's own name needs none.
+    # A name that is also a tool's requires an explicit word. A package's own name requires none.
     Intent(
         name="runs",
         pattern=r"\bruns?\b|\brunning\b|\bwheels?\b|\b(which|what) gpus?\b",
@@ -510,23 +528,23 @@ INTENTS: tuple[Intent, ...] = (
         words=_words("first earliest introduced added fixes solves solved starting release toolkit allowed need needs needed require requires required"),
     ),
 )  # fmt: skip
-"""Every intent; of several that fit the first counts, and a question that fits none asks whether a feature builds."""
+"""Every intent. The first intent that matches applies. A question that matches none asks whether a feature builds."""
 
 FEATURE = Intent(name="feature", pattern="")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Reading:
-    """A question as it is read.
+    """A question with its intent.
 
     Parameters
     ----------
     intent : Intent
-        What it wants to know.
+        The intent of the question.
     chips : tuple of Chip
-        Its parts, without the words that tell the intent.
+        The chips of the question, without the words that express the intent.
     keys : tuple of str
-        Keys of the replies: ``breaks cuda 12.9 13.0``; none where the features answer.
+        Keys of the replies: ``breaks cuda 12.9 13.0``. Empty if the features answer the question.
     """
 
     intent: Intent
@@ -540,9 +558,9 @@ def read(text: str, vocabulary: Vocabulary, tried: Mapping[str, Sequence[str]]) 
     Parameters
     ----------
     text : str
-        As typed.
+        The typed text.
     vocabulary : Vocabulary
-        What is known.
+        The known names.
     tried : Mapping[str, sequence of str]
         Tried releases by name, oldest first.
     """
@@ -562,13 +580,13 @@ def read(text: str, vocabulary: Vocabulary, tried: Mapping[str, Sequence[str]]) 
 
 
 def _tells(chip: Chip, intent: Intent) -> bool:
-    """Return whether a word tells the intent, and no feature; a size in a question about limits does."""
+    """Return whether a word expresses the intent, and not a feature. A size in a question about limits does."""
     size = intent.key == "target or none" and (chip.name.isdigit() or chip.text.isdigit())
     return chip.kind in ("word", "unknown") and (size or chip.text in intent.words)
 
 
 def _named(chips: Sequence[Chip], vocabulary: Vocabulary) -> frozenset[str]:
-    """Kinds of names in a question, as `Intent.needs` has them."""
+    """Return the kinds of names in a question, as in `Intent.needs`."""
     found = {chip.kind for chip in chips}
     if any(name != "cuda" for name, _ in _releases(chips, vocabulary)) or (
         "toolkit" in found and "target" not in found
@@ -584,7 +602,7 @@ def _named(chips: Sequence[Chip], vocabulary: Vocabulary) -> frozenset[str]:
 
 
 def _releases(chips: Sequence[Chip], vocabulary: Vocabulary) -> list[tuple[str, Sequence[str]]]:
-    """Names with the releases that the question gives them."""
+    """Return names with the releases in the question."""
     return [
         (vocabulary.libraries.get(chip.name, chip.name), chip.values)
         for chip in chips
@@ -645,7 +663,7 @@ def _combinations(
     tried: Mapping[str, Sequence[str]],
     vocabulary: Vocabulary,
 ) -> list[str]:
-    """A library, the newest of its releases in a question or ``*``, and the first and last CUDA release."""
+    """Return a library, its newest release in the question or ``*``, and the first and last CUDA release."""
     of = dict(releases)
     names = dict.fromkeys(
         vocabulary.libraries[backend]
@@ -669,5 +687,5 @@ def _number(target: str) -> str:
 
 
 def to_json() -> list[dict[str, Any]]:
-    """The table as plain values, for the page's script."""
+    """Return the table as plain values for the page's script."""
     return [asdict(intent) for intent in INTENTS]

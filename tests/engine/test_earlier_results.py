@@ -126,7 +126,7 @@ def test_a_list_that_names_files_of_the_kernels_own_is_not_looked_at(folders: tu
 
 def test_remarks_that_neighbours_gave_are_left_behind() -> None:
     own = "remark: k does nothing but trap: it may be compiled out here"
-    given = "remark: k looks compiled out for sm_80: 4 instructions, beside 40 for sm_90"
+    given = "remark: k looks compiled out for sm_80: 4 instructions, compared with 40 for sm_90"
     outcome = outcome_of(changed(record(cell(), built()), notes=["a note", own, given]))
     assert outcome is not None
     assert outcome.notes == ("a note", own)
