@@ -17,7 +17,7 @@ from harness.cli.wheel import GPUS
 from harness.errors import NothingToRun
 from harness.model import Target
 from harness.model.gpus import Gpu
-from harness.project.discovery import here
+from harness.project.current import here
 from harness.wheels.architectures import ArchitectureList, architectures
 
 

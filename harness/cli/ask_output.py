@@ -16,7 +16,7 @@ from rich.text import Text
 from harness.answers.answer import SHOWN, command_for, finding_json, is_about_architecture
 from harness.answers.query import FeatureFinding, Query, QueryResult, Reply, ReplyRow
 from harness.answers.question import Chip, Vocabulary
-from harness.answers.replies import combined, reply_to_message
+from harness.answers.replies import combined, reply_to_message, without_lead
 from harness.answers.store import Store, read_packed, vocabulary_of
 from harness.answers.verdict import WORKS
 from harness.answers.vocabulary import read
@@ -352,7 +352,7 @@ def put(question: str, sources: Sequence[AnswerSource], most: int = SHOWN) -> tu
             return query, vocabulary, [(sources[0], QueryResult(sentence=reply.sentence, reply=reply))]
     tried = {target for source in sources for target in source.store.targets}
     chips = tuple(_tried(chip, tried) for chip in reading.chips)
-    query = Query(chips=chips, intent=reading.intent.name)
+    query = Query(chips=chips, intent=reading.intent.name, decides=reading.intent.decides)
     _check(query)
     if not (query.chips or reading.keys):
         raise UsageError("the question names no feature: ask for one, such as wmma, grid sync or fp8; cumatrix cases list shows all")  # fmt: skip
@@ -367,7 +367,10 @@ def put(question: str, sources: Sequence[AnswerSource], most: int = SHOWN) -> tu
             for source in sources
         ]
         if replied := [
-            (source, QueryResult(sentence=reply.sentence, reply=reply)) for source, reply in answers if reply
+            (source, QueryResult(sentence=reply.sentence, reply=reply))
+            for source, given in answers
+            if given
+            for reply in (given if query.decides else without_lead(given),)
         ]:
             return query, vocabulary, replied
         if reading.intent.key == "release":

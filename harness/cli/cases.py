@@ -16,7 +16,7 @@ from harness.cli.command import CommandGroup
 from harness.cli.options import all_cases_option, cases_option
 from harness.cli.terminal import say, say_json, say_rows
 from harness.errors import UsageError, did_you_mean
-from harness.project.discovery import programs_here
+from harness.project.current import programs_here
 from harness.protocol.text import counted
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ from harness.cli.terminal import console_for, say, say_json
 from harness.diagnostics import one_line
 from harness.errors import NothingToRun, needs
 from harness.matrix.axes import TOOLCHAIN
-from harness.project.discovery import here
+from harness.project.current import here
 from harness.project.programs import configured
 from harness.protocol.text import counted
 from harness.records import read_records

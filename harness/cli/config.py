@@ -22,8 +22,9 @@ from harness.errors import NothingToRun, PartUnavailable, UsageError
 from harness.model import Case
 from harness.project.commands import units_of
 from harness.project.config import TABLE, Config, config_schema, read_config
+from harness.project.current import here
 from harness.project.detect import Found, look, of_database
-from harness.project.discovery import OWN, PYPROJECT, found, here
+from harness.project.discovery import OWN, PYPROJECT, found
 from harness.project.init import TOOLKIT, proposal
 from harness.project.keys import SETTINGS
 from harness.project.programs import configured

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from harness.cli.terminal import say
-from harness.project.discovery import here
+from harness.project.current import here
 from harness.project.keys import AXES, WHEEL
 from harness.project.trust import PROGRAMS, Untrusted, require_trust, shown, trust
 

@@ -22,8 +22,8 @@ from harness.diagnostics import hint, one_line
 from harness.errors import UsageError, did_you_mean
 from harness.model import Case, OptionRule, Variant
 from harness.model.condition import Condition
+from harness.project.current import here
 from harness.project.detect import has_kernels, programs_in
-from harness.project.discovery import here
 from harness.project.programs import configured, program_for, text_cases
 from harness.records.merge import DIGITS
 

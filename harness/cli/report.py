@@ -14,7 +14,7 @@ from harness.cli.options import all_cases_option, out_folder, results_argument
 from harness.cli.terminal import say, say_commands, say_json
 from harness.errors import NothingToRun, UsageError, needs
 from harness.matrix.marks import counted_group, grouped, surprises_among
-from harness.project.discovery import here
+from harness.project.current import here
 from harness.project.programs import configured
 from harness.protocol.text import counted
 from harness.published import is_published, published_folder

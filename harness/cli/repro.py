@@ -26,7 +26,7 @@ from harness.environments.store import EnvironmentStore
 from harness.errors import CumatrixError, UsageError
 from harness.model import Case
 from harness.process_locks import TEMPORARY, HeldFolder, temporary_folder
-from harness.project.discovery import here
+from harness.project.current import here
 from harness.project.programs import configured
 from harness.published import RECORDS, published_folder
 from harness.records import Record, again_command, builds_of, repro_command

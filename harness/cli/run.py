@@ -22,7 +22,7 @@ from harness.cli.options import (
     program_options,
 )
 from harness.errors import UsageError
-from harness.project.discovery import here
+from harness.project.current import here
 
 if TYPE_CHECKING:
     from harness.cluster.client import Cluster

@@ -27,7 +27,7 @@ from harness.errors import NothingToRun, UsageError
 from harness.model import Case, Cell, UnsupportedRule
 from harness.model.cell import named_toolkit
 from harness.model.condition import Condition
-from harness.project.discovery import programs_here
+from harness.project.current import programs_here
 from harness.protocol.text import decoded
 from harness.records import again_command, read_records
 

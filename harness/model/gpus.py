@@ -34,7 +34,7 @@ _NAMED: Mapping[str, tuple[str, ...]] = {
     **dict.fromkeys(("jetson nano", "jetson tx1"), ("sm_53",)),
     **dict.fromkeys(("p100", "tesla p100", "gp100"), ("sm_60",)),
     **dict.fromkeys(
-        ("gtx 1050", "gtx 1050 ti", "gtx 1060", "gtx 1070", "gtx 1070 ti", "gtx 1080", "gtx 1080 ti", "titan xp", "p4", "tesla p4", "p40"),
+        ("p1000", "p2000", "p4000", "p5000", "p6000", "mx150", "gtx 1050", "gtx 1050 ti", "gtx 1060", "gtx 1070", "gtx 1070 ti", "gtx 1080", "gtx 1080 ti", "titan xp", "p4", "tesla p4", "p40"),
         ("sm_61",),
     ),
     "jetson tx2": ("sm_62",),
@@ -43,20 +43,20 @@ _NAMED: Mapping[str, tuple[str, ...]] = {
     **dict.fromkeys(("v100", "tesla v100", "titan v", "gv100"), ("sm_70",)),
     **dict.fromkeys(("xavier", "jetson xavier", "agx xavier", "jetson agx xavier"), ("sm_72",)),
     **dict.fromkeys(
-        ("t4", "tesla t4", "gtx 1650", "gtx 1660", "gtx 1660 ti", "rtx 2060", "rtx 2070", "rtx 2080", "rtx 2080 ti", "titan rtx", "rtx 8000", "t1000"),
+        ("t4", "tesla t4", "gtx 1650", "gtx 1660", "gtx 1660 ti", "rtx 2060", "rtx 2070", "rtx 2080", "rtx 2080 ti", "titan rtx", "rtx 8000", "t400", "t600", "t1000", "t2000", "quadro rtx 3000", "quadro rtx 4000", "quadro rtx 5000", "quadro rtx 6000", "gtx 1630"),
         ("sm_75",),
     ),
     **dict.fromkeys(("a100", "a30"), ("sm_80",)),
     **dict.fromkeys(
         (
             *("rtx 3050", "rtx 3060", "rtx 3060 ti", "rtx 3070", "rtx 3070 ti", "rtx 3080", "rtx 3080 ti", "rtx 3090", "rtx 3090 ti"),
-            *("rtx a4000", "rtx a5000", "rtx a6000", "a4000", "a5000", "a6000", "a40", "a10", "a10g", "a16", "a2"),
+            *("rtx a2000", "rtx a3000", "rtx a4500", "rtx a5500", "rtx a4000", "rtx a5000", "rtx a6000", "a4000", "a5000", "a6000", "a40", "a10", "a10g", "a16", "a2"),
         ),
         ("sm_86",),
     ),
     **dict.fromkeys(("orin", "jetson orin", "agx orin", "orin nano", "jetson agx orin", "jetson orin nano"), ("sm_87",)),
     **dict.fromkeys(
-        ("rtx 4050", "rtx 4060", "rtx 4060 ti", "rtx 4070", "rtx 4070 ti", "rtx 4080", "rtx 4090", "l4", "l40", "l40s", "rtx 6000 ada"),
+        ("rtx 4050", "rtx 4060", "rtx 4060 ti", "rtx 4070", "rtx 4070 ti", "rtx 4080", "rtx 4090", "l4", "l40", "l40s", "rtx 6000 ada", "rtx 5000 ada", "rtx 4500 ada", "rtx 4000 ada", "rtx 2000 ada"),
         ("sm_89",),
     ),
     **dict.fromkeys(("h100", "h200", "h20", "h800", "gh200", "grace hopper"), ("sm_90", "sm_90a")),
@@ -64,7 +64,7 @@ _NAMED: Mapping[str, tuple[str, ...]] = {
     **dict.fromkeys(("b300", "gb300"), ("sm_103", "sm_103a")),
     **dict.fromkeys(("thor", "jetson thor", "agx thor", "jetson agx thor"), ("sm_110", "sm_101")),
     **dict.fromkeys(
-        ("rtx 5050", "rtx 5060", "rtx 5060 ti", "rtx 5070", "rtx 5070 ti", "rtx 5080", "rtx 5090", "rtx pro 6000"),
+        ("rtx 5050", "rtx 5060", "rtx 5060 ti", "rtx 5070", "rtx 5070 ti", "rtx 5080", "rtx 5090", "rtx pro 2000", "rtx pro 4000", "rtx pro 4500", "rtx pro 5000", "rtx pro 6000"),
         ("sm_120", "sm_120a"),
     ),
     **dict.fromkeys(("rtx 20", "rtx 20 series"), ("sm_75",)),

@@ -1,4 +1,4 @@
-"""Discovery of a project's configuration, in the current folder or above, and of its files."""
+"""Discovery of a project's configuration file, in the current folder or above, and of its files."""
 
 from __future__ import annotations
 
@@ -7,13 +7,8 @@ import re
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from harness.errors import UsageError
-
-if TYPE_CHECKING:
-    from harness.model import Case
-    from harness.project.config import Config
 
 OWN, PYPROJECT = "cumatrix.toml", "pyproject.toml"
 """Configuration files: cumatrix's own, or the project's."""
@@ -77,39 +72,6 @@ def _configures(path: Path) -> bool:
     except (ValueError, RecursionError):
         return b"[tool.cumatrix" in data  # the reader of the file reports the errors
     return isinstance(tools, dict) and "cumatrix" in tools
-
-
-def here() -> Config:
-    """Return the configuration of the current folder; an empty one if there is none.
-
-    Raises
-    ------
-    CaseError
-        If the file has errors, all of them with file, line and key.
-    UsageError
-        If ``CUMATRIX_CONFIG`` names no file.
-    """
-    path = found(Path.cwd())
-    from harness.project.config import NOTHING, read_config  # this import takes as long as a whole command
-
-    return read_config(path) if path else NOTHING
-
-
-def programs_here() -> list[Case]:
-    """Return the programs in the configuration of the current folder.
-
-    Raises
-    ------
-    CaseError
-        As `here`, and if a program is invalid.
-    UsageError
-        As `here`.
-    """
-    if found(Path.cwd()) is None:
-        return []
-    from harness.project.programs import configured
-
-    return configured(here())
 
 
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*(?:"([^"\n]{1,300})"|<([^>\n]{1,300})>)', re.MULTILINE)

@@ -22,8 +22,8 @@ from harness.diagnostics import one_line
 from harness.errors import UsageError
 from harness.libraries import LIBRARIES
 from harness.model import KNOWN_TARGETS
+from harness.project.current import here
 from harness.project.detect import Found, folders_of_headers
-from harness.project.discovery import here
 from harness.project.programs import program_for
 from harness.records.files import replace_files
 

@@ -102,7 +102,7 @@ def library(tmp_path: Path) -> Path:
         (["run", "-j", "0"], 2, ["0", "cumatrix run --help"]),
         (["run", "--memory", "much"], 2, ["'much' is not a size such as 8G"]),
         (["run", "--timeout", "-3"], 2, ["-3"]),
-        (["run", "--python", "/nowhere/python"], 4, ["cannot ask /nowhere/python"]),
+        (["run", "--python", "/nowhere/python"], 4, ["cannot list the packages of /nowhere/python"]),
         (["run", "--require", "numba=1"], 2, ["is not a requirement such as numba==0.59.1"]),
         (["run", "--bakend", "nvrtc"], 2, ["--bakend", "--backend"]),
         (["run", "--out", "/proc/nowhere/x.jsonl"], 2, ["/proc/nowhere"]),
