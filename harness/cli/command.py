@@ -95,7 +95,8 @@ def help_(ctx: click.Context, words: tuple[str, ...]) -> None:
         command, here = found, click.Context(found, info_name=word, parent=here)
     formatter = here.make_formatter()
     click.Command.format_help(command, here, formatter)
-    say(formatter.getvalue().rstrip("\n"))
+    for line in formatter.getvalue().rstrip("\n").split("\n"):
+        say(line)
 
 
 _SCREEN = 60

@@ -1,4 +1,4 @@
-"""The configuration of the current folder; without one, no reader is imported."""
+"""The configuration of the current folder. If there is none, no reader is imported."""
 
 from __future__ import annotations
 
@@ -13,23 +13,31 @@ if TYPE_CHECKING:
 
 
 def here() -> Config:
-    """The configuration that holds in the current folder; an empty one where there is none.
+    """Return the configuration of the current folder; an empty one if there is none.
 
     Raises
     ------
     CaseError
-        With everything that is wrong with the file, each with file, line and key.
+        With every error in the file, each with file, line and key.
     UsageError
-        Where the variable names no file.
+        If ``CUMATRIX_CONFIG`` names no file.
     """
     path = found(Path.cwd())
-    from harness.project.config import NOTHING, read_config  # as long an import as a whole command
+    from harness.project.config import NOTHING, read_config  # this import takes as long as a whole command
 
     return read_config(path) if path else NOTHING
 
 
 def programs_here() -> list[Case]:
-    """The programs that the configuration in the current folder names; raises as `here`, and `CaseError` where one of them cannot be used."""
+    """Return the programs that the configuration of the current folder names.
+
+    Raises
+    ------
+    CaseError
+        As `here`, and if a program cannot be used.
+    UsageError
+        As `here`.
+    """
     if found(Path.cwd()) is None:
         return []
     from harness.project.programs import configured
