@@ -21,7 +21,7 @@ _TOKEN = re.compile(
 
 _BARE = re.compile(r"[ \t]*[\w-]+(?:[ \t]*\.[ \t]*[\w-]+)*[ \t]*", re.ASCII)
 
-KeyPath = tuple[str | int, ...]
+Key = tuple[str | int, ...]
 
 
 class Positions:
@@ -34,13 +34,13 @@ class Positions:
     """
 
     def __init__(self, text: str) -> None:
-        self._lines: dict[KeyPath, int] = {}
-        self._counts: dict[KeyPath, int] = {}
-        self.headers: dict[int, KeyPath] = {}
+        self._lines: dict[Key, int] = {}
+        self._counts: dict[Key, int] = {}
+        self.headers: dict[int, Key] = {}
         """Line of each table header, with the path of its table."""
         self._scan(text)
 
-    def line(self, path: KeyPath) -> int:
+    def line(self, path: Key) -> int:
         """Return the line of `path`, or of the nearest enclosing table or array; 1 if neither is written."""
         while path:
             if path in self._lines:
@@ -49,7 +49,7 @@ class Positions:
         return 1
 
     def _scan(self, text: str) -> None:
-        table: KeyPath = ()
+        table: Key = ()
         at, line = 0, 1
         while True:
             blank = _BLANK.match(text, at)
@@ -74,8 +74,8 @@ class Positions:
             line += text.count("\n", at, end)
             at = end
 
-    def _enter(self, names: list[str], line: int, *, element: bool) -> KeyPath:
-        path: KeyPath = ()
+    def _enter(self, names: list[str], line: int, *, element: bool) -> Key:
+        path: Key = ()
         for position, name in enumerate(names):
             path = (*path, name)
             last = position == len(names) - 1
@@ -96,8 +96,6 @@ def _names(text: str) -> list[str] | None:
     if _BARE.fullmatch(text):  # nearly every key
         return [name.strip() for name in text.split(".")]
     try:
-        import tomllib  # imported late: a list of cases need not wait for it
-
         value: object = tomllib.loads(f"{text} = 0")
     except ValueError:
         return None
@@ -190,7 +188,6 @@ def failure(file: str, message: str, line: int = 0) -> CaseError:
     return CaseError([Problem(file=file, line=line, key="", message=message)])
 
 
-Key = tuple[str | int, ...]
 MAX_PROBLEMS = 20
 
 
