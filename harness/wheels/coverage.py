@@ -16,7 +16,7 @@ from harness.wheels.kernels import template_of
 
 @dataclass(frozen=True)
 class Coverage:
-    """How a library runs on one GPU.
+    """A library's coverage of one GPU.
 
     Parameters
     ----------

@@ -88,7 +88,7 @@ class Package:
 
 @dataclass(frozen=True, kw_only=True)
 class Support:
-    """How a release runs on a GPU.
+    """A release's coverage of one GPU.
 
     Parameters
     ----------
