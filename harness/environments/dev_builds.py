@@ -325,7 +325,7 @@ def build(wanted: Development, python: Python, store: EnvironmentStore) -> Made:
 def _install(wanted: Development, home: Path, folder: Path) -> dict[str, str]:
     """Build and install the distribution, then its dependencies; return the installed versions."""
     from packaging.requirements import (
-        Requirement,  # importing packaging.requirements takes a tenth of a run's import time
+        Requirement,  # a tenth of a run's import time
     )
 
     def pip(*words: str) -> None:
@@ -390,8 +390,8 @@ def pack(home: Path, name: str, folder: Path) -> Path:
         The environment.
     name : str
         The distribution, not in editable mode.
-    The folder to write the wheel to.
-        A folder for the wheel.
+    folder : Path
+        The folder to write the wheel to.
 
     Raises
     ------

@@ -245,7 +245,7 @@ class Published:
 
 
 def _fits(file: File, python: Python) -> bool:
-    from packaging.specifiers import (  # importing packaging.specifiers takes a tenth of a run's import time
+    from packaging.specifiers import (  # a tenth of a run's import time
         InvalidSpecifier,
         SpecifierSet,
     )

@@ -197,7 +197,7 @@ def _is(requirement: str, distribution: str) -> bool:
 
 def _name(requirement: str) -> str:
     from packaging.requirements import (
-        Requirement,  # importing packaging.requirements takes a tenth of a run's import time
+        Requirement,  # a tenth of a run's import time
     )
 
     return Requirement(requirement).name
@@ -205,7 +205,7 @@ def _name(requirement: str) -> str:
 
 def _without_version(requirement: str) -> str:
     from packaging.requirements import (
-        Requirement,  # importing packaging.requirements takes a tenth of a run's import time
+        Requirement,  # a tenth of a run's import time
     )
 
     parsed = Requirement(requirement)

@@ -243,10 +243,10 @@ class Reader:
     ----------
     data : Buffer
         The file, or a member of an archive.
-    Offset of `data` in the file.
-        Where that begins in the file.
-    Name of the archive's member.
-        Name of the member.
+    base : int
+        Offset of `data` in the file.
+    member : str
+        Name of the archive's member.
     """
 
     def __init__(self, data: Buffer, base: int = 0, member: str = "") -> None:
