@@ -109,7 +109,7 @@ class WorkFolder:
                 self._own(os.path.dirname(place) if name else place)
             where = os.path.realpath(os.path.dirname(place)) if name else os.path.realpath(place)
             if self._is_users(where) or self._is_users(place):
-                words = "cumatrix lets a program change nothing beside itself"
+                words = "cumatrix keeps the files next to a program unchanged"
                 raise PermissionError(errno.EACCES, words, os.path.relpath(place, self.program))
         finally:
             self._busy = False

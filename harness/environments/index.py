@@ -233,11 +233,11 @@ def _fetch(address: str) -> tuple[str, bytes]:
     except AddressError as error:
         raise PartUnavailable(f"{shown} is no address of an index: {error}") from None
     except DownloadError as error:
-        raise PartUnavailable(f"{shown} cannot be asked which releases there are: {error}") from None
+        raise PartUnavailable(f"{shown} cannot be queried for releases: {error}") from None
     if response.status in (403, 404, 410):
         return "", b""
     if response.status != 200:
-        raise PartUnavailable(f"{shown} cannot be asked: {response.reason}")
+        raise PartUnavailable(f"{shown} cannot be queried: {response.reason}")
     return response.content_type, text.getvalue()
 
 
@@ -251,7 +251,7 @@ def _read(address: str, kind: str, text: bytes) -> list[File]:
             else _from_html(text.decode("utf-8", "replace"), address)
         )
     except (ValueError, KeyError, TypeError, AttributeError, ArithmeticError, AssertionError, RecursionError):
-        raise PartUnavailable(f"{public(address)} answers what is no page of a package index") from None
+        raise PartUnavailable(f"{public(address)} returned something other than a page of a package index") from None
 
 
 def _from_json(page: Mapping[str, Any], address: str) -> Iterator[File]:

@@ -330,7 +330,7 @@ def parse_with(text: str) -> Wanted:
     for word in words:
         if word not in ("all", "pre"):
             if word == "..":
-                raise UsageError(f"--with {text}: a range has an end, as in 13.1..14; all stands for every release")
+                raise UsageError(f"--with {text}: a range has an end, as in 13.1..14; all selects every release")
             ends = [_version(end, text) for end in word.split("..", 1) if end]
             if len(ends) == 2 and ends[1] < ends[0] and not _in_series(ends[0], ends[1]):
                 raise UsageError(f"--with {text}: a range goes from the older to the newer: {ends[1]}..{ends[0]}")
@@ -346,7 +346,7 @@ def _unknown(text: str, name: str) -> str:
     if text.strip().startswith("-"):
         return "an editable install names its folder, as in -e ../numba-cuda"
     if owner and "@" in text:
-        return f"behind @ comes what is built: a folder, a wheel or git+ADDRESS@REVISION, as in {owner} @ ./{owner}"
+        return f"name the source to build after @: a folder, a wheel or git+ADDRESS@REVISION, as in {owner} @ ./{owner}"
     if owner == canonicalize_name(first):
         return f"name versions as in {owner}={_example(owner)}, or a range such as {owner}={_example(owner)}.."
     if owner:

@@ -106,7 +106,7 @@ class EnvironmentStore:
             pass
         what = f"{recipe.distribution} {recipe.version}"
         if self.offline:
-            raise PartUnavailable(f"{what} is not installed, and --offline asks no index")
+            raise PartUnavailable(f"{what} is not installed, and --offline queries no index")
         self.ready()
         with HeldFolder(temporary_folder(), TEMPORARY) as folder:
             requirements_in = folder / "requirements.in"

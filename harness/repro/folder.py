@@ -240,7 +240,7 @@ def readme(subject: ReproTarget, script: Script, wheels: Sequence[Wheels], findi
         _plain(record["title"]),
         "## To reproduce",
         _block("\n".join([*commands(subject, wheels), f".venv/bin/python {SCRIPT}"]), "sh"),
-        f"`{SCRIPT}` ends with 0 and `built` where it builds, and with another exit code where it does not. Linux on x86-64"
+        f"If the program builds, `{SCRIPT}` prints `built` and exits with 0, otherwise with another exit code. It needs Linux on x86-64"
         + (" with a C++ compiler (`g++`)." if BACKENDS[subject.backend].reads_host else "."),
         script.device,
         _builds(subject),
@@ -302,7 +302,7 @@ def commands(subject: ReproTarget, wheels: Sequence[Wheels]) -> list[str]:
     """Return the uv commands that install the script's requirements; pip has the same options."""
     toolkit = subject.cell.toolchain.toolkit
     variable = "ROCM_PATH" if toolkit.rocm else "CUDA_HOME"
-    where = f"where {named_toolkit(str(replace(toolkit, local=False)))} lies"
+    where = f"the folder of {named_toolkit(str(replace(toolkit, local=False)))}"
     lines = [f"export {variable}=…  # {where}"] if toolkit.local else []
     lines += [f"uv venv --python {python_of(subject)} .venv"]
     for each in wheels:
@@ -502,7 +502,7 @@ def make_folder(subject: ReproTarget, records: Iterable[Record], out: Path) -> N
 def check_free(out: Path) -> None:
     """Raise `UsageError` if a path exists and is not an empty folder."""
     if os.path.lexists(out) and (out.is_symlink() or not out.is_dir() or any(out.iterdir())):
-        raise UsageError(f"{out} is there already: name another folder with --out")
+        raise UsageError(f"{out} already exists: name another folder with --out")
 
 
 @contextmanager

@@ -19,7 +19,7 @@ def _start(subject: ReproTarget, options: Sequence[str], *imports: str, before: 
     return f"""{head}
 {modules}
 os.chdir(os.path.dirname(os.path.abspath(__file__)))
-rocm = os.environ.get("ROCM_PATH", "/usr")  # where ROCm {subject.setup.release} lies; /usr is Debian's
+rocm = os.environ.get("ROCM_PATH", "/usr")  # the folder of ROCm {subject.setup.release}; /usr is Debian's
 options = {lines_of(options)}{before}
 images = []
 for source in {list_of(list(map(str, subject.job.sources)))}:

@@ -145,7 +145,9 @@ def difference(record: Record, shown: Shown) -> str:
         status = "crashed"  # a driver such as nvcc exits normally and reports its child's death
     if status != record["status"]:
         last = next((line for line in reversed(shown.printed.splitlines()) if line.strip()), "")
-        return f"{shown.status.replace('_', ' ')} in the place of {record['status'].replace('_', ' ')} ({one_line(last, 300)})"
+        return (
+            f"{shown.status.replace('_', ' ')} instead of {record['status'].replace('_', ' ')} ({one_line(last, 300)})"
+        )
     if record["status"] == "built":
         return ""
     return "" if says(record, shown.printed) else "its first message is another one"
@@ -272,7 +274,7 @@ def reduce_folder(folder: Path, programs: Sequence[str], tell: Callable[[str], N
             shutil.copyfile(folder / program, folder / f"{program}.orig")
             shutil.copyfile(work / program, folder / program)
     have = "has" if len(programs) == 1 else "have"
-    summary = f"{' and '.join(programs)} {have} {after} bytes in the place of {before}, by {Path(tool).name}"
+    summary = f"{' and '.join(programs)} {have} {after} bytes instead of {before}, by {Path(tool).name}"
     whole = f"{programs[0]}.orig is" if len(programs) == 1 else "the files that end with .orig are"
     readme = folder / "README.md"
     note = f"{summary}; {whole} what it was made of. Lines that are named below are those of the original.\n\n## Expected\n"

@@ -111,7 +111,7 @@ def cuda_of(subject: ReproTarget) -> str:
     """Return lines that lay out the toolkit, or use this machine's toolkit."""
     toolkit = subject.cell.toolchain.toolkit
     if toolkit.local:
-        first = f'cuda = os.environ["CUDA_HOME"]  # where CUDA {toolkit.release} lies on this machine\n'
+        first = f'cuda = os.environ["CUDA_HOME"]  # the folder of CUDA {toolkit.release} on this machine\n'
         first += f"os.path.lexists({text_of(CUDA)}) or os.symlink(cuda, {text_of(CUDA)})\n"
     else:
         wheels = f', "{CUDA}-wheels"' if subject.library else ""
@@ -215,7 +215,7 @@ _PROGRAM = (
     "`cupy_program.py` ends the program with the first kernel that CuPy does not compile."
 )
 _OLD = " CuPy {version} links CUDA's libraries, so that it cannot even be imported without them: `stand_ins.py` builds empty ones; only cudart's answers for the device matter."
-_JITIFY = " Jitify does not show what NVRTC says: `nvrtc_log.c` stands before NVRTC and keeps its log. Jitify may take minutes to find CUDA's headers."
+_JITIFY = " Jitify does not print NVRTC's log: `nvrtc_log.c` wraps NVRTC and records the log. Jitify may take minutes to find CUDA's headers."
 
 
 def _without_toolkit(subject: ReproTarget) -> str:

@@ -252,7 +252,7 @@ def uv_program() -> str:
     except (ImportError, FileNotFoundError):
         if found := shutil.which("uv"):
             return found
-        raise FileNotFoundError("there is no program uv, which cumatrix requires: install it") from None
+        raise FileNotFoundError("cumatrix requires uv, which is not installed: install it") from None
 
 
 def run_uv(what: str, words: Sequence[str], folder: Path, *, built: bool = False) -> str:
@@ -448,12 +448,12 @@ def _choose(what: str, name: str, version: str, package: Mapping[str, Any]) -> W
         wheel = min(found, key=lambda pair: pair[0])[1]
         raise PartUnavailable(
             f"{what} is not installed: the wheel of {name} {version} at {wheel.host} is not the one that cumatrix knows. "
-            f"Its SHA-256 is {wheel.sha256 or 'not told'}, and should be {' or '.join(sorted(known)) or 'none: there was no wheel for this machine'}. "
+            f"Its SHA-256 is {wheel.sha256 or 'unknown'}, and should be {' or '.join(sorted(known)) or 'none: there was no wheel for this machine'}. "
             "Find out who changed it, or take another index"
         )
     wheel = min(right, key=lambda pair: pair[0])[1]
     if not wheel.sha256:
-        raise PartUnavailable(f"{what} is not installed: {wheel.host} tells no SHA-256 of {name} {version}")
+        raise PartUnavailable(f"{what} is not installed: {wheel.host} provides no SHA-256 of {name} {version}")
     return wheel
 
 

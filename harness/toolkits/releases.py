@@ -78,7 +78,7 @@ def local_toolkit(home: Path) -> LocalToolkit:
         raise PartUnavailable(f"cannot run {tool}: {error}") from None
     found = re.search(r"release (\d+\.\d+)", output)
     if not found:
-        raise PartUnavailable(f"{tool} does not say its release")
+        raise PartUnavailable(f"{tool} does not report its release")
     return LocalToolkit(release=found[1], home=home, packages={})
 
 
@@ -206,7 +206,7 @@ def _refs(part: str) -> list[ToolkitRef]:
             if first <= Version(name) <= last or (name in _major(high) and first <= Version(name))
         ]
         if not names:
-            raise UsageError(f"no CUDA release lies in {part}; known are {', '.join(RELEASES)}")
+            raise UsageError(f"no CUDA release is in {part}; known are {', '.join(RELEASES)}")
     else:
         names = [_known(part)]
     return [ToolkitRef(release=name, headers=name) for name in names]

@@ -76,7 +76,7 @@ def rocm_in(home: Path) -> Rocm:
     numbers = [re.search(rf"#define HIP_VERSION_{part} (\d+)", text) for part in ("MAJOR", "MINOR")]
     release = ".".join(number[1] for number in numbers if number)
     if "." not in release:
-        raise UsageError(f"{home} is no ROCm: {HIP_VERSION} does not tell its version")
+        raise UsageError(f"{home} is no ROCm: {HIP_VERSION} does not define its version")
     return Rocm(release=release, home=home, packages={})
 
 

@@ -99,7 +99,7 @@ def move(site: Path, home: Path, place_of: Callable[[str], str | None]) -> tuple
             hashes[place] = digest
         if not placed:
             raise PartUnavailable(
-                f"the wheel {info.name.removesuffix('.dist-info')} has none of the files it is taken for"
+                f"the wheel {info.name.removesuffix('.dist-info')} contains none of the required files"
             )
     return packages, hashes
 

@@ -277,8 +277,8 @@ def _of_http(error: Exception) -> str:
     if isinstance(error, http.client.IncompleteRead):
         return "the connection ended before all of it had come"
     if isinstance(error, http.client.RemoteDisconnected):
-        return "the connection ended without an answer"
-    return f"the answer is no valid HTTP ({type(error).__name__})"
+        return "the connection ended without a response"
+    return f"the response is not valid HTTP ({type(error).__name__})"
 
 
 def _of_system(error: OSError) -> str:
@@ -292,5 +292,5 @@ def _of_system(error: OSError) -> str:
     if isinstance(reason, OSError) and reason.strerror:
         return reason.strerror
     if found := re.match(r"Tunnel connection failed: (\d{3})\b", str(reason)):
-        return f"the proxy answers {found[1]}"
+        return f"the proxy returned {found[1]}"
     return type(reason).__name__

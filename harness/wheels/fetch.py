@@ -157,7 +157,7 @@ def fetched(chosen: Chosen, tell: Callable[[str], None]) -> Iterator[Path]:
     """
     file = chosen.file
     if not file.address:
-        raise PartUnavailable(f"{index_called()} tells no address of {one_line(file.name)}")
+        raise PartUnavailable(f"{index_called()} provides no address of {one_line(file.name)}")
     with HeldFolder(temporary_folder(), TEMPORARY) as folder:
         path = folder / Path(file.name).name
         place = _local(file.address)
