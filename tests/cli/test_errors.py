@@ -81,7 +81,7 @@ def library(tmp_path: Path) -> Path:
         (["run", "--timeout", "inf"], 2, ["--timeout", "604800"]),
         (["run", "-b", "nvrct"], 2, ["unknown backend 'nvrct'", "did you mean nvrtc"]),
         (["run", "-t", "12.44"], 2, ["unknown CUDA release '12.44'", "did you mean 12.4"]),
-        (["run", "-t", "13.0..12.0"], 2, ["no CUDA release lies in"]),
+        (["run", "-t", "13.0..12.0"], 2, ["no CUDA release is in"]),
         (["run", "-a", "sm80"], 2, ["'sm80' is not a target", "write sm_80"]),
         (["run", "-a", "sm_90..sm_80"], 2, ["no known target is in"]),
         (["run", "-a", "sm_76"], 2, ["no CUDA release knows sm_76; the nearest are sm_75 and sm_80"]),
