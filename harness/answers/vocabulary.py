@@ -137,6 +137,7 @@ PARTS = (
     "async",
     "bytes",
     "cuda",
+    "device",
     "extension",
     "extensions",
     "std",
@@ -166,7 +167,7 @@ IGNORED = frozenset(
     "because become been before being best better between board boards both break breaking breaks bring brings broke broken bug build building "
     "builds built bunch but by call called calling came can cannot cant card cards case causing center centre cheap choose code come comes "
     "compatibility compatible compilation compile compiled compiler compiles compiling consumer correct correctly could couldn cpp cu crash crashed crashes crashing currently d data "
-    "datacenter day days declared defined deprecated desktop device did didn different directly do does doesn doesnt don done dont down dropping "
+    "datacenter day days declared defined deprecated desktop did didn different directly do does doesn doesnt don done dont down dropping "
     "due each earlier easily either else enough error errors even every everything exactly exist exists explain expose exposed exposes fail failed failure failures fails fatal few file files "
     "finally find fine fix fixed following for found from full fully function functions geforce get gets getting give given gives gnu going good "
     "gpu gpu-architecture gpu-name gpus graphics great guys h had hand handle handled handles happen happened happens hard hardware has have he hello help her here hi "
