@@ -62,7 +62,7 @@ def make_cell(
 
 
 def make_order(source: Path, target: str, scratch: Path, entries: Iterable[str] = (), **job: Any) -> Order:
-    """What a fork server is told for a program."""
+    """Return the setup that a fork server gets for a program."""
     asked = CellJob(
         cell="made by hand", source=source, entries=dict(entries if isinstance(entries, Mapping) else dict.fromkeys(entries, "")),
         definitions={}, target=target, options=job.pop("options", {}), include=job.pop("include", []),
@@ -71,7 +71,7 @@ def make_order(source: Path, target: str, scratch: Path, entries: Iterable[str] 
 
 
 def make_exit(**fields: Any) -> Exit:
-    """How a child ended that came to its end."""
+    """Return the end of a child that exited normally."""
     usual = {
         "exit": 0,
         "signal": None,
@@ -138,7 +138,7 @@ def run_all(cells: Sequence[Cell], context: RunContext, jobs: int = 1) -> dict[s
 
 
 def lasting(record: Mapping[str, Any]) -> dict[str, Any]:
-    """What two records of the same outcome have in common.
+    """Return the part of a record that is equal for equal outcomes.
 
     The fingerprint is left out: where another test makes an environment meanwhile, uv links the very files that a cell reads, which
     looks like a change as long as nobody has seen their content before, and then there is none.

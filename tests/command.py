@@ -37,14 +37,14 @@ class Command:
         )  # fmt: skip
 
     def records(self, *arguments: str | Path, **keywords: Any) -> list[dict[str, Any]]:
-        """Run with ``--json`` and read what it prints, by cell: they finish in any order. Every line of it must be a record."""
+        """Run with ``--json`` and return the records by cell, since cells finish in any order. Every line must be a record."""
         done = self(*arguments, "--json", **keywords)
         assert done.returncode in (0, 1, 3, 4), done.stderr
         return sorted((json.loads(line) for line in done.stdout.splitlines()), key=lambda record: record["cell"])
 
 
 class Called(Command):
-    """The command, called as a function: imports, which take most of a second, happen once.
+    """Call the command as a function: its imports, most of a second, happen once.
 
     What a tool writes to the process's own streams is not seen, and no line waits for a reader.
     """

@@ -29,7 +29,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
-    """What has begun ends, once the processes of pytest-xdist have ended."""
+    """End the processes that the tests have started, after the processes of pytest-xdist have ended."""
     if not hasattr(config, "workerinput"):
         measured.end(sys.executable)
 
@@ -41,17 +41,17 @@ def _own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         for name in [name for name in os.environ if name.startswith("CUMATRIX_") and name != "CUMATRIX_HOME"]:
             patch.delenv(name)
         patch.delenv("TOX_ENV_NAME", raising=False)
-        # There pytest keeps what failed last: a pytest that a test starts would share it with those of the tests beside it.
+        # pytest keeps the last failures there: a pytest that a test starts would share the folder with parallel tests.
         patch.delenv("TOX_ENV_DIR", raising=False)
         patch.setenv("CUMATRIX_CACHE", str(tmp_path_factory.mktemp("cache")))
-        # uv's links change the time of the very files that other tests' cells read, whose outcomes then are not kept.
+        # uv's links change the times of files that other tests' cells read, and outcomes of changing files are not cached.
         patch.setenv("UV_LINK_MODE", "copy")
         yield
 
 
 @pytest.fixture(scope="session")
 def store() -> ToolkitStore:
-    """The user's own store: what it lacks is installed there."""
+    """Return the user's store; a missing toolkit is installed there."""
     return ToolkitStore()
 
 

@@ -1,4 +1,4 @@
-"""What is fuzzed beside results: case files, conditions, logs, and what the process of a cell leaves."""
+"""Fuzzed input other than results: case files, conditions, logs, and the output of a cell's process."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from harness.protocol.messages import REPLY
 from harness.records.schema import check_record
 
 INPUTS = ("cases", "conditions", "logs", "replies")
-"""Names of what is fuzzed here."""
+"""Names of the fuzzed kinds."""
 
 _CASE: dict[str, Any] = {
     "title": "A title", "description": "Some\nlines.", "features": ["wmma"], "links": ["https://example.org/a"],
@@ -50,7 +50,7 @@ _CASE: dict[str, Any] = {
 }  # fmt: skip
 _TARGETS = ("sm_75", "sm_90a", "compute_120f")
 _MOST_CELLS = 60
-# What conditions are made of, and what they are not.
+# Parts of valid and invalid conditions.
 _WORDS = (
     *("backend", "target", "suffix", "virtual", "device", "wheels", "cc", "toolkit", "headers", "library", "python", "cupy", "numba", "bytes", "fragment", "word", "x", "cell"),
     *('"nvrtc"', '"8.0"', '"13.x"', '">=12,<13"', '"sm_80"', '"half"', "''", '"\\ud800"', "1", "2.5", "1e999", "-1", "True", "None", "0x10", "9" * 5000, '"' + "9." * 300 + '"', '"1!2.0+a.b"'),
@@ -59,7 +59,7 @@ _WORDS = (
 
 
 class InputFuzzer:
-    """Mutates what cumatrix reads beside results, as `fuzzing.Fuzzer` does these.
+    """Fuzzer that mutates other input than results, with the interface of `fuzzing.Fuzzer`.
 
     Parameters
     ----------
@@ -97,7 +97,7 @@ class InputFuzzer:
             yield _done("what a run makes of the case", partial(self._plan, bad / "cases"))
 
     def _plan(self, root: Path) -> None:
-        """All that a run does with a case before and after it compiles: what was checked never ends it."""
+        """Do everything that a run does with a case before and after compiling. A case that passed the checks never ends a run."""
         cells = list(islice((each for case in load_cases(root) for each in _cells(case)), _MOST_CELLS))
         for each in cells:
             options_for(each)
@@ -226,7 +226,7 @@ def _parse(text: str) -> None:
 
 
 def _done(what: str, action: Callable[[], object]) -> Called:
-    """What is no command, as if it were one."""
+    """Return a text as a command line, even if it is none."""
     try:
         with limited():
             action()

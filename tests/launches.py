@@ -32,7 +32,7 @@ reference = "reference.py"
 
 
 def write_launched(root: Path, name: str, body: str, *, reference: str = "pass", more: str = "") -> None:
-    """A case in CUDA C++ whose kernel has an array ``out`` of 32 floats and a number ``n``."""
+    """Write a CUDA C++ case whose kernel has an array ``out`` of 32 floats and a number ``n``."""
     kernel = name.replace("-", "_")
     source = f'extern "C" __global__ void {kernel}(float *out, int n)\n{{\n    {body}\n}}\n'
     table = LAUNCH.format(language="cuda", entry=f'["{kernel}"]', more=more)
@@ -48,7 +48,7 @@ def write_launched_python(root: Path, name: str, body: str, *, reference: str = 
 
 
 def write_launched_triton(root: Path, name: str, body: str, *, reference: str = "pass") -> None:
-    """The same for Triton, where each block handles 32 floats."""
+    """Write the same case for Triton; each block handles 32 floats."""
     kernel = name.replace("-", "_")
     head = "import triton\nimport triton.language as tl\n\n\n@triton.jit\n"
     source = f"{head}def {kernel}(out, n, B: tl.constexpr):\n    place = out + tl.arange(0, B)\n    {body}\n"

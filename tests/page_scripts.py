@@ -1,4 +1,4 @@
-"""What the page's data files hand over to its script."""
+"""Data that the page's files pass to its script."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How much memory something takes."""
+"""Peak memory of a function."""
 
 from __future__ import annotations
 

@@ -91,7 +91,7 @@ def built(target: str = "sm_80", *, registers: int = 40, cores: str | None = Non
 
 
 def rejected(message: str = "incomplete type is not allowed", **fields: Any) -> Outcome:
-    """An outcome that the compiler said no to."""
+    """Return an outcome that the compiler rejected."""
     return Outcome(
         **{
             "status": Status.REJECTED,
@@ -130,7 +130,7 @@ def record(
 
 
 def artifact_of(made: Record) -> ArtifactJson:
-    """What a record says came out."""
+    """Return the outcome that a record states."""
     assert made["artifact"] is not None
     return made["artifact"]
 

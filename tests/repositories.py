@@ -15,7 +15,7 @@ _IDENTITY = {
 
 
 class Repository:
-    """A work tree with its repository, whose branch is ``main``; what lies in the folder already is not committed yet."""
+    """Create a repository on branch ``main`` in a folder; existing files stay uncommitted."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder

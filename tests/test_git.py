@@ -23,7 +23,7 @@ def test_the_state_of_a_checkout(tmp_path: Path) -> None:
     package = repository.folder / "package"
     clean = Checkout(repository.folder, commit, dirty=False, number=1)
     assert checkout_of(package) == checkout_of(package / "__init__.py") == clean
-    # What Python, installers and compilers leave is no change of anybody's.
+    # Files of Python, installers and compilers do not make a checkout dirty.
     repository.write({"package/__pycache__/x.pyc": "", "a.egg-info/PKG-INFO": "", "package/core.so": ""})
     assert checkout_of(package) == clean
     repository.write({"package/new.py": ""})

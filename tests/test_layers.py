@@ -1,4 +1,4 @@
-"""What each package may import, where import-linter cannot tell (its contracts stand in pyproject.toml)."""
+"""Import rules of packages that import-linter cannot check (pyproject.toml has its contracts)."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ import harness
 
 PACKAGE = Path(harness.__file__).parent
 WORKERS = ("protocol", "native", "nvidia", "backends", "worker", "libraries", "plugins")
-"""What is loaded in the environment under test, which has nothing of cumatrix's own."""
+"""Modules that are loaded in the environment under test, which has none of cumatrix's dependencies."""
 
 UNDER_TEST = {"cuda", "cupy", "cupy_backends", "cutlass", "numba", "numpy", "torch", "triton", "warp"}
-"""Libraries under test, and what they bring."""
+"""Libraries under test and their dependencies."""
 
 MODULES = sorted(
     path
@@ -28,7 +28,7 @@ MODULES = sorted(
 )
 NAMES = ["harness." + ".".join(path.relative_to(PACKAGE).with_suffix("").parts) for path in MODULES]
 
-# A Python without site-packages, to which `harness` is known as it is to a worker (harness/worker/boot.py).
+# A Python without site-packages that imports `harness` as a worker does (harness/worker/boot.py).
 IMPORT_ALL = """
 import importlib, importlib.util, json, sys
 folder, *names = sys.argv[1:]

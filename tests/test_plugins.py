@@ -1,4 +1,4 @@
-"""What other distributions add by entry points: with distributions that are made for the test, seen by commands as users have them."""
+"""Entry points of other distributions: the tests build distributions, and commands load them as they do for users."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def example(tmp_path: Path) -> Path:
 
 
 def run(folder: Path, *argv: str | Path, **variables: str) -> subprocess.CompletedProcess[str]:
-    """A command with what lies in a folder."""
+    """Return a command that runs in a folder with these files."""
     env = {**os.environ, "PYTHONPATH": str(folder), **variables}
     return subprocess.run(
         [sys.executable, *map(str, argv)], env=env, capture_output=True, text=True, cwd=folder.parent, timeout=600
@@ -181,7 +181,7 @@ NEXT_STEPS = """{
 
 @pytest.fixture
 def shader(tmp_path: Path, toolkit: Callable[[str], object]) -> tuple[Path, dict[str, dict[str, Any]]]:
-    """The folder in which the backend of shaders is installed, and the records of a run beside it, by target."""
+    """Return the folder with the installed backend of shaders, and the records of a run by target."""
     toolkit("12.9")
     folder = tmp_path / "installed"
     distribution(folder, "shader", {"cumatrix.backends": {"shaderc": "shader:INFO"}}, SHADER)

@@ -1,4 +1,4 @@
-"""What belongs to a process while it lives: told from what a killed one has left, and named."""
+"""Files of a running process: distinguished from the remains of a killed one, and named."""
 
 from __future__ import annotations
 

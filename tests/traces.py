@@ -1,4 +1,4 @@
-"""What programs may leave behind."""
+"""Leftovers of programs."""
 
 from __future__ import annotations
 

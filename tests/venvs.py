@@ -38,11 +38,11 @@ _COMPANIONS = {
     "cupy-cuda12x==13.6.0": ["numpy==2.2.6"],
     "cupy-cuda12x==14.2.0": ["numpy==2.2.6"],
 }
-"""What each release needs beside itself: the newest that works with it, so that nothing newer changes a test."""
+"""Companions of each release: the newest that work with it, which keeps newer releases from changing a test."""
 
 
 def python_with(*requirements: str) -> str:
-    """Interpreter of an environment that has `requirements` and their companions.
+    """Return the interpreter of an environment with `requirements` and their companions.
 
     It is kept in cumatrix's data folder: which packages are in it is in its name, so that nothing has to be looked at.
 

@@ -1,4 +1,4 @@
-"""Published wheels without an index: packages whose releases have the code that a test names."""
+"""Published wheels without an index: packages whose releases have the given device code."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Changes between two sets of cells, and what counts as a regression."""
+"""Changes between two sets of cells, and regressions among them."""
 
 from __future__ import annotations
 

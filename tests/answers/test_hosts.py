@@ -67,7 +67,7 @@ def told(question: str, known: Known) -> list[str]:
         ("clang19 nvcc", ["nvcc with clang: builds"]),
         ("intrinsics glibc 2.42", ["nvcc with glibc: does not build, 0 of 1"]),
         ("intrinsics gcc-14", ["nvcc with gcc: not tried (with other versions: builds since 12 (CUDA 13.0))"]),
-        # What the machine's own is, is known: so of other programs, too, it is known which they were compiled with.
+        # The machine's own host compiler is known, and so is the host compiler of other programs.
         ("fragments gcc 12.2", ["nvcc: builds (with the machine's own host compiler (gcc 12.2.0, glibc 2.36))"]),
         ("fragments glibc-2.36", ["nvcc: builds (with the machine's own host compiler (gcc 12.2.0, glibc 2.36))"]),
         (

@@ -87,7 +87,7 @@ def test_the_script_answers_as_python_does(results: str, known: Known) -> None:
 
 
 def test_the_script_names_the_causes_that_explain_names() -> None:
-    """Of messages that the catalogue has as examples: the same first cause, or none where a message alone does not show it."""
+    """For messages from the catalogue's examples, both find the same first cause, or none if the message alone is not enough."""
     examples = [example for cause in catalogue().values() for example in cause.examples]
     program = """{
         const { intents } = require("./load.js");

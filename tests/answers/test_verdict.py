@@ -28,7 +28,7 @@ KNOWN = {"cupy": ("12.3", "13.0", "13.1", "13.2", "13.3", "13.6"), "cuda": ("11.
         ("xwww", "since", "builds since 13.0 (CUDA 12.4)", ""),
         ("xxww", "since", "builds since 13.1 (CUDA 12.4)", ""),
         ("xx.w", "since", "builds since 13.6 (CUDA 12.4)", "13.1 to 13.3 untried"),
-        # What is not applicable, or not available, was tried.
+        # Inapplicable and unavailable cells count as tried.
         ("xxnw", "since", "builds since 13.6 (CUDA 12.4)", "13.2, 13.3 untried"),
         ("xxxw", "since", "builds since 13.6 (CUDA 12.4)", "13.2, 13.3 untried"),
         ("wwxx", "until", "builds up to 13.0 (CUDA 12.4)", ""),

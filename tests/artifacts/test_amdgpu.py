@@ -1,4 +1,4 @@
-"""AMD code objects: what is read of them, and hostile ones. Real ones are in ``tests/backends/test_triton.py``."""
+"""AMD code objects: parsing, and hostile files. ``tests/backends/test_triton.py`` has real ones."""
 
 from __future__ import annotations
 

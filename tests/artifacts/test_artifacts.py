@@ -1,4 +1,4 @@
-"""Cubins of real assemblers, read back and held against what ``ptxas -v`` printed of them."""
+"""Cubins of real assemblers, compared with the output of ``ptxas -v``."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def known(number: int | None) -> int:
 
 
 def printed(log: str) -> dict[str, dict[str, int]]:
-    """What ``ptxas -v`` says of each kernel; what it leaves out is not there."""
+    """Parse the output of ``ptxas -v`` by kernel; figures that it omits are missing."""
     found = {}
     for part in log.split("Compiling entry function '")[1:]:
         numbers = {"stack": r"(\d+) bytes stack frame", "stores": r"(\d+) bytes spill stores", "loads": r"(\d+) bytes spill loads",

@@ -66,7 +66,7 @@ def test_more_sections_than_the_header_can_count() -> None:
 
 
 def with_sections(texts: bytes, *places: int) -> bytes:
-    """A file whose sections have their names at these places."""
+    """Return a file with section names at these places."""
     start = 64 + len(texts)
     names = struct.pack("<IIQQQQIIQQ", 0, 3, 0, 0, 64, len(texts), 0, 0, 1, 0)
     rest = b"".join(struct.pack("<IIQQQQIIQQ", place, 1, 0, 0, 64, 0, 0, 0, 1, 0) for place in places)
@@ -104,7 +104,7 @@ def test_a_damaged_header_is_read_or_refused(places: list[tuple[int, int]]) -> N
 
 
 def _overlapping(data: bytes, count: int) -> bytes:
-    """An ELF file with `count` sections, each of which is the whole of `data`."""
+    """Return an ELF file with `count` sections, each of which is all of `data`."""
     section = struct.pack("<IIQQQQIIQQ", 0, 1, 0, 0, 64, len(data), 0, 0, 1, 0)
     header = struct.pack(
         "<16sHHIQQQIHHHHHH", b"\x7fELF\x02\x01\x01", 2, 190, 1, 0, 0, 64 + len(data), 0, 64, 0, 0, 64, count, 0

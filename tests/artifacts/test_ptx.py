@@ -69,7 +69,7 @@ def test_random_text_is_read_or_refused(text: str) -> None:
 
 HEADER = ".version 8.8\n.target sm_80\n"
 MANY = 200_000
-"""With so many, a reader whose work grows with the square of its text takes hours, and the time limit of tests ends it."""
+"""With this size, a reader in quadratic time takes hours, and the time limit of the tests ends it."""
 LONG = {
     "blank lines before the target": "\n" * MANY + HEADER + "{0}",
     "blank lines before a body": HEADER + ".entry k()" + "\n" * MANY + "{{\n\tret;\n}}\n",

@@ -1,4 +1,4 @@
-"""One cell straight through a worker process: what a backend says, before the engine judges it."""
+"""Cells run directly by a worker process: a backend's reply before the engine judges it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from harness.toolkits.store import data_folder
 
 
 class Workers:
-    """Worker processes by what they have loaded; the newest few are kept."""
+    """Cache of worker processes by their loaded libraries; it keeps the newest few."""
 
     def __init__(self) -> None:
         self.running: dict[tuple[str, ...], ForkServer] = {}

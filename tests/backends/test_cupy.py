@@ -134,7 +134,7 @@ def test_cases_compile_to_the_same_with_an_empty_table(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """With CuPy 12, whose Jitify finds all that these programs include within seconds."""
+    """With CuPy 12, whose Jitify finds all headers of these programs within seconds."""
     toolkit(BEFORE_12_2)
     environment = look(venv(OLD))
     topics = ("cooperative", "exceptions", "shared-memory", "wmma")  # others include so much that it takes hours
@@ -165,7 +165,7 @@ def empty_tables(tools: Path) -> None:
 
 
 def added(reply: dict[str, Any]) -> list[str]:
-    """Include directories as the compiler was given them last, by what tells them apart."""
+    """Return the include directories of the last compilation, by their distinctive parts."""
     folders = [word.removeprefix("-I") for word in reply["command"][-1].split() if word.startswith("-I")]
     return [folder.rpartition("/_core/include")[2] if "/_core/include" in folder else folder for folder in folders]
 
@@ -216,7 +216,7 @@ def test_include_directories_are_cupys_in_its_order(run_cell: RunCell, requireme
 def test_without_a_toolkit_there_is_what_cupy_bundles(
     run_cell: RunCell, requirement: str, status: str, words: str
 ) -> None:
-    """https://github.com/cupy/cupy/issues/8466; what it says of one cell does not stay for the next."""
+    """https://github.com/cupy/cupy/issues/8466: messages of a cell do not stay for the next."""
     text = "#include <cuda_fp16.h>\n" + PLAIN
     reply = run_cell(requirement, "cupy-nvrtc", "12.4", text, "sm_80", {"scale": ""}, {"toolkit_headers": False})
     assert reply["status"] == status, reply["log"]

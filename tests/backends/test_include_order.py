@@ -1,4 +1,4 @@
-"""Two headers of one name: the one that was asked for, and the toolkit's."""
+"""Two headers with one name: the requested one, and the toolkit's."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def test_headers_of_another_release_come_behind_what_is_asked_for(
 def test_the_toolkits_own_may_be_asked_for_first(
     cumatrix: Command, toolkit: Callable[[str], Installed], tmp_path: Path
 ) -> None:
-    """What mends https://github.com/cupy/cupy/issues/8146 for users: ``options=("-I/usr/local/cuda/include",)``."""
+    """The workaround of users for https://github.com/cupy/cupy/issues/8146: ``options=("-I/usr/local/cuda/include",)``."""
     (tmp_path / "kernel.cu").write_text('#include <mma.h>\nextern "C" __global__ void kernel(int *a) { *a = 1; }\n')
     include = toolkit("12.4").home / "include"
     common = ("-b", "cupy-nvrtc", "-t", "12.4", "-a", "sm_80", "--python", python_with("cupy-cuda12x==13.2.0"))

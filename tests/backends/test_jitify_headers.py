@@ -1,4 +1,4 @@
-"""Jitify's table of headers, made where no other run has made it."""
+"""Jitify's table of headers, built if no other run has built it."""
 
 from __future__ import annotations
 
@@ -45,14 +45,14 @@ def test_it_is_made_whole(venv: Callable[..., str], toolkit: Callable[[str], Ins
 
 
 class FakeJitify:
-    """Stands in for ``cupy.cuda.jitify`` where no header is found."""
+    """Fake ``cupy.cuda.jitify`` that finds no header."""
 
     def __init__(self) -> None:
         self.table: dict[bytes, bytes] = {}
         self._add_sources = self.table.update
 
     def jitify(self, *arguments: object) -> None:
-        """Nobody asks for it."""
+        """No program uses it."""
 
 
 @pytest.mark.parametrize("made", [False, True])

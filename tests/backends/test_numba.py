@@ -1,4 +1,4 @@
-"""Numba and numba-cuda themselves, compiled for real.
+"""Numba and numba-cuda with real compilations.
 
 The fixture ``run_cell(python, backend, release, source, target, entries, options)`` runs one cell in an environment
 given by the packages that tell it from others (``numba==0.59.0``), skips where it is not to be had, and returns the
@@ -39,7 +39,7 @@ QUICK = ("0.59.0", "0.59.1", "0.15.0", "0.24.0")
 
 
 def release_params(*values: tuple[Any, ...]) -> list[Any]:
-    """Parameters that begin with a release: slow where it is not of the first tier."""
+    """Return parameters that start with a release; releases outside of the first tier are slow."""
     return [pytest.param(*each, marks=() if each[0] in QUICK else pytest.mark.slow) for each in values]
 
 
@@ -90,7 +90,7 @@ print(sys.dont_write_bytecode)
 def test_the_librarys_modules_are_kept_compiled(
     venv: Callable[..., str], toolkit: Callable[[str], Installed], tmp_path: Path
 ) -> None:
-    """To compile them takes a second; those of a program are not kept, beside which they would lie."""
+    """Compiled modules would be stored next to the program: those of a program are not kept."""
     home, kept = toolkit("12.9").home, tmp_path / "compiled"
     environ = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     done = subprocess.run(

@@ -39,7 +39,7 @@ def compiled(request: pytest.FixtureRequest, run_cell: RunCell) -> RunCell:
 
 
 def kernels(reply: dict[str, Any]) -> list[str]:
-    """Names of functions, of those that are in what was built."""
+    """Return the names of functions that an artifact contains."""
     names = ("scale", "add", "empty", "declared", "bad", "inner", "used")
     return [name for kernel in reply["artifact"]["kernels"] for name in names if f"{len(name)}{name}" in kernel["name"]]
 

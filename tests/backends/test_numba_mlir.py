@@ -124,7 +124,7 @@ def area(out):
 
 @pytest.mark.slow
 def test_a_release_that_links_lto_ir(run_cell: RunCell) -> None:
-    """Up to 0.4.0 that is what it does by itself, and there is no PTX to read the target from."""
+    """Releases up to 0.4.0 link LTO-IR by themselves, and there is no PTX to read the target from."""
     reply = run_cell(OLD, "numba-cuda-mlir", "12.9", PLAIN, "sm_90a", SIGNATURE, {})
     assert made(reply)[:2] == ["built", "sm_90a"], reply
     assert "ptx" not in reply["observed"]
@@ -176,7 +176,7 @@ except ImportError:
 
 
 def test_numba_is_renamed_for_programs_and_not_for_the_package() -> None:
-    """0.3.0 asks whether Numba is installed, and uses it."""
+    """0.3.0 uses Numba if it is installed."""
     root = str(Path(__file__).parents[2])
     done = subprocess.run(
         [python_with(NEW), "-c", RENAMED], env={"PYTHONPATH": root}, capture_output=True, text=True, check=False

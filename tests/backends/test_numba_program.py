@@ -1,4 +1,4 @@
-"""Running a Python program, and telling whose fault an exception is; without Numba."""
+"""Running a Python program, and assigning the blame for an exception; without Numba."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def device(tmp_path: Path, job: Job) -> VirtualDevice:
 
 
 class Library:
-    """A library of which nothing can be told but its name."""
+    """A library with a name and no other information."""
 
     library = "numba 0.59.1"
     modules: tuple[str, ...] = ("numba",)

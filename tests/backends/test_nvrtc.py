@@ -1,4 +1,4 @@
-"""NVRTC called directly: its options, its refusals, what it builds."""
+"""Direct calls of NVRTC: options, rejections and artifacts."""
 
 from __future__ import annotations
 

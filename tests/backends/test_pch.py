@@ -107,7 +107,7 @@ def test_so_is_a_program_that_may_depend_on_where_it_stands(text: str) -> None:
 def test_a_program_without_a_header_is_compiled_once_where_that_is_all_that_jitify_does(
     text: str, options: list[str], once: bool
 ) -> None:
-    """With a fake NVRTC, which refuses one word, and a fake Jitify, which says that it was asked."""
+    """Tests with a fake NVRTC, which rejects one word, and a fake Jitify, which reports its calls."""
     compiled: list[tuple[str, tuple[str, ...]]] = []
 
     class Fault(Exception):
@@ -132,7 +132,7 @@ def test_a_program_without_a_header_is_compiled_once_where_that_is_all_that_jiti
         return
     assert said == ("name", every, texts, names)
     assert compiled == [(text, every)]
-    # CuPy's own call is answered with what was made.
+    # CuPy's own call reuses the compiled program.
     made = program.createProgram(text, "name", texts, names)
     program.compileProgram(made, every)
     assert compiled == [(text, every)]
@@ -252,7 +252,7 @@ const char *kept = "// in quotes"; int c = '"'; // gone
 def test_every_program_comes_to_the_same_with_and_without(
     venv: Callable[..., str], toolkit: Callable[[str], Installed]
 ) -> None:
-    """The benchmark compiles each program both ways, and stops where status, artifact, log or command differ."""
+    """The benchmark compiles each program both ways, and stops if status, artifact, log or command differ."""
     toolkit("12.9")
     done = subprocess.run(
         [venv("cupy-cuda12x==13.6.0"), "benchmarks/jitify.py", "--rounds", "1", "--home", str(data_folder())],

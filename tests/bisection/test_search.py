@@ -20,7 +20,7 @@ CUDA = "11.7 11.8 12.0 12.1 12.2 12.3 12.4 12.5 12.6 12.8 12.9 13.0 13.1 13.2 13
 
 
 def run(search: Search[str], truth: Truth) -> list[list[int]]:
-    """Search to the end; what was tried at once."""
+    """Search to the end; return the places that each round tries."""
     rounds = []
     while places := search.next():
         rounds.append(places)

@@ -1,4 +1,4 @@
-"""Every case of the library without its expectations, and blessed: by what NVRTC and nvcc do, and by what was recorded on a real device."""
+"""Blessing every case of the library without its expectations, with outcomes of NVRTC and nvcc and of a recorded real device."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def stripped(folder: Path) -> Path:
 
 
 def check(results: list[Path], folder: Path) -> set[str]:
-    """Bless all cases and hold them against the results: every cell as expected, by no more rules than those by hand.
+    """Bless all cases and compare them with the results: every cell is as expected, with no more rules than the manual ones.
 
     Gives the cases of which there was some cell.
     """
@@ -72,7 +72,7 @@ def check(results: list[Path], folder: Path) -> set[str]:
 
 
 def answered(results: list[Path]) -> set[str]:
-    """The cases of which some cell has a compiler's answer."""
+    """Return the cases with an answered cell."""
     return {
         record["case"]
         for record in read_records(results).records

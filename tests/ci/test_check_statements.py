@@ -52,7 +52,7 @@ def cells_of(found: Iterable[Row]) -> Cells:
 def kinds(
     cells: Cells, text: str, note: str = "", *, changes: tuple[tuple[str, ...], ...] = (), **kwargs: Any
 ) -> list[str]:
-    """The kinds of what is false of a statement about topic/one."""
+    """Return the kinds of errors in a statement about topic/one."""
     subject = Subject(**{"case": "topic/one", "variants": ("",), "tool": "nvrtc", "of": "", "targets": ("sm_80",), **kwargs})  # fmt: skip
     return [found.kind for found in judge(Statement("test", subject, "", text, note, changes=changes), cells, 3)]
 

@@ -53,7 +53,7 @@ def shell(text: str, folder: Path, **variables: str) -> subprocess.CompletedProc
 
 
 class Job:
-    """Runs the steps of the composite action that are scripts of its own, with what GitHub gives them.
+    """Run the script steps of the composite action with GitHub's variables.
 
     Without `only`, cumatrix is the one under test, and no toolkit is verified.
     """
@@ -69,7 +69,7 @@ class Job:
         temporary.mkdir()
 
     def run(self) -> int:
-        """To the first step that fails, as a job; those with ``!cancelled()`` run all the same."""
+        """Run the steps up to the first failure, as a job does; steps with ``!cancelled()`` always run."""
         failed = 0
         for step in self.action["runs"]["steps"]:
             if "run" not in step or not self._wanted(step.get("if", ""), failed):

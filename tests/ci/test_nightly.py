@@ -1,4 +1,4 @@
-"""The steps of the nightly workflow, run as it runs them. gh is a fake, which writes down what it was asked."""
+"""The steps of the nightly workflow, run as the workflow runs them. A fake gh writes down its calls."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ JOBS = {
     ]
 }
 
-# A fake of tox, whose environments leave what the real writer of records leaves: "silent" nothing, the others a cell a target.
+# A fake of tox, whose environments leave the files of the real record writer: "silent" none, the others a cell per target.
 TOX = f"""
 import sys, pathlib, uuid
 if sys.argv[1] == "list":
@@ -115,7 +115,7 @@ def test_an_environment_that_died_half_way_is_told(
     write_case(cases, "a/quick", "__global__ void quick(int *a) { *a = 1; }")
     write_case(cases, "b/stuck", '#include "never.h"\n__global__ void stuck(int *a) { *a = 1; }')
     write_case(cases, "c/after", "__global__ void after(int *a) { *a = 1; }")
-    os.mkfifo(cases / "b/stuck/never.h")  # whoever opens it waits
+    os.mkfifo(cases / "b/stuck/never.h")  # opening it blocks
     program(tools, "tox", KILLED)
     done = run("run", "nvrtc")
     assert done.returncode == 1

@@ -1,4 +1,4 @@
-"""Nights played through the steps of the workflow, one after another. gh is a fake, which writes down what it is asked."""
+"""Nights played through the steps of the workflow, one after another. A fake gh writes down its calls."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ Status = Mapping[str, str]
 
 
 class Nights:
-    """Plays night after night; what one leaves is there for the next."""
+    """Player of consecutive nights; each night finds the files of the last."""
 
     def __init__(self, run: Run, work: Path, tmp_path: Path) -> None:
         self.run, self.work, self.tmp_path = run, work, tmp_path
@@ -48,7 +48,7 @@ class Nights:
     def play(
         self, environments: Mapping[str, Status | None], *, only: str = "", cells: str = "success"
     ) -> tuple[str, list[list[str]], str]:
-        """One night of environments of one tier, each its own shard; None where a shard sends nothing.
+        """Play a night with a tier's environments, each in its own shard; None stands for a shard that sends nothing.
 
         Returns the state, what gh was asked, and the summary.
         """
@@ -62,7 +62,7 @@ class Nights:
         return self._end(jobs, only, cells)
 
     def share(self, name: str, *parts: Status | None) -> tuple[str, list[list[str]], str]:
-        """One night of an environment that is shared out over as many jobs as there are parts; None where one sends nothing."""
+        """Play a night of an environment in several shards; None stands for a shard that sends nothing."""
         self._begin()
         for number, status in enumerate(parts, 1):
             if status is not None:
@@ -86,7 +86,7 @@ class Nights:
             assert done.returncode == 0, done.stdout + done.stderr
             state = (self.tmp_path / "output").read_text().splitlines()[-1].removeprefix("state=")
             needs["matrix"] = {"result": "success", "outputs": {"state": state}}
-            # What GitHub keeps of a night, and hands to the next one.
+            # The files of a night that GitHub keeps for the next.
             shutil.rmtree(self.work / "before", ignore_errors=True)
             (self.work / "after").rename(self.work / "before")
         done = self.run("issue", "--needs", json.dumps(needs), "--link", "https://example.org/run")
@@ -233,7 +233,7 @@ def test_a_new_failure_beside_old_ones_and_in_a_new_environment(nights: Nights, 
     assert links == [f"{address};{target}" for target in ("sm_80", "sm_90", "sm_75")]
     cells = json.loads((work / "site/matrix.json").read_text())["cells"]
     assert {item["target"] for item in cells if item["mark"] != "built"} <= {"sm_75", "sm_80", "sm_90"}
-    # What compilers say is no markup.
+    # Compiler output contains no active markup.
     for line in told.splitlines():
         if "@everyone" in line:
             assert line.startswith("- [`wmma/fragments ")

@@ -17,7 +17,7 @@ from .test_gate import BAD, GOOD, recipe, shell
 pytestmark = [pytest.mark.compilers, pytest.mark.slow]
 
 WORKFLOW = ROOT / ".github" / "workflows" / "project-nightly.yml"
-# A fake of gh: one artefact, of the run 7, whose files are in the folder "kept".
+# A fake of gh with one artifact, of run 7, whose files are in the folder "kept".
 GH = """
 import json, pathlib, shutil, sys
 kept = pathlib.Path(__file__).parent / "kept"

@@ -102,7 +102,7 @@ def test_one_command_runs_the_programs_and_writes_the_page(
     page = project / "out" / "page"
     assert (page / "index.html").is_file()
     assert any("void later" in path.read_text() for path in (page / "cases").glob("*.html"))
-    # --json keeps no records that the configuration's page could show; a page that is asked for is an error.
+    # --json writes no records for the configuration's page; requesting the page is an error.
     assert {record["cell"] for record in cumatrix.records("run", "-a", "sm_80")} <= {
         record["cell"] for record in records
     }
@@ -118,7 +118,7 @@ def test_one_command_runs_the_programs_and_writes_the_page(
 def test_a_program_with_further_options_is_called_as_try_has_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Below the project's folder, too: what is told is a command that can be typed there."""
+    """Below the project's folder, too, the printed command works as it is typed."""
     (tmp_path / "cumatrix.toml").write_text('[[programs]]\nname = "mine"\nsources = "sub/a.cu"\n')
     (tmp_path / "sub").mkdir()
     (tmp_path / "sub" / "a.cu").write_text("__global__ void k() {}\n")

@@ -17,7 +17,7 @@ SAID = "cumatrix: cut.jsonl: line 2: cut off: the line is incomplete, probably b
 
 @pytest.fixture
 def cut(tmp_path: Path) -> Path:
-    """A record and the beginning of another, beside the same that are whole."""
+    """Write a record and the beginning of another, and a second file in which both are complete."""
     cells = [cell(target=target) for target in ("sm_80", "sm_90")]
     for name in ("cut.jsonl", "whole.jsonl"):
         with RecordWriter(tmp_path / name, plan(*cells)) as writer:

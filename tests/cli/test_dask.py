@@ -25,7 +25,7 @@ RUN = ("run", "-b", "nvrtc", "-t", "12.4", "-a", "sm_80,sm_90")
 
 
 class Machines:
-    """A Dask cluster of two worker processes, without nannies: what is killed stays away."""
+    """A Dask cluster of two worker processes, without nannies: a killed worker is not restarted."""
 
     def __init__(self, folder: Path) -> None:
         self.file = folder / "scheduler.json"
@@ -78,7 +78,7 @@ def machines(tmp_path: Path) -> Iterator[Machines]:
 
 
 def write_cases(root: Path) -> None:
-    """Twenty small programs, one of which no compiler takes, and one beside whose folder lies a header."""
+    """Twenty small programs: no compiler accepts one of them, and one has a header in its folder."""
     numbers = ", ".join(map(str, range(18)))
     write_case(
         root,
@@ -146,7 +146,7 @@ def test_ctrl_c_ends_everything_of_a_cluster_that_was_started_here(
     toolkit("12.4")
     write_cases(tmp_path / "cases")
     write_case(tmp_path / "cases", "wrong/stuck", '#include "never.h"\n__global__ void stuck(int *a) { *a = 1; }')
-    os.mkfifo(tmp_path / "cases/wrong/stuck/never.h")  # whoever opens it waits, so that there is something to interrupt
+    os.mkfifo(tmp_path / "cases/wrong/stuck/never.h")  # opening it blocks until the test interrupts
     out = tmp_path / "away.jsonl"
     running = subprocess.Popen(
         # Tests that run in the background of a shell inherit ignored signals, and so would the run.
@@ -172,7 +172,7 @@ def test_a_cell_that_takes_one_worker_after_another_is_charged_and_no_other(
         tmp_path / "cases", "plain/few", "__global__ void few(float *a) { *a = N; }", "[parameters]\nN = [1, 2, 3, 4]\n"
     )
     write_case(tmp_path / "cases", "wrong/killer", '#include "never.h"\n__global__ void killer(int *a) { *a = 1; }')
-    os.mkfifo(tmp_path / "cases/wrong/killer/never.h")  # whoever opens it waits
+    os.mkfifo(tmp_path / "cases/wrong/killer/never.h")  # opening it blocks
     out = tmp_path / "away.jsonl"
     # Nothing in a cell can end a worker, so it is done from here, whenever that cell is at work.
     running = subprocess.Popen(
@@ -200,11 +200,11 @@ def test_a_cell_that_takes_one_worker_after_another_is_charged_and_no_other(
     assert (charged["status"], charged["reason"]) == (
         "crashed", "one worker after another was lost while this cell ran there",
     )  # fmt: skip
-    assert len(lost) == 5  # three with other cells in line behind it, and two where nothing else was
+    assert len(lost) == 5  # three attempts with other cells in line, and two alone
 
 
 def cells_that_wait() -> list[int]:
-    """Processes of cells that are asleep: they stand in the scratch folder of a cell, and have nothing to do."""
+    """Return the processes of waiting cells: they are in a cell's scratch folder, and sleep."""
     found = []
     for folder in Path("/proc").glob("[0-9]*"):
         try:
@@ -217,7 +217,7 @@ def cells_that_wait() -> list[int]:
 
 
 def child_of(ancestor: int, process: int) -> int:
-    """The child of a process that another one descends from; 0 where it does not."""
+    """Return the child of an ancestor from which a process descends; 0 if it does not descend from it."""
     while process > 1:
         try:
             above = int(Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[1])

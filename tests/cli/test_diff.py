@@ -42,7 +42,7 @@ def made(tmp_path_factory: pytest.TempPathFactory, toolkit: Callable[[str], Inst
 
 @pytest.fixture
 def run(cumatrix: Command, made: Path) -> Command:
-    """The command, beside the records."""
+    """``cumatrix diff`` on record files."""
     return type(cumatrix)(made)
 
 

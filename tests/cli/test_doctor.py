@@ -1,4 +1,4 @@
-"""``cumatrix doctor``: what it says, and when."""
+"""Output of ``cumatrix doctor`` in different environments."""
 
 from __future__ import annotations
 

@@ -121,7 +121,7 @@ def test_annotate_leaves_the_verdict_to_the_run(folder: Path, form: str) -> None
 def test_nothing_is_downloaded_for_records_that_cannot_be_written(
     folder: Path, monkeypatch: pytest.MonkeyPatch, command: list[str]
 ) -> None:
-    """Without toolkits and without an index: whoever wants to download ends otherwise."""
+    """Without toolkits and without an index, an attempt to download changes the exit code."""
     monkeypatch.setenv("CUMATRIX_HOME", str(folder / "home"))
     monkeypatch.setenv("UV_DEFAULT_INDEX", "http://127.0.0.1:9/simple")
     monkeypatch.setenv("PIP_INDEX_URL", "http://127.0.0.1:9/simple")
@@ -147,7 +147,7 @@ def test_nothing_is_downloaded_for_records_that_cannot_be_written(
 
 @pytest.mark.compilers
 class TestOneOfThreeCells:
-    """Three programs, of which one does not compile; None stands for none of them."""
+    """Write three programs, one of which does not compile; None stands for no program."""
 
     @pytest.fixture(autouse=True)
     def _toolkit(self, toolkit: Callable[[str], Installed]) -> None:

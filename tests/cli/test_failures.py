@@ -1,4 +1,4 @@
-"""What is not as expected, in the terminal."""
+"""Unexpected outcomes in the terminal."""
 
 from __future__ import annotations
 

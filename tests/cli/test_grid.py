@@ -1,4 +1,4 @@
-"""The matrix in a terminal: every cell where it belongs, in any width, and nothing hostile in it."""
+"""The matrix in a terminal: every cell in its place, in any width, and without control sequences from names."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``cumatrix history``, over nights whose records are made by hand."""
+"""``cumatrix history``, over nights with handmade records."""
 
 from __future__ import annotations
 

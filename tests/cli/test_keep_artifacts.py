@@ -17,12 +17,12 @@ from harness.toolkits import Release, ToolkitStore
 pytestmark = pytest.mark.called
 
 KERNEL = 'extern "C" __global__ void axpy(float a, float *x, float *y) { y[threadIdx.x] += a * x[threadIdx.x]; }\n'
-# With the smallest wheel of that release, so that it takes seconds.
+# The smallest wheel of that release, which takes seconds.
 SMALL = Release(name="13.5", packages={"nvidia-cuda-profiler-api": "13.5.25"})
 
 
 def texts(page: Path) -> list[dict[str, Any]]:
-    """What the page has to show."""
+    """The rows that the page must show."""
     found = sorted((page / "data").glob("code-*.js"))
     return [
         json.loads(
@@ -40,7 +40,7 @@ def test_what_was_built_is_kept_and_shown(cumatrix: Command, tmp_path: Path) -> 
     env = {"CUMATRIX_CACHE_DIR": str(tmp_path / "cache")}
     words = ("try", "kernel.cu", "-b", "nvrtc", "-t", "12.4", "-a", "sm_80,compute_80", "--out", "r.jsonl")
     before = cumatrix.records(*words, env=env)
-    # An answer of an earlier run has no artifact: what is not in the folder is compiled again, once.
+    # An answer of an earlier run has no artifact: a cell without a kept artifact is compiled again, once.
     for expected in (False, True):
         kept = cumatrix.records(*words, "--keep-artifacts", "built", env=env)
         assert [record["cached"] for record in kept] == [expected, expected]

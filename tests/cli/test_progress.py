@@ -1,4 +1,4 @@
-"""Bars of what is installed and compiled: what they tell, without a clock."""
+"""Progress bars of installations and compilations, without a clock."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``cumatrix try``: a file as it stands, against NVRTC driven by hand."""
+"""``cumatrix try`` on an unchanged file, compared with direct calls of NVRTC."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which headers a program finds: those that the compiler finds by itself, and those of directories that somebody named."""
+"""Headers that a program finds: the compiler's own headers, and those of named directories."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def lay(folder: Path, **files: str) -> Path:
 
 def test_headers_in_quotes_are_found_from_where_the_program_lies(attempt: Callable[..., Any], tmp_path: Path) -> None:
     program = '#include "../common.h"\n#include "det/d.h"\n' + KERNEL.format("COMMON + D + E")
-    # d.h names e.h as it lies beside d.h, not beside the program.
+    # d.h includes e.h relative to d.h, not to the program.
     source = lay(
         tmp_path, common_h="#define COMMON 1\n", src__det__d_h='#include "e.h"\n#define D 2\n',
         src__det__e_h="#define E 3\n", src__k_cu=program,
@@ -95,7 +95,7 @@ def test_a_record_has_no_path_of_this_machine(attempt: Callable[..., Any], tmp_p
 def test_a_case_names_its_include_directories(
     cumatrix: Command, toolkit: Callable[[str], Installed], venv: Callable[..., str], tmp_path: Path
 ) -> None:
-    """CuPy gets a text, which lies nowhere: of RawModule's users each names the folder of their headers."""
+    """CuPy receives a text, which has no folder: users of RawModule name the folder of their headers."""
     toolkit("12.4")
     text = '#include "own.h"\n' + KERNEL.format("OWN")
     for name, table in (("plain/alone", ""), ("plain/named", '[[options]]\ninclude = ["."]\n')):

@@ -1,4 +1,4 @@
-"""``cumatrix try`` on programs of the host: what somebody has at hand first."""
+"""``cumatrix try`` on programs of the host, often the first file that a user tries."""
 
 from __future__ import annotations
 

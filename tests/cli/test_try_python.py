@@ -1,4 +1,4 @@
-"""``cumatrix try`` with Python files: what the table tells, and what is wrong with how it was called."""
+"""``cumatrix try`` with Python files: the table, and errors of usage."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Options that ask for relocatable device code: it is linked, or the record says that it was not."""
+"""Options for relocatable device code: the code is linked, or the record says that it was not."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ from harness.diagnostics import parse_log, read_line
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 from parse_log import LOGS, read
 
-# Where it was the square of a line's length, which is bounded, only a large log takes that long.
+# The time was quadratic in the length of a line, which is limited; only a large log takes that long.
 LARGE = {
     "warnings with long codes": 24 << 20,
     "a placed error with a long code": 24 << 20,

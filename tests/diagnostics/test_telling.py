@@ -1,4 +1,4 @@
-"""What tells most of Numba's messages, out of logs as it prints them."""
+"""Messages of Numba shortened to the error, from Numba's own logs."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def test_other_messages_stay(message: str) -> None:
 
 
 def test_a_hostile_log_takes_no_time() -> None:
-    """Nothing is measured: pytest-timeout ends what hangs."""
+    """The tests measure no time: pytest-timeout ends a test that hangs."""
     message = "TypingError: Failed in cuda mode pipeline (step: x) No implementation of function f found"
     logs = (
         "TypingError: " + "Failed in cuda mode pipeline (step: " * 2000,

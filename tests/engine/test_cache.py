@@ -1,4 +1,4 @@
-"""The result cache: what it keeps, what it does not, and what it does with what it cannot read."""
+"""The result cache: stored and rejected outcomes, and damaged entries."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_what_another_try_could_change_is_not_kept(status: Status) -> None:
 def test_a_refusal_is_kept_where_the_compiler_says_why() -> None:
     assert lasting(refused())
     assert not lasting(Outcome(status=Status.REJECTED))
-    assert not lasting(refused(fingerprint="plain"))  # its last words, which nobody could read
+    assert not lasting(refused(fingerprint="plain"))  # its last words, which are unreadable
     assert not lasting(refused(fingerprint="crash"))
 
 
@@ -254,7 +254,7 @@ def test_a_damaged_database_is_moved_aside(tmp_path: Path, damage: str, capsys: 
     before.close()
     DAMAGES[damage](tmp_path / "results.db")
     cache = ResultCache(tmp_path)
-    # A damaged page is noticed where it is read.
+    # SQLite detects a damaged page when it reads the page.
     for number in range(100):
         cache.fact(f"key-{number}")
     cache.keep_outcome("key", FULL)

@@ -1,4 +1,4 @@
-"""Which control group limits memory, told from files as the kernel has them; `tests/hostile/test_memory_together.py` has it do that."""
+"""The control group that limits memory, read from fake kernel files; `tests/hostile/test_memory_together.py` uses a real group."""
 
 from __future__ import annotations
 

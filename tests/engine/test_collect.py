@@ -1,4 +1,4 @@
-"""How a child ended, held against what it left behind."""
+"""The end of a child, compared with the files that it left."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Development builds beside each other: each a column of its own, and none answered by what another one was, or it itself before."""
+"""Parallel development builds: each is a column of its own, and the cache never answers with another build's outcome or an outdated one."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from harness.toolkits import Installed
 
 pytestmark = pytest.mark.compilers
 
-# How much shared memory the kernel has tells which build compiled it.
+# The kernel's shared memory shows which build compiled it.
 KERNEL = """
 import numba_cuda
 from numba import cuda, float32
@@ -83,7 +83,7 @@ setup(
 
 
 def site_of(python: str) -> Path:
-    """Where the packages of an environment lie."""
+    """Return the folder of an environment's packages."""
     (site,) = Path(python).parent.parent.glob("lib/python3.*/site-packages")
     return site
 
@@ -110,7 +110,7 @@ def numba_cuda(tmp_path: Path, venv: Callable[..., str]) -> Repository:
 
 
 def build(repository: Repository, number: int) -> dict[str, str]:
-    """The file of the library that tells builds from each other."""
+    """Return the library's file that differs between builds."""
     kept = (repository.folder / "numba_cuda" / "__init__.py").read_text().partition("\nBUILD")[0]
     return {"numba_cuda/__init__.py": f"{kept}\nBUILD = {number}\n"}
 
@@ -165,7 +165,7 @@ def test_builds_of_one_version_are_columns_of_their_own(
         tagged: (16, True),
         packed: (32, True),
     }
-    # What was edited is taken back: that is the build at its commit, and was not tried yet.
+    # Reverting the edit gives the build at its commit, which was not tried yet.
     numba_cuda.git("checkout", "--quiet", ".")
     clean = f"0.15.0+git.3.{head[:7]}"
     after = cumatrix.records(*arguments[:-4], env=home)
@@ -207,12 +207,12 @@ def test_an_environment_that_is_there_counts_with_what_its_path_leads_to(
     assert shown(cumatrix.records(*arguments, env=home)) == {column: (16, True)}
     edit(32)
     assert shown(cumatrix.records(*arguments, env=home)) == {column: (32, False)}
-    # Named as --python it is the same column; keys name its folder otherwise, so that it is compiled once more.
+    # --python gives the same column; its keys name the folder differently, so the cell is compiled again.
     assert shown(cumatrix.records(*arguments[:-2], "--python", own, env=home)) == {column: (32, False)}
 
 
 def linked(source: str, target: str) -> None:
-    """A hard link where it can be."""
+    """Create a hard link if possible, else a copy."""
     try:
         os.link(source, target)
     except OSError:

@@ -1,4 +1,4 @@
-"""What an interpreter has, and what it was asked to have."""
+"""Installed and requested versions of an interpreter."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Answers of earlier runs: under which states of the files that were read they stand."""
+"""Answers of earlier runs: the states of the files under which they hold."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ FIRST = "the first key"
 
 
 def read(present: Iterable[Path], missing: Iterable[Path] = (), listed: Iterable[Path] = ()) -> Reads:
-    """Reads of files as they are now."""
+    """Return reads of files in their present state."""
     files = Files()
     seen = {str(path): files.current_state(str(path), path in listed)[1] for path in (*present, *listed)}
     return Reads({**seen, **{str(path): None for path in missing}}, frozenset(map(str, listed)))
@@ -41,7 +41,7 @@ def cache(tmp_path: Path) -> ResultCache:
 
 
 def found(cache: ResultCache) -> list[str]:
-    """Keys that another run would ask the cache for."""
+    """Return the keys that another run would look up in the cache."""
     return list(Answers(cache).keys(FIRST))
 
 
@@ -73,7 +73,7 @@ def test_workers_that_have_read_the_same_are_looked_at_once(source: Path, monkey
     keys = {answers.key_of_worker(FIRST, read([source])).key for _ in range(3)}
     assert keys == {Answers(None).key_of(FIRST, read([source])).key}
     assert looked == [str(source)] * 2
-    # Other files, another question, and what has changed since it was read.
+    # Other files, another question, and a file that has changed since it was read.
     assert answers.key_of_worker(FIRST, read([source, header])).key not in keys
     assert answers.key_of_worker("another", read([source])).key not in keys
     before = read([header])
@@ -234,7 +234,7 @@ def test_a_hard_link_made_meanwhile_changes_nothing(cache: ResultCache, source: 
 
 @pytest.mark.parametrize("unnamed", ["$NOWHERE/header.h", "$NOWHERE"])
 def test_files_in_a_folder_that_has_no_name_here_prove_nothing(cache: ResultCache, source: Path, unnamed: str) -> None:
-    """Results of another machine: what such a file says here is not known, however the others are."""
+    """Results of another machine: a file that exists only here makes them unusable, even if all others match."""
     cache.keep_fact(FIRST, {"sets": ["s"]})
     cache.keep_fact("set:s", {"paths": [[str(source), False], [unnamed, False]], "hashes": []})
     assert found(cache) == []

@@ -1,4 +1,4 @@
-"""Header libraries as an axis: what ``[libraries]`` and ``--library`` name."""
+"""Header libraries as an axis: names in ``[libraries]`` and ``--library``."""
 
 from __future__ import annotations
 
@@ -150,7 +150,7 @@ def test_an_edit_of_a_header_is_compiled(
     arguments += ["--library", "cutlass=./cutlass,./cutlass@v4.1.0,git+file:///nowhere@main"]
 
     def shown() -> list[tuple[str, int, bool]]:
-        """Version in front, what was compiled, whether earlier."""
+        """Return the release in front, the compiled programs, and whether the cache answered."""
         found = []
         for record in cumatrix.records(*arguments, env=home):
             number = record["variant"].removeprefix("--library=cutlass=")

@@ -1,4 +1,4 @@
-"""Host compilers as an axis: what ``--host-compiler`` and ``host_compilers`` of a case name. The compilers here are scripts that say a version."""
+"""Host compilers as an axis: names in ``--host-compiler`` and ``host_compilers`` of a case. The compilers are scripts that print a version."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ esac
 
 
 def compiler(path: Path, said: str, glibc: int = 36) -> Path:
-    """A script that stands for a compiler where only its version is asked."""
+    """Write a script that acts as a compiler when asked for its version."""
     path.parent.mkdir(exist_ok=True)
     path.write_text(SAYS.format(said=said, glibc=glibc))
     path.chmod(0o755)

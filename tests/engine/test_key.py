@@ -144,7 +144,7 @@ def test_what_cannot_change_the_outcome_does_not_change_the_key(key: Callable[..
     assert key(limits=Limits(seconds=7)) == key()  # a time-out is never kept
     assert key(environment=replace(ENVIRONMENT, name="renamed")) == key()
     assert key(environment=with_version("numba", "0.60.0")) == key()  # NVRTC has nothing to do with it
-    assert key(text="// another") == key()  # what is read comes in with the second key
+    assert key(text="// another") == key()  # the second key covers the files that are read
 
 
 def test_a_librarys_version_counts(key: Callable[..., str]) -> None:

@@ -1,4 +1,4 @@
-"""What was asked for and what came: another version, another CUDA, another target. None of it is ever a green cell."""
+"""Mismatches of requested and loaded versions, CUDA releases and targets: such a cell is never built."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ from harness.model import Diagnostic, Outcome, Status, ToolkitRef
 from harness.toolkits import Installed
 
 KERNEL = "\n__global__ void k(int *a) { *a = 1; }\n"
-# Parts that nobody's tests install: what is missing stays missing.
+# Parts that no test installs: missing parts stay missing.
 INCLUDES = "#include <nvshmem.h>\n#include <cusparseLt.h>"
 
 

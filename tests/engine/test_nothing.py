@@ -1,4 +1,4 @@
-"""An empty selection says what it lacks."""
+"""An empty selection reports the missing part."""
 
 from __future__ import annotations
 

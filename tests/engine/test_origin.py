@@ -1,4 +1,4 @@
-"""Where an environment's libraries come from, asked of real interpreters with distributions made by hand."""
+"""The origin of an environment's libraries, from real interpreters with handmade distributions."""
 
 from __future__ import annotations
 

@@ -179,7 +179,7 @@ def test_a_parameter_of_one_case_is_none_of_another() -> None:
     assert len(ids("size > 1", "nvrtc", [*CASES, other])) == 2 * 4
     assert len(ids('mode == "x"', "nvrtc", [*CASES, other])) == 4
     assert len(ids('not mode == "x"', "nvrtc", [*CASES, other])) == 2 * 2 * 4
-    # What a case calls like a name of every cell's is asked for by the name of the variant.
+    # A case's parameter with a reserved name is selected by the name of the variant.
     named = replace(other, variants=(Variant(labels={"case": "mine"}, definitions={}),))
     assert ids('case == "sync/other"', "nvrtc", [named]) == ids('variant == "case=mine"', "nvrtc", [named]) != []
 

@@ -1,4 +1,4 @@
-"""A probe that begins before its answer is asked for."""
+"""A probe that starts before its answer is needed."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from harness.engine.environment import begin_own, finished, libraries, look
 
 @pytest.fixture(autouse=True)
 def nothing_begun(monkeypatch: pytest.MonkeyPatch) -> None:
-    """An earlier test of this process may have begun a probe that nobody collected."""
+    """Forget running probes: an earlier test of this process can have left one."""
     monkeypatch.setattr(environment, "_begun", {})
 
 

@@ -1,4 +1,4 @@
-"""The process that reads what cells left: whatever it exceeds costs one cell, and the next one is read."""
+"""The process that reads the output of cells: output over a limit costs one cell, and the next cell is read."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ def test_a_process_that_has_gone_between_cells_costs_none(
 def test_readers_end_with_the_process_that_forks_them(
     remains: Callable[..., Remains], reader: Callable[..., Reader], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    made = readers._Host()  # one that readers of no other test use
+    made = readers._Host()  # a reader pool that no other test uses
     monkeypatch.setattr(readers, "_host", made)
     one, other = reader(), reader()
     for number, each in enumerate((one, other)):

@@ -1,4 +1,4 @@
-"""From what a user asks for to cells and their records."""
+"""From a user's request to cells and their records."""
 
 from __future__ import annotations
 

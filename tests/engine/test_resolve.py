@@ -1,4 +1,4 @@
-"""A cell is resolved once: to its result, or to all that a compiler has to be asked."""
+"""Resolving a cell once: to its result, or to the compile job."""
 
 from __future__ import annotations
 
@@ -174,7 +174,7 @@ def test_a_later_run_knows_what_fork_servers_of_an_earlier_one_said(
 ) -> None:
     """Nothing is started for a cell that has an answer, nor for a target that its compiler does not know."""
     toolkit("12.4")
-    # NVRTC 12.4 knows no such target, but no rule says so before it is asked.
+    # NVRTC 12.4 supports no such target, but no rule predicts that.
     unknown = replace(cell, target=Target.parse("sm_120"))
     inputs = []
     for time in ("first", "later"):
@@ -190,7 +190,7 @@ def test_a_later_run_knows_what_fork_servers_of_an_earlier_one_said(
             assert (refused.status, "sm_120" in refused.reason) == ("unsupported", True)
             assert refused.observed["nvrtc"].startswith("12.4")
             inputs.append(run.inputs([results[cell.id].key]))
-            if time == "later":  # a fork server is started beside what is known of earlier ones
+            if time == "later":  # a fork server starts in parallel to the look-up of earlier answers
                 other = run.result(replace(cell, target=Target.parse("sm_90")))
                 assert (other.outcome.status, other.cached) == ("built", False)
     assert inputs[0] == inputs[1]

@@ -95,7 +95,7 @@ def test_fork_servers_are_kept_by_toolchain_and_replaced_where_they_are_gone(
         assert list(servers.running.values()) == [third]
         servers.end(new)
         assert third.process.poll() is not None
-        assert len(ended) == 3  # it was asked before each of them went
+        assert len(ended) == 3  # the hook was called once for each fork server that ended
     finally:
         servers.close()
     with pytest.raises(ForkServerDied, match="the run is over"):

@@ -93,7 +93,7 @@ def wait_for(path: Path, lines: int, process: subprocess.Popen[str]) -> None:
 
 
 def workers_of(folder: Path) -> list[int]:
-    """Processes that work for a run whose temporary files are in `folder`."""
+    """Return the processes of a run whose temporary files are in `folder`."""
     return [pid for pid in processes(str(folder), "environ") if pid != os.getpid()]
 
 
@@ -106,7 +106,7 @@ def none_left(folder: Path) -> None:
 
 
 def what_it_does(pid: int) -> str:
-    """A process's command and where in the kernel it waits."""
+    """Return the command of a process, and its place in the kernel."""
     try:
         return f"{pid} {Path(f'/proc/{pid}/cmdline').read_text()!r} {Path(f'/proc/{pid}/wchan').read_text()}"
     except OSError as error:
@@ -114,7 +114,7 @@ def what_it_does(pid: int) -> str:
 
 
 def ended(process: subprocess.Popen[str]) -> str:
-    """What a run has said; where it does not end, with the stack of each of its threads."""
+    """Wait for a run and return its output; if it hangs, fail with the stack of each of its threads."""
     try:
         return process.communicate(timeout=LIMIT)[1]
     except subprocess.TimeoutExpired:
@@ -124,7 +124,7 @@ def ended(process: subprocess.Popen[str]) -> str:
 
 @pytest.fixture
 def start(cumatrix: Command, tmp_path: Path) -> Callable[..., subprocess.Popen[str]]:
-    """Start a run whose processes can be told by their environment."""
+    """Start a run whose processes are identifiable by their environment."""
     scratch = tmp_path / "scratch"
     scratch.mkdir()
 
@@ -162,13 +162,13 @@ def test_killed_half_way_and_started_again(start: Callable[..., subprocess.Popen
     assert len(records) == 12
     cached = {record["cell"] for record in records.values() if record["cached"]}
     assert {record["cell"] for record in results.records} <= cached
-    # What had been compiled when the kill came, and was not written yet: one cell a runner.
+    # Cells that had been compiled but not written at the kill: one per runner.
     assert kept <= len(cached) <= kept + 2
     third = start(*RUN)
     words = ended(third)
     assert third.returncode == 0, words
     assert all(record["cached"] for record in read(out).values())
-    assert list((tmp_path / "scratch").iterdir()) == []  # what the killed run left went with the next
+    assert list((tmp_path / "scratch").iterdir()) == []  # the second run removed the files of the killed one
     for name, record in read(out).items():
         assert lasting(record) == lasting(records[name])
 
@@ -207,7 +207,7 @@ def test_further_interruptions_change_nothing(
             time.sleep(0.01)
     until = time.monotonic() + LIMIT
     while process.poll() is None and time.monotonic() < until:
-        os.killpg(process.pid, signal.SIGINT)  # somebody holds Ctrl-C
+        os.killpg(process.pid, signal.SIGINT)  # a user holds Ctrl-C
         time.sleep(0.01)
     words = ended(process)
     assert process.returncode == 130, words

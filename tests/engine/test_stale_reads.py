@@ -1,4 +1,4 @@
-"""What programs may ask a machine, in real processes: what changes the answer changes the key, or there is none."""
+"""Questions of programs to the machine, in real processes: if the answer changes, the key changes or there is none."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A prepared toolchain: what is known of it before anything is started."""
+"""A prepared toolchain: its properties before any process starts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Environments of development builds that cannot be made; those that can are tried in tests/engine/test_development.py."""
+"""Environments of development builds that cannot be created; tests/engine/test_development.py tests the others."""
 
 from __future__ import annotations
 

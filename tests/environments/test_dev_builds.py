@@ -1,4 +1,4 @@
-"""How users name development builds."""
+"""Users' names of development builds."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_an_editable_install(tmp_path: Path, sources: Repository, text: str) -> 
     assert (build.library, build.distribution, build.requirement, build.editable) == (
         "numba-cuda", "numba-cuda", str(sources.folder), True,
     )  # fmt: skip
-    # What lies there changes nothing of the environment; what the project is made of does.
+    # Other files in the folder do not change the environment; the project's files do.
     sources.write({"numba_cuda/new.py": ""})
     assert only("-e ./sources", tmp_path).identity == build.identity
     sources.write({"pyproject.toml": PROJECT + 'dependencies = ["numba"]\n'})

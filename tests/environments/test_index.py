@@ -1,4 +1,4 @@
-"""What an index tells of releases: as JSON, as HTML, from a folder; kept, and taken again without the network."""
+"""Releases listed by an index as JSON, as HTML and in a folder; stored, and reused without the network."""
 
 from __future__ import annotations
 

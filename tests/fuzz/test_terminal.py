@@ -150,7 +150,7 @@ def test_what_reads_records(results: Path, tmp_path: Path) -> None:
 
 
 def test_what_writes_cases(cases: Path, tmp_path: Path) -> None:
-    """Blessing shows the text of a case and quotes what compilers said, both hostile."""
+    """`bless` prints the text of a case and quotes compilers, both hostile."""
     of = {
         **good()[0][0],
         "case": "odd/case",
@@ -238,7 +238,7 @@ SILENT = {"toolkits list", "cache info", "cache prune"}
 
 
 def test_every_command_is_here() -> None:
-    """Whoever adds a command adds its hostile texts; some say nothing that is not cumatrix's own."""
+    """Every command has hostile texts here; some commands print only cumatrix's own words."""
     text = Path(__file__).read_text("utf-8")
     for words, _ in commands_of(cumatrix):
         name, _, word = words.partition(" ")
@@ -248,7 +248,7 @@ def test_every_command_is_here() -> None:
 
 
 def test_nobody_prints_by_another_way() -> None:
-    """What goes to the terminal goes through harness/cli/terminal.py."""
+    """All output to the terminal passes harness/cli/terminal.py."""
     root = Path(sys.modules["harness"].__file__ or "").parent
     for path in [
         *root.glob("cli/*.py"),

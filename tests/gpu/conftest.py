@@ -1,4 +1,4 @@
-"""Tests that need a real CUDA device; they are skipped where there is none."""
+"""Tests that need a real CUDA device; pytest skips them without one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Running hostile programs of Python beside innocent ones."""
+"""Hostile Python programs that run together with innocent ones."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ RELEASE = "12.9"
 
 @dataclass(frozen=True)
 class Aftermath:
-    """What is left of a run: records by name of the program, those of the innocent without the others, and traces."""
+    """Results of a run: records by name of the program, the innocent records of a run without hostile programs, and traces."""
 
     records: dict[str, dict[str, Any]]
     alone: dict[str, dict[str, Any]]

@@ -1,4 +1,4 @@
-"""Signals on a kernel before Linux 6.12, whose Landlock knows nothing of them: the fork server decides on each.
+"""Signals on a kernel before Linux 6.12, whose Landlock does not restrict signals: the fork server decides on each.
 
 This kernel is later; a variable that is made for this test has workers believe otherwise.
 """

@@ -1,4 +1,4 @@
-"""Hostile programs beside innocent ones, on the same workers: every record of an innocent one is as without them, and nothing is left."""
+"""Hostile and innocent programs on the same workers: every innocent record is unchanged, and nothing is left."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .runs import RELEASE, Aftermath, run_programs
 OPEN = ", ".join(kept_from()[1])
 pytestmark = [
     pytest.mark.compilers,
-    # They do what they try to do where nothing keeps them from it.
+    # Without isolation, the programs succeed.
     pytest.mark.skipif(bool(OPEN), reason=f"this kernel does not keep cells from {OPEN}"),
 ]
 
@@ -62,7 +62,7 @@ def test_nothing_is_reached(aftermath: Aftermath) -> None:
 
 
 def test_every_program_that_reaches_for_files_was_refused_some(aftermath: Aftermath) -> None:
-    """Else they would not show anything: of those that have something to be refused."""
+    """Otherwise the tests would prove nothing."""
     some = aftermath.hostile.keys() & (set(FILES) - {"asks-for-ever", "leaves-huge-files", "leaves-no-files", "mounts"})
     assert some
     for name in some:

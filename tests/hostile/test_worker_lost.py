@@ -28,7 +28,7 @@ from harness.toolkits import Installed
 pytestmark = pytest.mark.compilers
 
 RELEASE = "12.4"
-# A pipe that nobody writes to is read until the deadline, which is far away.
+# Opening a pipe without a writer blocks until the deadline, which is far away.
 WAITS = '#include "never"\n__global__ void k() {}'
 PLAIN = "__global__ void k(int *a) { *a = 1; }"
 
@@ -51,7 +51,7 @@ while True: time.sleep(1)
 
 @dataclass(frozen=True)
 class Program:
-    """Programs of one backend: one that waits, once it has made a file of this name in its folder, and one that is built."""
+    """Write programs for a backend: one that creates a file of this name in its folder and waits, and one that builds."""
 
     backend: str
     requirement: str
@@ -86,7 +86,7 @@ def wait_for(what: Callable[[], Any]) -> Any:
 def lost(
     places: Callable[[str], Place], toolkit: Callable[[str], Installed], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Callable[..., list[dict[str, Any]]]:
-    """Run a cell that waits and one that does not, and do something to the fork server while the first runs."""
+    """Run a cell that waits and one that does not, and act on the fork server while the first runs."""
     toolkit(RELEASE)
     temporary = tmp_path / "temporary"
     temporary.mkdir()
@@ -187,7 +187,7 @@ def test_one_that_is_lost_while_it_loads_is_started_once_more(
         started.append(self)
         if len(started) <= times:
             keeper = self.process.pid
-            # It has not been told what to load yet.
+            # The fork server has not received its setup yet.
             os.kill(keeper if of_keeper else wait_for(lambda: below(keeper))[0], number)
 
     monkeypatch.setattr(ForkServer, "__init__", hit)

@@ -1,4 +1,4 @@
-"""Kinds of cell: which records are of which, what is as expected, and that everything that shows cells agrees on it."""
+"""Kinds of cells: their records, expectation, and agreement of all displays."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What names of variants are made of."""
+"""Parts of the names of variants."""
 
 from __future__ import annotations
 

@@ -135,7 +135,7 @@ def test_the_best_command_completes_most_for_the_least_time(case: Case) -> None:
     # Its own: two steps and the square with 12.5 whole; with 12.8, a half of a step and a third of the square.
     assert first.separates == pytest.approx(3 + 1 / 2 + 1 / 3)
     assert [each.argv[each.argv.index("-t") + 1] for each in others] == ["12.8", "12.9"]
-    # Once 12.6 is done, 12.8 completes its own step, both steps to 12.6 and the square, and half of what lies between it and 12.9.
+    # With 12.6 done, 12.8 completes its own step, both steps to 12.6 and the square, and half of the steps between it and 12.9.
     assert others[0].separates == pytest.approx(1 + 2 + 1 + 2 / 2 + 2 / 4)
 
 

@@ -1,4 +1,4 @@
-"""Names of kernels, and those that a program requires."""
+"""Names of kernels, and the kernels that a program requires."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def test_a_build_without_a_required_kernel_fails() -> None:
     there = replace(made, artifact=replace(made.artifact, kernels=(KernelResources(name="_Z5scalePf"),)))
     assert judge(expected, there) is Verdict.PASS
     assert shortfall(expected, there) == ""
-    # A device refused to launch what was built: nothing is said of its kernels.
+    # A device refused to launch the artifact: nothing follows for its kernels.
     assert shortfall(expected, replace(made, status=Status.REJECTED)) == ""
 
 

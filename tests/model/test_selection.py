@@ -16,7 +16,7 @@ from harness.model.condition import NAMES, Spelled, Version
 
 TEXT = (Path(__file__).parents[2] / "docs" / "selection.md").read_text()
 WRONG = 'cc >= "8.0" and bakend == "numba"'
-"""What the page shows an error for."""
+"""Conditions for which the page shows an error."""
 PARAMETERS = {"fragment": [Spelled("tf32")], "bytes": [Spelled("49156")]}
 
 

@@ -29,7 +29,7 @@ def test_numbers_of_system_calls_are_the_kernels(machine: str, compiler: str) ->
         pytest.skip(f"{compiler} compiles for another machine")
     said = dict(re.findall(r"^@ (\w+) (\w+)$", done.stdout, re.MULTILINE))
     assert said.keys() == _NUMBERS.keys()
-    # A name that older headers do not have stays as it is.
+    # Older headers do not define every name, and such a name stays unreplaced.
     newest = {"fchmodat2", "setxattrat", "removexattrat"}
     for name, value in said.items():
         if value.isdigit():

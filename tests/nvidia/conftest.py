@@ -1,4 +1,4 @@
-"""A fake driver, for what our own code does when a real one says no."""
+"""A fake driver, for our own code's reaction to errors."""
 
 from __future__ import annotations
 

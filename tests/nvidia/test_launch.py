@@ -1,4 +1,4 @@
-"""From load to verify, as far as it can be seen without a device: a fake driver says no in every way that a real one may.
+"""From load to verify, without a device: a fake driver fails in every way that a real driver can.
 
 What a real one says to real kernels is in tests/gpu.
 """

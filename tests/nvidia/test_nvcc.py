@@ -1,4 +1,4 @@
-"""nvcc tool by tool: what comes out is what nvcc itself makes and says."""
+"""nvcc tool by tool: the same artifacts and messages as nvcc itself."""
 
 from __future__ import annotations
 
@@ -173,7 +173,7 @@ def test_the_host_pass_is_done_once_for_all_architectures(
 def test_records_do_not_depend_on_the_order_of_cells(
     store: ToolkitStore, toolkit: Callable[[str], Installed], tmp_path: Path
 ) -> None:
-    """What is built, warned of and refused, in two orders: `shared_steps` says what came from another cell, and nothing else does."""
+    """Compile a built, a warned and a rejected program in two orders: only `shared_steps` shows the steps of other cells."""
     toolkit("13.0")
     place = Place(None, store)
     texts = {

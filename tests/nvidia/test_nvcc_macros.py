@@ -1,4 +1,4 @@
-"""What stands in a macro reaches the compiler as it is, and no shell."""
+"""The value of a macro reaches the compiler unchanged, and no shell."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from harness.model import Status
 from harness.nvidia.tools import Hidden, Step
 from harness.toolkits import Installed, ToolkitStore
 
-# Each word is what stands between the quotes of a text of C++; {} is a file that a shell would make.
+# Each word is the content of a C++ string literal; {} is a file that a shell would create.
 TEXTS = [
     "$(touch {})",
     "`touch {}`",

@@ -1,4 +1,4 @@
-"""Precompiled headers for what programs begin with: when one is made, and that nothing but time depends on it."""
+"""Precompiled headers for the beginning of programs: conditions, and equality of everything but time."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ extern "C" __global__ void f(int *a)
 }
 #endif
 """
-# Run by an interpreter of its own, in which NVRTC is loaded: the options of each compilation, and what came of the last.
+# A script for a separate interpreter that loads NVRTC; it prints the options of each compilation, and the last result.
 USED = """\
 import json, sys
 from pathlib import Path

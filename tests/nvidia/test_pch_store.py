@@ -1,4 +1,4 @@
-"""What is known of NVRTC's builtin headers, and for which options one precompiled header is made."""
+"""The stored facts about NVRTC's builtin headers, and the options for which a precompiled header is built."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `cumatrix init` sees in a project, and what it writes."""
+"""Detection by `cumatrix init`, and the configuration that it writes."""
 
 from __future__ import annotations
 

@@ -113,7 +113,7 @@ void launch() { t<int><<<1, 1>>>(nullptr); t<float><<<1, 1>>>(nullptr); }
     assert ".cumatrix/compile_commands.json: 4 units of `make`" in done.stderr
     assert ".cumatrix/kernels.json: 6 kernels in 4 units" in done.stderr
     assert "left out" not in done.stderr
-    # What the build asked for is there; the program has no functions.
+    # The requested file exists; the program has no functions.
     subprocess.run(["test", "-x", "tool"], cwd=cumatrix.folder, check=True)
     entries = json.loads((cumatrix.folder / ".cumatrix" / "compile_commands.json").read_text())
     assert [entry["file"] for entry in entries] == ["k.cu", "tool.cpp", "k.cu", "k.cu"]

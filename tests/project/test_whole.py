@@ -15,7 +15,7 @@ from harness.toolkits import Installed
 pytestmark = pytest.mark.compilers
 
 TORCH = ("torch==2.11.0", "ninja==1.13.0", "numpy==2.2.6", "setuptools==80.9.0")
-"""As in tests/backends/test_torch.py, whose environment this is."""
+"""As in tests/backends/test_torch.py, which uses the same environment."""
 
 SETUP = """
 import os
@@ -98,7 +98,7 @@ def test_its_device_code_has_a_gate_and_a_page(
     assert {record["status"] for record in records} == {"built"}
     assert "-Icsrc/include" in str(records[0]["command"]) and "--use_fast_math" in str(records[0]["command"])
     assert (tmp_path / "reports" / "html" / "index.html").is_file()
-    # The gate closes where a kernel breaks: the header counts, and the line of the project's own file is told.
+    # The gate fails if a kernel breaks: the header counts, and the message names the line of the project's own file.
     (tmp_path / "csrc" / "include" / "launch.h").write_text(HEADER.replace("256", "none"))
     broken = cumatrix("run", "-a", "sm_90")
     assert broken.returncode == 1

@@ -1,4 +1,4 @@
-"""Programs that are linked statically: their system calls tell what they read."""
+"""Statically linked programs: their system calls show the files that they read."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from harness import native
 from harness.engine.file_states import Files
 from harness.engine.reads import LINK
 
-# Does what each of its words says: o opens, w writes, s looks, l reads a link, d lists, c changes the folder, t does the rest in a thread, x runs.
+# Runs each letter of its arguments: o opens, w writes, s stats, l reads a link, d lists, c changes the folder, t does the rest in a thread, x runs.
 PROGRAM = r"""
 #include <dirent.h>
 #include <fcntl.h>

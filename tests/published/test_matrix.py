@@ -53,7 +53,7 @@ def test_its_files_tell_the_same_and_it_is_small(folder: Path, manifest: Manifes
     assert sum(path.stat().st_size for path in folder.iterdir()) < LARGEST
     said = (folder / "README.md").read_text("utf-8")
     assert f"{manifest.answered:,} of them answered" in said
-    # What was run says nothing of anybody's machine.
+    # The published commands contain nothing of a machine.
     assert not any(word.startswith(("/", "--out=/")) for run in manifest.value["runs"] for word in run["command"].split())  # fmt: skip
 
 

@@ -1,4 +1,4 @@
-"""The sentences of docs/threads.md are those of the published matrix."""
+"""The sentences of docs/threads.md agree with the published matrix."""
 
 from __future__ import annotations
 

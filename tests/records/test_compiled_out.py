@@ -1,4 +1,4 @@
-"""Remarks on code that is compiled out: held against what real assemblers leave of programs that are guarded, and that are not."""
+"""Remarks on code that is compiled out, compared with the code that real assemblers produce of guarded and unguarded programs."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ WHOLE = {
 def built(
     cumatrix: Command, toolkit: Callable[[str], Installed], tmp_path: Path
 ) -> Callable[[str], list[dict[str, Any]]]:
-    """Records of a program for all targets; all of them are built, but for what 5.0 does not have."""
+    """Return records of a program for all targets. All are built, except features that 5.0 does not have."""
 
     def built(text: str) -> list[dict[str, Any]]:
         toolkit("12.9")

@@ -1,4 +1,4 @@
-"""What outcomes follow from, beside records: written, read, merged, and refused where it is damaged."""
+"""Inputs of outcomes, stored next to records: written, read, merged, and rejected if damaged."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The records of a real device that are kept in the repository can be read, and say what docs/gpu.md says of them."""
+"""The records of a real device in the repository are readable, and agree with docs/gpu.md."""
 
 from __future__ import annotations
 

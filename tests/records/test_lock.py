@@ -1,4 +1,4 @@
-"""Two commands that write to one place: the second is refused, and told of the first."""
+"""Two commands that write to one file: the second fails and names the first."""
 
 from __future__ import annotations
 

@@ -111,7 +111,7 @@ def test_an_answer_is_not_hidden_by_the_lack_of_one(answer: Outcome, silent: Out
     plans = [plan(cell(), run="new", day=2), plan(cell(), run="old", day=1)]
     merged = merge([new, old] if flipped else [old, new], plans)
     assert [(item["status"], item["run"]) for item in merged.records] == [(answer.status, "old")]
-    # What is not applicable is an answer, though not a compiler's.
+    # An inapplicable cell counts as an answer, though not of a compiler.
     (said,) = merged.conflicts if silent is MEANS_NOTHING else merged.unanswered
     assert len(merged.conflicts) + len(merged.unanswered) == 1
     assert [(item["status"], item["run"]) for item in said.dropped] == [(silent.status, "new")]
@@ -170,7 +170,7 @@ def test_planned_cells_that_never_arrived() -> None:
     planned = [cell(target=target) for target in ("sm_80", "sm_90", "sm_100")]
     merged = merge([record(planned[0], run="a")], [plan(*planned[:2], run="a"), plan(*planned[2:], run="b")])
     assert [item["target"] for item in merged.missing] == ["sm_100", "sm_90"]
-    # What one run left out another may have brought.
+    # Another run can have the cells that one run omitted.
     assert not merge([record(item, run="c") for item in planned], [plan(*planned)]).missing
 
 
@@ -192,7 +192,7 @@ def test_written_file_merges_to_the_same(tmp_path: Path) -> None:
     again = merge(results.records, results.plans)
     assert (again.records, again.plans, again.missing) == (merged.records, merged.plans, merged.missing)
     assert len(again.missing) == 1
-    # And once more beside a file that it was made of.
+    # Merging the result with one of its sources changes nothing.
     twice = merge([*results.records, record(run="a")], [*results.plans, plan(cell(target="sm_50"), run="a")])
     assert [len(item["cells"]) for item in twice.plans] == [3, 1]
 
@@ -226,7 +226,7 @@ def test_cases_of_one_name_of_two_projects_are_two_cells_in_whatever_order() -> 
     part = merge(records[1:], plans[1:])
     steps = merge([*part.records, records[0]], [*part.plans, plans[0]])
     assert steps.records == whole.records
-    # The plain name is anybody's who has it alone, merged before or not.
+    # A project that is alone keeps the plain name, before and after merging.
     assert merge(records[:1], plans[:1]).records == merge(whole.records[1:2], whole.plans[:1]).records == (records[0],)
 
 
@@ -275,7 +275,7 @@ def test_inputs_of_the_records_that_count_are_kept(tmp_path: Path) -> None:
     assert list(merged.inputs.answers) == [one]
     write_merged(replace(merged, inputs=inputs), path)
     assert read_inputs([path]) == merged.inputs
-    # Records of which nothing is known take the place of these.
+    # Records without inputs replace these records and remove their inputs.
     write_merged(merge([record()], [plan(cell())]), path)
     assert not inputs_path(path).exists()
 

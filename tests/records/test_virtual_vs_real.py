@@ -1,4 +1,4 @@
-"""Virtual against real: what is compared, and what only a device can show."""
+"""Virtual and real devices: the comparison, and failures that only a device shows."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def virtual(outcome: Outcome, **where: Any) -> Record:
 
 
 def on_device(stage: Stage, status: Status = Status.REJECTED) -> Outcome:
-    """What ended on the device."""
+    """Return an outcome that ended on the device."""
     return rejected("wrong result", stage=stage, status=status)
 
 
@@ -145,7 +145,7 @@ def test_two_devices_and_another_run_are_told_beside_each_other() -> None:
         "NVIDIA H200": [load],
         "NVIDIA H100": ["built without a device in run run-1", "built on NVIDIA H200 in run run-1"],
     }
-    # What is merged once more says the same, and no conflict comes of it.
+    # Merging again gives the same records, without new conflicts.
     again = merge(merged.records, [])
     assert tell_devices(again).records == merged.records
     assert [conflict.cell for conflict in again.conflicts] == [conflict.cell for conflict in merged.conflicts]

@@ -1,4 +1,4 @@
-"""Which records a condition chooses, and what it may ask of them."""
+"""Records that a condition selects, and names that it can use."""
 
 from __future__ import annotations
 

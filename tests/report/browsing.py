@@ -1,4 +1,4 @@
-"""Waiting for a page by what it does, never by the clock."""
+"""Waiting for events of a page, never for a time."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ class Visit(Protocol):
 
 
 def settled(page: Page) -> Page:
-    """Wait until the page has drawn what it was asked for, and means to do nothing more by itself."""
-    # Scrolling and resizing are answered in the next frame, and what that starts in the one after it.
+    """Wait until the page has drawn its content and has nothing scheduled."""
+    # Handlers of scrolling and resizing run in the next frame, and their results appear in the frame after it.
     frames = "async () => { for (let frame = 0; frame < 3; frame++) await new Promise(requestAnimationFrame); }"
     page.evaluate(frames)
     # Not a predicate that is async: its promise would be taken for a yes.

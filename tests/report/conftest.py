@@ -21,7 +21,7 @@ BROWSERS = ("chromium", "chromium-browser", "google-chrome-stable", "google-chro
 
 @pytest.fixture(scope="session")
 def browser() -> Iterator[Browser]:
-    """Chromium of the machine; without one the tests are skipped, but not where CI says that it must be there."""
+    """Return the Chromium of the machine; skip the tests without one, except if CI requires it."""
     found = next(filter(None, map(shutil.which, BROWSERS)), None)
     if found is None:
         if os.environ.get("CI"):
@@ -64,7 +64,7 @@ def visit(browser: Browser, site: Path) -> Iterator[Visit]:
         )
         contexts.append(context)
         page = context.new_page()
-        page.set_default_timeout(300_000)  # for what never happens; nothing is measured by it
+        page.set_default_timeout(300_000)  # for events that never happen; it measures nothing
         page.on("pageerror", lambda error: problems.append(str(error)))
         page.on("console", lambda said: problems.append(said.text) if told(said, may_say) else None)
         page.on("dialog", dismissed)

@@ -1,4 +1,4 @@
-"""Firefox by WebDriver BiDi, which it speaks itself (https://w3c.github.io/webdriver-bidi/): what the tests need of it, and no more.
+"""Firefox through WebDriver BiDi, its own protocol (https://w3c.github.io/webdriver-bidi/), with only the parts that the tests use.
 
 Playwright drives a Firefox of its own, which comes from no registry.
 """
@@ -42,7 +42,7 @@ class Firefox:
         self._sent = 0
         profile = home / "profile"
         profile.mkdir(parents=True)
-        # Nothing is asked of anybody at the start, and nothing is fetched.
+        # Firefox asks no questions at the start, and fetches nothing.
         (profile / "user.js").write_text(
             'user_pref("datareporting.policy.dataSubmissionEnabled", false);\n'
             'user_pref("network.captive-portal-service.enabled", false);\n'
@@ -91,7 +91,7 @@ class Firefox:
         self._thread.shutdown()
 
     def send(self, method: str, /, **parameters: Any) -> dict[str, Any]:
-        """Ask for something, and wait for the answer; errors that the page has logged meanwhile are kept."""
+        """Send a command and wait for the reply; errors that the page logs meanwhile are kept."""
         return self._thread.submit(self._runner.run, self._answer(method, parameters)).result()
 
     def goto(self, address: str) -> None:
@@ -120,7 +120,7 @@ class Firefox:
         self.send("script.evaluate", expression=script, target={"context": self.window}, awaitPromise=False)
 
     def type(self, selector: str, text: str) -> None:
-        """Write into a field in the place of what is there, key by key."""
+        """Replace the text of a field, key by key."""
         self.evaluate(f"document.querySelector({json.dumps(selector)}).select()")
         # U+E003 is the key Backspace.
         keys = [{"type": kind, "value": key} for key in f"\ue003{text}" for kind in ("keyDown", "keyUp")]

@@ -28,7 +28,7 @@ _CRASH = Outcome(status=Status.CRASHED, stage=Stage.COMPILE, stages=(Stage.COMPI
 
 
 def cells() -> list[Cell]:
-    """Three cases: one with variants, one without, and one whose names mean harm."""
+    """Write three cases: one with variants, one without, and one with hostile names."""
     chains: list[dict[str, Any]] = [
         {"backend": "nvrtc", "library": "", "toolkit": "12.4"},
         {"backend": "nvrtc", "library": "", "toolkit": "13.0"},
@@ -50,7 +50,7 @@ def cells() -> list[Cell]:
 
 
 def outcome(of: Cell) -> tuple[Outcome, Expectation] | None:
-    """What happened; None for what never arrived."""
+    """Return the outcome of a cell; None if it never arrived."""
     backend, toolkit, target = of.toolchain.backend, of.toolchain.toolkit.release, str(of.target)
     if of.case.name == "zz/hostile":
         expected = Expectation(when=Condition.always(), status=Status.BUILT, reason=HOSTILE, link="javascript:alert(4)")

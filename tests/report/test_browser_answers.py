@@ -1,4 +1,4 @@
-"""The answer page in a browser: questions that are typed, chips that are mended, and what the page says at first."""
+"""The answer page in a browser: typed questions, edited chips, and the initial content."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def test_columns_are_tools_unless_a_header_library_is_asked_for(visit: Visit, an
 
 @pytest.mark.slow
 def test_a_question_without_an_architecture_finds_one_that_was_tried(visit: Visit, tmp_path: Path) -> None:
-    """The one that is shown at first is nobody's question."""
+    """The initial architecture is no part of the question."""
     build_report([ANSWERS / "cells.parquet"], tmp_path, where='case != "instructions/wgmma" or cc >= "9.0"')
     page = visit("index.html", folder=tmp_path)
     page.fill("#ask", "wgmma")
@@ -134,7 +134,7 @@ def test_an_architecture_alone_is_answered_by_what_is_compiled_for_it(visit: Vis
     settled(page)
     first = page.locator("#answers tbody tr").first
     assert words(first.locator("th").inner_text()) == "The architecture itself: whether anything is compiled for it"
-    assert first.locator("th .v").count() == 0  # what only screen readers are told
+    assert first.locator("th .v").count() == 0  # text for screen readers
     assert words(first.locator("td").first.inner_text()).startswith("builds since CUDA 11.8")
     assert page.locator("#answers tbody tr").count() > 5
 
@@ -185,7 +185,7 @@ def test_topics_are_folded_on_a_narrow_screen(visit: Visit, answers: Path) -> No
     buttons.first.click()
     assert buttons.first.get_attribute("aria-expanded") == "true"
     assert links.first.is_visible() and not links.last.is_visible()
-    # Another architecture leaves it open, and the answers stay above what is new.
+    # Another architecture leaves it open, and the answers stay above the new releases.
     page.select_option("#on", index=1)
     settled(page)
     assert links.first.is_visible() and not links.last.is_visible()
@@ -272,7 +272,7 @@ def published(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.slow
 def test_questions_of_upstream_reports_are_answered(visit: Visit, published: Path) -> None:
-    """The answers of tests/answers/test_upstream.py; a question without an architecture is answered for the one that is shown."""
+    """The answers of tests/answers/test_upstream.py; a question without an architecture uses the displayed one."""
     page = visit("index.html", folder=published)
     wrong = []
     for question in UPSTREAM:

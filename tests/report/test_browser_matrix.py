@@ -40,7 +40,7 @@ def number(**wanted: str) -> int:
     return sum(all(dict(item)[key] == value for key, value in wanted.items()) for item in records())
 
 
-# Counted by hand from what `site_builders` says: 50 cells of wmma/fragments (2 shapes, 5 toolchains, 5 targets), 15 of atomics/add
+# Counted by hand from `site_builders`: 50 cells of wmma/fragments (2 shapes, 5 toolchains, 5 targets), 15 of atomics/add
 # (3 toolchains; the 3 of compute_80 never arrived) and 1 of zz/hostile.
 @pytest.mark.parametrize(
     ("query", "shown"),
@@ -145,7 +145,7 @@ def test_parameters_are_filtered_for_and_grouped_by(visit: Visit) -> None:
     assert page.input_value("#q") == 'shape in ("m16n16k16", "m16n16k8")'
     assert fill(page, '"m16" in shape') == of_shape
     assert fill(page, 'not "k" in shape') == ALL - of_shape
-    # What has no shape has no filter for it.
+    # Without a shape there is no filter for it.
     assert fill(page, 'topic == "atomics"') == sum(c.case.topic == "atomics" for c in cells())
     assert not facet.is_visible()
     fill(page, "")

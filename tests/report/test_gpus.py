@@ -1,4 +1,4 @@
-"""The page "Which GPU runs what", and the question field's answers about packages."""
+"""The page "Which GPU runs what", and answers about packages in the question field."""
 
 from __future__ import annotations
 

@@ -122,7 +122,7 @@ def test_hostile_texts_are_shown_and_do_nothing() -> None:
     page = Page(made["cases/wmma-fragments.html"])
     assert "https://example.com/?a=1&b=2" in page.values("href")
     assert page.text.count("<script>alert(1)</script>") >= 8
-    assert "javascript:alert(3)" in page.text  # as text: the reader sees what was refused
+    assert "javascript:alert(3)" in page.text  # as text: the reader sees the rejected content
 
 
 def test_policy_lets_in_the_pages_own_files_and_nothing_else() -> None:

@@ -56,7 +56,7 @@ def test_bars_are_of_the_same_cells() -> None:
     every = [cell(case=f"a/{n}", library=library) for n in range(4) for library in ("13.0.0", "13.1.0")]
     bad = ("a/3[] cupy-nvrtc@13.0.0", "a/3 cupy-nvrtc@13.0.0")
     records = [record(item, rejected() if item.id.startswith(bad) else built()) for item in every]
-    # One program that a release alone was tried with, a release that was tried with little, and one that was not installed.
+    # A program that only one release was tried with, a release with few cells, and a release that was not installed.
     records.append(record(cell(case="a/9", library="13.1.0"), built()))
     records.append(record(cell(case="a/8", library="9.0.0"), rejected()))
     records += [
@@ -159,7 +159,7 @@ def test_a_strict_policy_and_hostile_names() -> None:
         used = set(re.findall(r'(?:url\(#|href="#)([\w-]+)', svg))
         assert known == used
         ids += known
-    # Each picture may stand in one page with the others.
+    # Pictures have distinct ids, which lets a page contain several.
     assert len(ids) == len(set(ids))
     assert "2026" not in "".join(made)
 
@@ -174,7 +174,7 @@ def test_legends_are_not_cut_off(bars: int) -> None:
     ]
     root = ET.fromstring(outcomes_by_version(make_frame(records), name="CuPy"))
     words = {item.text: float(item.attrib["x"]) for item in root.iter(f"{SVG}text") if item.get("x")}
-    # Letters are about six units wide, and what stands for a kind is left of its word.
+    # Letters are about six units wide, and the mark of a kind is to the left of its word.
     wide = float(root.attrib["viewBox"].split()[2])
     found = [words[word] for word in ("built", "rejected", "crashed or timed out", "unsupported")]
     assert min(found) > 20

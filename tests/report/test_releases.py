@@ -1,4 +1,4 @@
-"""What the newest release breaks: only cells that differ in the release alone speak for it, on the page and in the feed."""
+"""Breakage of the newest release: only cells that differ in nothing but the release count, on the page and in the feed."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ pytestmark = pytest.mark.compilers
 
 @dataclass(frozen=True)
 class Printed:
-    """What a page prints under *Try it*."""
+    """Commands of a page under *Try it*."""
 
     page: str
     commands: str
@@ -106,7 +106,7 @@ def test_commands_of_many_pages_end_as_the_pages_say(every: list[Printed], backe
 
 
 def test_the_command_of_an_answer_makes_the_answer(tmp_path: Path) -> None:
-    """What an answer says to be untried is answered once its commands have run."""
+    """After its commands have run, an untried answer becomes an answer."""
     for toolkit, target in (("13.0", "sm_89"), ("13.5", "sm_90")):
         made = shell(
             f"cumatrix run atomics/sixteen-bytes -b nvrtc -t {toolkit} -a {target} --out reports/{toolkit}.jsonl",

@@ -1,4 +1,4 @@
-"""When something happens, told from records; and which neighbours differ."""
+"""Conditions of an outcome, from records, and neighbours that differ."""
 
 from __future__ import annotations
 

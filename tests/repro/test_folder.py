@@ -1,4 +1,4 @@
-"""What a folder holds, without a compiler: from records that may come from anybody."""
+"""Content of a folder, without a compiler: from records of any origin."""
 
 from __future__ import annotations
 

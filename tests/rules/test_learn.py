@@ -48,7 +48,7 @@ def by(*rules: tuple[str, str]) -> Callable[[dict[str, Any]], str]:
 
 
 def outcomes(rules: Sequence[Rule], facts: Sequence[dict[str, Any]]) -> list[str]:
-    """What rules say, read as a case's are."""
+    """Rules, read as the expectations of a case are."""
     told = by(*((rule.condition, str(rule.outcome)) for rule in rules))
     return [told(each) for each in facts]
 

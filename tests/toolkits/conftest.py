@@ -1,4 +1,4 @@
-"""An index of one's own, and settings that nobody else's reach."""
+"""A local index, isolated from other settings."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .local_index import LocalIndex
 
 @pytest.fixture
 def index(tmp_path: Path) -> LocalIndex:
-    """An empty index, which nobody is told of yet."""
+    """An empty index that is not configured yet."""
     return LocalIndex(tmp_path / "index")
 
 

@@ -1,4 +1,4 @@
-"""Installations that wait for a wheel, and what they leave."""
+"""Installations that wait for a wheel, and their leftovers."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Gate:
                 try:
                     super().handle_one_request()
                 except OSError:
-                    self.close_connection = True  # whoever asked was killed
+                    self.close_connection = True  # the client was killed
 
             def log_message(self, *arguments: object) -> None:
                 pass
@@ -57,7 +57,7 @@ class Gate:
 
 
 def until(happens: Callable[[], object]) -> None:
-    """Wait for something that will happen; pytest-timeout ends what never does."""
+    """Wait for an event; pytest-timeout ends the test if the event never happens."""
     while not happens():
         time.sleep(0.05)
 
@@ -67,12 +67,12 @@ def left(root: Path) -> list[str]:
 
 
 def unpacked(tmp_path: Path) -> list[str]:
-    """What uv was unpacking."""
+    """Return the files that uv was unpacking."""
     return [path.name for path in (tmp_path / "uv-cache").glob(".tmp*")]
 
 
 def free(lock: Path) -> bool:
-    """Whether no uv holds the lock of its cache any more: a process that was killed holds it for a moment longer."""
+    """Return whether no uv holds the lock of its cache: a killed process holds it for a moment."""
     with lock.open("w") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

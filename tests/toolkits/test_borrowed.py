@@ -1,4 +1,4 @@
-"""Toolkits whose CCCL is another release's."""
+"""Toolkits with the CCCL of another release."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_users_are_told(cumatrix: Command, toolkit: Callable[[str], Installed], 
     ("backend", "header", "folder"),
     [
         ("nvrtc", "cub/version.cuh", "cub"), ("nvrtc", "cuda/std/type_traits", "cuda"), ("nvrtc", "nv/target", "nv"), ("cupy-nvrtc", "nv/target", "nv"),
-        # No header of CCCL is among those that Jitify has been given before (CuPy 13 and later bring their own): it finds them on the way.
+        # Jitify receives no CCCL header in advance (CuPy 13 and later bring their own): it finds the headers while compiling.
         ("cupy-jitify", "nv/target", "nv"), ("cupy-jitify", "cuda/std/type_traits", "cuda"), ("cupy-jitify", "cub/version.cuh", "cub"),
     ],
 )  # fmt: skip

@@ -29,7 +29,7 @@ def repository(tmp_path: Path) -> Repository:
 
 
 def found(text: str, base: Path, library: HeaderLibrary = LIBRARIES["cutlass"]) -> dict[str, Headers]:
-    """What a text names, as the axis has it."""
+    """Return the headers that a text names, by value of the axis."""
     return headers_of(library, read_source(text, base), tell=lambda _text: None)
 
 

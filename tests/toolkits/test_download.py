@@ -1,4 +1,4 @@
-"""Which wheels are taken, and from where: a real uv, and an index that is a folder."""
+"""Wheels that are accepted, and their sources: a real uv, and an index that is a folder."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def test_a_wheel_that_is_not_pinned_is_told_and_recorded(own_index: LocalIndex, 
 def test_settings_of_the_folder_count_for_nothing(
     cumatrix: Command, index: LocalIndex, no_settings: Path, tmp_path: Path, name: str, within: bool
 ) -> None:
-    """What a stranger's project says of uv reaches no installation in it, even where the data folder lies in it; what the user says does."""
+    """Settings of a stranger's project for uv do not affect installations, even if the project contains the data folder; settings of the user do."""
     good = index.add("nvidia-cutlass", "99.0", {HEADER: "// the user's"})
     other = LocalIndex(tmp_path / "other")
     other.add("nvidia-cutlass", "99.0", {HEADER: "// somebody's"})
@@ -111,7 +111,7 @@ def installed(own_index: LocalIndex, tmp_path: Path) -> Installed:
 
 
 class TestVerify:
-    """What differs from the wheels is named."""
+    """The message names the files that differ from the wheels."""
 
     def test_files(self, installed: Installed) -> None:
         folder = installed.home / "include" / "cutlass"

@@ -1,4 +1,4 @@
-"""Which index uv is told of."""
+"""The index that uv uses."""
 
 from __future__ import annotations
 

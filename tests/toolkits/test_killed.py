@@ -1,4 +1,4 @@
-"""What killed installations leave: a real uv that waits for a wheel, and parents that are really killed."""
+"""Leftovers of killed installations: a real uv that waits for a wheel, and parents that are really killed."""
 
 from __future__ import annotations
 
@@ -151,7 +151,7 @@ def test_a_cache_that_another_uv_uses_is_cleaned_later(tmp_path: Path) -> None:
     cache, folder = tmp_path / "cache", tmp_path / "root" / ".12.4-abcdefgh"
     (folder / "home").mkdir(parents=True)
     (cache / ".tmp000000").mkdir(parents=True)
-    os.utime(cache / ".tmp000000", (0, 0))  # somebody else's
+    os.utime(cache / ".tmp000000", (0, 0))  # of another user
     (folder / "uv-cache").write_text(str(cache))
     (cache / ".tmpAAAAAA" / "half").mkdir(parents=True)
     (cache / "archive-v0").mkdir()
@@ -181,7 +181,7 @@ def test_a_cache_that_is_not_told_is_not_cleaned(tmp_path: Path, monkeypatch: py
 
 
 def test_removing_is_not_undone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A fake for a kill while a toolkit is being removed: its files stay, in a folder that nobody puts back."""
+    """A fake kill during the removal of a toolkit: its files stay, in a folder that is not restored."""
     store = ToolkitStore(tmp_path)
     (tmp_path / "12.4" / "include").mkdir(parents=True)
     with monkeypatch.context() as patch:

@@ -1,4 +1,4 @@
-"""Parts of CUDA beside the compilers: real wheels, the smallest there are."""
+"""Parts of CUDA in addition to the compilers: real wheels, the smallest available."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from harness.errors import PartUnavailable, UsageError
 from harness.toolkits import RELEASES, Release, ToolkitStore
 from harness.toolkits.releases import PARTS, parse_parts, parts_among, wheels_of
 
-# The smallest wheel of a release there is, so that a toolkit takes seconds.
+# The smallest wheel of a release, which installs in seconds.
 SMALL = Release(name="12.4", packages={"nvidia-cuda-cccl-cu12": "12.4.127.post1"})
 
 

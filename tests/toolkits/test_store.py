@@ -1,4 +1,4 @@
-"""Installing for real, damage, and what a failure leaves behind."""
+"""Real installations, damage, and the leftovers of a failure."""
 
 from __future__ import annotations
 

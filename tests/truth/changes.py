@@ -1,4 +1,4 @@
-"""What people do to files between two runs, as data: each constructor gives one `Change`."""
+"""Changes of files between two runs, as data: each constructor gives one `Change`."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class Zip:
 
 @dataclass(frozen=True)
 class Built:
-    """What the host's compiler makes of a C program."""
+    """A C program, replaced by the artifact of the host compiler."""
 
     text: str
     options: tuple[str, ...]
@@ -101,7 +101,7 @@ def append(name: str, text: str) -> Change:
 
 
 def _then(change: Change, after: Callable[[Path, os.stat_result], None]) -> Change:
-    """The same change, and then something that knows what the file was before."""
+    """Return the change followed by `after`, which receives the earlier status of the file."""
 
     def act(path: Path, fill: Callable[[str], str]) -> None:
         before = path.stat()
@@ -131,7 +131,7 @@ def unseen(change: Change) -> Change:
 
 
 def moved(name: str, text: str) -> Change:
-    """Write beside the file and rename, as editors do."""
+    """Write another file and rename it, as editors do."""
 
     def act(path: Path, fill: Callable[[str], str]) -> None:
         beside = path.with_name(f".{path.name}.new")

@@ -1,4 +1,4 @@
-"""What a pair is: two states of a machine, and what is asked of cumatrix in both."""
+"""A pair: two states of a machine, and a command for both."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ CUDA = ("nvrtc", "cupy-nvrtc", "cupy-jitify", "nvcc")
 PYTHON = ("numba", "numba-cuda")
 
 KERNEL = 'extern "C" __global__ void k(int *a) { *a = N; }\n'
-"""A kernel whose code tells N."""
+"""Return a kernel whose code depends on N."""
 KERNEL_PY = "from numba import cuda\n\n@cuda.jit\ndef k(a):\n    a[0] = N\n"
 """The same for Numba."""
 ONE, TWO = "#define N 1\n", "#define N 2\n"
@@ -19,7 +19,7 @@ ONE, TWO = "#define N 1\n", "#define N 2\n"
 
 @dataclass(frozen=True, kw_only=True)
 class Pair:
-    """State A (`files`), and what makes B of it (`change`); `test_pairs.py` says what must hold.
+    """State A (`files`), and the `change` that makes state B; `test_pairs.py` has the conditions.
 
     In every text, ``@here@`` stands for the pair's folder, ``@toolkit@`` for a copy of the toolkit and ``@store@`` for the
     toolkit itself, ``@site@`` and ``@source@`` for places in an environment of the pair's own, ``@path@`` for ``$PATH``.

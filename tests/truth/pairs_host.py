@@ -1,4 +1,4 @@
-"""Pairs of nvcc's host half: the host compiler, the assembler, and what they read."""
+"""Pairs of nvcc's host pass: the host compiler, the assembler, and their inputs."""
 
 from __future__ import annotations
 

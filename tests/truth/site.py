@@ -1,4 +1,4 @@
-"""The real place where a pair is played: a folder, a toolkit, an environment, and the command itself."""
+"""The place of a pair: a real folder, toolkit, environment and command."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ REQUIREMENTS = {
     "torch-nvcc": ("torch==2.11.0", "ninja==1.13.0", "numpy==2.2.6", "setuptools==80.9.0"),
 }
 SIGNATURE = "k=void(int32[:])"
-# What differs between two runs with one outcome. A step that another cell's was taken for is a matter of the run.
+# Keys that differ between two runs with one outcome. The cell whose step is shared depends on the run.
 _PASSING = ("seconds", "cached", "run", "peak_bytes", "fingerprint", "notes", "shared_steps")
 
 
 class Site:
-    """Where a pair is played.
+    """The place of a pair.
 
     Parameters
     ----------
@@ -81,7 +81,7 @@ class Site:
         return text
 
     def path(self, name: str) -> Path:
-        """Where a file of the pair is."""
+        """Return the path of a file of the pair."""
         return self.here / self.filled(name)
 
     def before(self) -> None:
@@ -107,7 +107,7 @@ class Site:
                     self.patch.setenv(change.name, self.filled(change.value))
 
     def close(self) -> None:
-        """Take away what lies outside of the pair's folders."""
+        """Remove files outside of the pair's folders."""
         changed = [change.name for change in self.pair.change if isinstance(change, Change)]
         for name in {*self.pair.files, *changed}:
             if "@unique@" in name:
@@ -136,7 +136,7 @@ class Site:
 
 
 def told(record: Mapping[str, Any]) -> dict[str, Any]:
-    """What a record says, without what may differ from run to run."""
+    """Return a record without the parts that can differ between runs."""
     return {key: value for key, value in record.items() if key not in _PASSING}
 
 

@@ -1,4 +1,4 @@
-"""What changes while a run goes on: whatever is kept of that run is true, of the state before as of the one after."""
+"""Changes during a run: every stored answer is true of the state before or after."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def holds(site: Site) -> None:
 
 
 def replace(path: Path, text: str) -> None:
-    """Put a text in a file's place at once, so that nobody reads half of it."""
+    """Replace the text of a file atomically."""
     beside = path.with_name(f".{path.name}.new")
     put(beside, text)
     os.replace(beside, path)
@@ -141,7 +141,7 @@ def test_a_header_that_changes_all_the_time(tmp_path: Path, monkeypatch: pytest.
 
 @contextmanager
 def at_second_call(site: Site, act: Callable[[], None], monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
-    """Something happens when the host compiler is called for the second time; gives the processes that it was called in.
+    """Act when the host compiler is called for the second time; yield the processes that called it.
 
     A cell writes nowhere but in its own folder, so the compiler stops where it stands, and is told from outside to go on.
     """
@@ -184,7 +184,7 @@ def stopped(program: str) -> list[int]:
 
 @pytest.mark.slow
 def test_a_header_that_changes_between_two_passes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """nvcc reads it for the device and for the host; what it makes of two states is the answer to neither."""
+    """nvcc reads the header for the device and for the host; an artifact of two states is an answer to neither."""
     pair = Pair(
         name="passes",
         backends=("nvcc",),

@@ -1,4 +1,4 @@
-"""Servers that answer what a test says, byte for byte, and keep what they were asked."""
+"""Servers that send a test's replies byte for byte, and store the requests."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Answer = Callable[[str], "bytes | Iterator[bytes]"]
 
 
 def answer(body: bytes = b"", *, status: str = "200 OK", **headers: str) -> bytes:
-    """A response whose length is right."""
+    """Return a response with a correct length."""
     lines = [f"HTTP/1.1 {status}", f"Content-Length: {len(body)}"]
     lines += [f"{name.replace('_', '-')}: {value}" for name, value in headers.items()]
     return "\r\n".join([*lines, "", ""]).encode("latin-1") + body

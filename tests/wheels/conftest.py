@@ -66,7 +66,7 @@ class Tools:
         return self.folder / name
 
     def objects(self, name: str, *options: str) -> Path:
-        """What nvcc makes of a program."""
+        """Return nvcc's artifact of a program."""
         (self.folder / "scale.cu").write_text(SOURCE)
         self.run("nvcc", *options, "scale.cu", "-o", name)
         return self.folder / name

@@ -1,4 +1,4 @@
-"""``cumatrix arch``: the smallest list, the CUDA that it needs, and what records add."""
+"""``cumatrix arch``: the smallest list, the CUDA release that it requires, and the additions from records."""
 
 from __future__ import annotations
 

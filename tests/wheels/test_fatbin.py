@@ -188,4 +188,4 @@ def test_the_profiler_is_not_the_package(tools: Tools) -> None:
     assert (found.libraries, found.profiler) == ((), ("libcupti.so.13",))
     with pytest.raises(NothingToRun, match=r"NVIDIA's profiler \(libcupti\.so\.13\) is not read"):
         needs_code(found)
-    assert read_source(wheel / "libcupti.so.13").libraries  # where a user names it
+    assert read_source(wheel / "libcupti.so.13").libraries  # if a user names it

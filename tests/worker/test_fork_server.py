@@ -1,4 +1,4 @@
-"""What a fork server makes sure of before its first cell."""
+"""Checks of a fork server before its first cell."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Children of a process, as the kernel lists them, and where it does not."""
+"""Children of a process, with the kernel's list and without."""
 
 from __future__ import annotations
 
