@@ -1,4 +1,4 @@
-"""Real compilers for all tests: toolkits and libraries come from PyPI on demand, and are kept."""
+"""Real compilers for all tests: toolkits and libraries come from PyPI on first use, and are kept."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _PLACES = 4
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Under coverage, workers are measured as well (`measured`)."""
+    """Measure workers, too, under coverage (`measured`)."""
     if not hasattr(config, "workerinput"):
         measured.begin(sys.executable)
 
@@ -36,7 +36,7 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 
 @pytest.fixture(autouse=True, scope="session")
 def _own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """No outcome of an earlier run answers a test, and none of the user's settings changes one."""
+    """Keep outcomes of earlier runs and settings of the user out of the tests."""
     with pytest.MonkeyPatch.context() as patch:
         for name in [name for name in os.environ if name.startswith("CUMATRIX_") and name != "CUMATRIX_HOME"]:
             patch.delenv(name)
@@ -57,19 +57,19 @@ def store() -> ToolkitStore:
 
 @pytest.fixture(scope="session")
 def toolkit(store: ToolkitStore) -> Install:
-    """An installed release."""
+    """Return an installed release."""
     return lambda release: store.install(RELEASES[release])
 
 
 @pytest.fixture(scope="session")
 def venv() -> Callable[..., str]:
-    """Interpreter of an environment with the given requirements."""
+    """Return the interpreter of an environment with the given requirements."""
     return python_with
 
 
 @pytest.fixture(scope="session")
 def places(store: ToolkitStore) -> Iterator[Callable[[str], Place]]:
-    """The environment of a requirement, with its workers; the empty one is that of the tests.
+    """Return the environment of a requirement, with its workers. The empty requirement is the environment of the tests.
 
     Tests come in random order: the last few stay, or each loads its library again. Not all of them, which would fill the memory.
     """
@@ -105,7 +105,7 @@ def run_cell(places: Callable[[str], Place], toolkit: Install) -> RunCell:
 
 @pytest.fixture
 def cumatrix(request: pytest.FixtureRequest, tmp_path: Path) -> Command:
-    """The command, in an empty folder: a process, or a function in modules marked `called`."""
+    """Return the command in an empty folder: a process, or a function in modules marked `called`."""
     command = (Called if request.node.get_closest_marker("called") else Command)(tmp_path)
     assert command.script.is_file(), f"install cumatrix beside {sys.executable}: pip install -e .[test]"
     return command

@@ -13,7 +13,7 @@ from harness.protocol.reads import VARIABLE, unique
 
 
 class Follow:
-    """Run a program and return the files that it read."""
+    """Runner of programs that returns the files that they read."""
 
     def __init__(self, library: Path, folder: Path) -> None:
         self.library, self.folder, self.records = library, folder, folder / "records"
@@ -31,5 +31,5 @@ class Follow:
 
 
 def python(code: str) -> list[str]:
-    """The words of a Python that runs some code."""
+    """Return the arguments of a Python that runs code."""
     return [sys.executable, "-I", "-c", code]

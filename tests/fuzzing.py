@@ -76,9 +76,9 @@ class Fuzzer:
     Parameters
     ----------
     folder : Path
-        For the files; what a mutation made is removed with the next one.
+        Folder for the files; the next mutation removes the files of the last.
     seed : str
-        Of the mutations: the same one gives the same files.
+        Seed of the mutations; equal seeds give equal files.
     """
 
     def __init__(self, folder: Path, seed: str) -> None:

@@ -64,9 +64,9 @@ class InputFuzzer:
     Parameters
     ----------
     folder : Path
-        For the files; what a mutation made is removed with the next one.
+        Folder for the files; the next mutation removes the files of the last.
     seed : str
-        Of the mutations: the same one gives the same files.
+        Seed of the mutations; equal seeds give equal files.
     """
 
     def __init__(self, folder: Path, seed: str) -> None:
@@ -78,7 +78,7 @@ class InputFuzzer:
         self.outcomes = (Outcome(status=Status.BUILT), rejected("too small"), Outcome(status=Status.CRASHED, signal=11))
 
     def round(self, kind: str, bad: Path) -> Iterator[Called]:
-        """Mutate one input of a kind, and read it in every way."""
+        """Mutate an input of a kind, and read it in every way."""
         yield from getattr(self, f"_{kind}")(bad)
 
     def _cases(self, bad: Path) -> Iterator[Called]:
@@ -108,7 +108,7 @@ class InputFuzzer:
                 judge(expected, outcome)
                 check_record(record(each, outcome))
         for where in ('bytes == 1 and toolkit >= "12.0"', 'fragment != "x" or word == "one"'):
-            with contextlib.suppress(CumatrixError):  # the mutation took the parameter
+            with contextlib.suppress(CumatrixError):  # the mutation removed the parameter
                 choose(cells, where)
 
     def _conditions(self, bad: Path) -> Iterator[Called]:
@@ -127,7 +127,7 @@ class InputFuzzer:
             yield call("merge", bad, "--out", bad / "merged.jsonl", "--where", text.replace("\0", ""))
 
     def _hold(self, text: str) -> None:
-        """A condition that is read holds or not, for every cell; another is a `ConditionError`."""
+        """Check a condition: it is a `ConditionError`, or it holds or fails for every cell."""
         try:
             condition = Condition.parse(text, {"bytes": [1, 2], "fragment": ["half", "tf32"], "word": ["one", 2, True]})
         except ConditionError:
@@ -247,7 +247,7 @@ def _line(value: Any) -> str:
 
 
 def _value(value: Any) -> str:
-    """A value on one line: TOML's texts are JSON's, nearly."""
+    """Return a value as a line of TOML, whose strings are nearly JSON's."""
     if isinstance(value, dict):
         return "{" + ", ".join(f"{json.dumps(key)} = {_value(item)}" for key, item in value.items()) + "}"
     if isinstance(value, list):

@@ -56,7 +56,7 @@ _CASE = (
 
 
 class ProjectFuzzer:
-    """Mutates files of a project, as `fuzzing.Fuzzer` does results.
+    """Fuzzer that mutates files of a project, with the interface of `fuzzing.Fuzzer`.
 
     Parameters
     ----------
@@ -71,7 +71,7 @@ class ProjectFuzzer:
         self.random = Random(seed)
 
     def round(self, kind: str, bad: Path) -> Iterator[Called]:
-        """Mutate one file of a project, and have every command read it that does."""
+        """Mutate a file of a project, and run every command that reads it."""
         for name in (
             "csrc/scale.cu",
             "csrc/shift.cu",
@@ -158,6 +158,6 @@ class ProjectFuzzer:
         yield call("repro", "wmma/fragments*sm_80", "--results", source, "--out", bad / "repro")
         for kind in ("sarif", "gitlab"):
             yield call("annotate", source, "--format", kind)
-        # It speaks to a CI: each line is one command.
+        # The output is for a CI: each line is a command.
         told = call("annotate", source)
         yield replace(told, out="")

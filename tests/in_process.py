@@ -25,7 +25,7 @@ _MOST_SECONDS = 120
 
 
 def commands(said: str) -> list[str]:
-    """Lines that a CI takes for commands to itself, colours or not."""
+    """Return the lines that a CI reads as commands, with or without colours."""
     plain = re.sub(r"\x1b\[[\d;?]*[a-zA-Z]", "", said)
     lines = [line.strip() for line in re.split(r"[\r\n]", plain)]
     return [
@@ -50,11 +50,11 @@ class Called:
     Parameters
     ----------
     argv : tuple of str
-        Its words.
+        The command line.
     code : int
-        Its exit code.
+        The exit code.
     out, err : str
-        What it said.
+        The output on stdout and stderr.
     """
 
     argv: tuple[str, ...]
@@ -83,7 +83,7 @@ def call(*argv: str | Path, seconds: int = _MOST_SECONDS) -> Called:
     Raises
     ------
     Hang
-        When it does not end in many times what it may take.
+        If the command does not end within a multiple of its time limit.
     """
     words = tuple(map(str, argv))
     out, err = Text(), Text()

@@ -1,7 +1,7 @@
 """Coverage of other processes (``tox -e coverage``): the command, pytest-xdist's processes, workers and their children.
 
-A worker's environment is made from nothing, so that no variable tells it to measure itself. A file in site-packages does, which Python
-reads at each start. Workers whose reads are followed are left out: what coverage writes would count among what they have read.
+A worker starts with an empty environment, so a variable cannot enable the measurement. A file in site-packages, which Python reads at each
+start, enables it. Workers whose reads are traced are omitted: files that coverage writes would count as their inputs.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def begin(python: str) -> None:
 
 
 def end(python: str) -> None:
-    """Measure it no longer."""
+    """Stop measuring."""
     if _config():
         _file(python).unlink(missing_ok=True)
 

@@ -42,7 +42,7 @@ VALUES: list[Any] = [
 
 
 def mutated(value: Any, random: Random) -> Any:
-    """A value of JSON with one to three changes."""
+    """Return a JSON value with one to three changes."""
     value = copy.deepcopy(value)
     for _ in range(random.choice((1, 1, 1, 2, 3))):
         places = list(_places(value))
@@ -86,7 +86,7 @@ def _deep(levels: int) -> Any:
 
 
 def damaged(data: bytes, random: Random) -> bytes:
-    """Bytes with one place changed."""
+    """Return bytes with a change at one place."""
     place = random.randrange(len(data) + 1)
     match random.randrange(6):
         case 0:
@@ -120,7 +120,7 @@ def json_lines(values: list[Any], random: Random) -> bytes:
 
 
 def json_file(value: Any, random: Random) -> bytes:
-    """The same for a file of JSON."""
+    """Return a JSON file with one to three changes."""
     if random.random() < 0.8:
         return json.dumps(mutated(value, random)).encode()
     return damaged(json.dumps(value).encode(), random)

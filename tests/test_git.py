@@ -1,4 +1,4 @@
-"""Checkouts, and the numbers of builds."""
+"""Checkouts, and version numbers of builds."""
 
 from __future__ import annotations
 

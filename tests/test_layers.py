@@ -42,7 +42,7 @@ print(*sorted(name for name in sys.modules if name.startswith("harness.")))
 
 
 def _imported(tree: ast.AST) -> Iterator[str]:
-    """Names of modules that are imported anywhere below a node, inside functions too, but not for a type checker alone."""
+    """Yield the names of imported modules below a node, inside functions too, but not those for type checkers only."""
     for node in ast.iter_child_nodes(tree):
         if isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING":
             continue
@@ -86,7 +86,7 @@ def test_imports_are_found_wherever_they_stand(text: str, names: list[str]) -> N
 
 
 def test_no_module_asks_its_own_package_for_a_name() -> None:
-    """It would be loaded while the package is still loading: a circle that import-linter does not look for."""
+    """Such an import loads the module while its package is loading: a cycle that import-linter does not detect."""
     asked = []
     for path in PACKAGE.rglob("*.py"):
         folder = ".".join(("harness", *path.parent.relative_to(PACKAGE).parts))

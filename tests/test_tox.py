@@ -52,7 +52,7 @@ def commands(tmp_path: Path, names: str, *words: str) -> dict[str, list[str]]:
 
 
 def environments() -> ModuleType:
-    """The step that writes the environments of libraries into ``tox.ini``."""
+    """The script that writes the environments of libraries into ``tox.ini``."""
     spec = importlib.util.spec_from_file_location("tox_environments", SCRIPT)
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)

@@ -21,7 +21,7 @@ Side = tuple[Outcome] | tuple[Outcome, Expectation]
 
 
 def one(old: Side, new: Side) -> Changes:
-    """The only change between two outcomes (with expectations) of one cell."""
+    """Return the only change between two outcomes (with expectations) of a cell."""
     tables = [make_frame([record(None, *side)]) for side in (old, new)]
     return changes(*tables)
 

@@ -88,7 +88,7 @@ def test_releases_of_a_header_library_with_those_that_nobody_tried() -> None:
         [tried({"form": "a"}, works=True), tried({"form": "b"}, works=False)],
         # Never tried together: the cause is unknown.
         [tried({"bytes": 1}, works=True, target="sm_80"), tried({"bytes": 2}, works=False, target="sm_90")],
-        # To and fro.
+        # An outcome that changes back and forth.
         [tried({"bytes": n}, works=n % 2 == 0) for n in range(6)],
         [
             tried({"bytes": 1}, works=True),

@@ -163,7 +163,7 @@ def test_lists_have_six_parts() -> None:
 
 
 def test_a_range_of_untried_ones_contains_nothing_that_was_tried() -> None:
-    """sm_80 was tried with CUDA 12.5, and 13.1.0 with 12.4."""
+    """sm_80 is tried with CUDA 12.5, and 13.1.0 with 12.4."""
     points = grid("13.0.0 13.1.0 13.2.0", "12.4 12.5 12.6", "sm_75 sm_80 sm_90", lambda *_: B)
     for target in ("sm_75", "sm_90"):
         for library in ("13.0.0", "13.1.0", "13.2.0"):
@@ -223,7 +223,7 @@ def test_versions_are_numbers_and_holes_are_named() -> None:
 
 
 def test_notes_have_one_order() -> None:
-    """Points come out of a set, which has another order in each process."""
+    """Points come from a set, whose order differs between processes."""
     targets = ("sm_75", "sm_80", "sm_90")
     points = [Point(f"1.{number}", "12.9", target) for number in range(3) for target in targets[number:]]
     tried = {"12.9": {"1.0", "1.1", "1.2", "1.3"}}

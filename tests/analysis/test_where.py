@@ -1,4 +1,4 @@
-"""Sets of cells and histories, narrowed by a condition."""
+"""Sets of cells and histories, filtered by a condition."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The page's scripts, run by node."""
+"""The page's scripts, run by Node.js."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""CUDA that a library brings along: the library's release decides it, and no statement about CUDA counts it."""
+"""CUDA that a library bundles: the library's release determines it, and no statement about CUDA counts it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from harness.answers.table import field_of
 
 
 def known_of(*cells: tuple[str, str, str, str]) -> Known:
-    """Cells of one case through Triton for sm_103a: version, toolkit, status, message."""
+    """Return cells of a case with Triton for sm_103a: version, toolkit, status, message."""
     rows = []
     for version, toolkit, status, message in cells:
         place = f"triton/case triton@{version} cuda{toolkit} sm_103a", "triton/case", "", "triton", version, toolkit

@@ -7,7 +7,7 @@ from harness.answers.feature import current_breakage, latest_changes
 
 
 def known_of(*cells: tuple[str, str, str, str]) -> Known:
-    """Cells of one case through CuPy and CUDA 12.9: variant, version, target, letter."""
+    """Return cells of a case with CuPy and CUDA 12.9: variant, version, target, letter."""
     rows = [
         Row(f"{rest}@{version}-{target}", "topic/case", rest, "cupy-nvrtc", "", version, "12.9", target, letter, "said")
         for rest, version, target, letter in cells

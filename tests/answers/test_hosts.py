@@ -24,7 +24,7 @@ from harness.records.parquet import results_parquet
 
 
 def made(host: HostCompiler, outcome: Outcome | None = None, case: str = "host/intrinsics", **of: Any) -> Record:
-    """A record of nvcc with a host compiler."""
+    """Return a record of nvcc with a host compiler."""
     one = cell(case, **{"backend": "nvcc", "library": "", "toolkit": "13.0", "title": case.partition("/")[2], **of})
     return record(replace(one, toolchain=replace(one.toolchain, host=host)), outcome or built())
 

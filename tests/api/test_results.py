@@ -1,4 +1,4 @@
-"""Results and cells as objects: of records that are made by hand."""
+"""Results and cells as objects, from handmade records."""
 
 from __future__ import annotations
 

@@ -53,7 +53,7 @@ def workers() -> Iterator[Workers]:
 
 @pytest.fixture
 def run_cell(workers: Workers, toolkit: Callable[[str], Installed], tmp_path: Path) -> Callable[..., dict[str, Any]]:
-    """Run a program; a package that cannot be installed is an error, not a skip."""
+    """Run a program. A package that cannot be installed is an error, not a skip."""
 
     def run(
         requirement: str, backend: str, release: str, source: str, target: str,

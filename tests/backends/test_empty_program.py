@@ -1,4 +1,4 @@
-"""The empty program that CuPy compiles before each cell's: for which cells it is compiled ahead, and that nothing but time depends on it."""
+"""The empty program that CuPy compiles before each cell: the cells for which it is compiled ahead, and equality of everything but time."""
 
 from __future__ import annotations
 

@@ -67,7 +67,7 @@ def test_nvcc_looks_through_isystem_last() -> None:
     words = "-isystem /cuda/include -isystem /cuda/include/cccl -isystem /lib -isystem /own".split()
     assert (nvcc.include_of(setup, first), nvcc.behind_toolkit(setup, first)) == ([], words)
     other = setup_of("13.1")
-    # nvcc knows nothing of these: they are named with -I, which is looked through first anyway.
+    # nvcc has no such concept: the headers are named with -I, which comes first anyway.
     assert (nvcc.include_of(other, first), nvcc.behind_toolkit(other, first)) == (setup.include, words[4:])
 
 
@@ -100,7 +100,10 @@ def test_what_is_asked_for_is_found_first(
 def test_headers_of_another_release_come_behind_what_is_asked_for(
     attempt: Callable[..., dict[str, Any]], tmp_path: Path
 ) -> None:
-    for backend in ("nvrtc", "nvcc"):  # of nvcc the device pass: the host pass wants runtime headers of its own release
+    for backend in (
+        "nvrtc",
+        "nvcc",
+    ):  # the device pass of nvcc: the host pass requires runtime headers of its own release
         record = attempt(backend, "13.5+headers13.0", "-I", tmp_path / "own", "--device-only")
         assert record["status"] == "built", record["log"]
 

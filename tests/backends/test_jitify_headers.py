@@ -31,7 +31,7 @@ CupyBackend(jitify=True).prepare(setup)
 @pytest.mark.compilers
 @pytest.mark.timeout(400)
 def test_it_is_made_whole(venv: Callable[..., str], toolkit: Callable[[str], Installed], tmp_path: Path) -> None:
-    """Whatever goes wrong in the child that makes it costs each cell a minute."""
+    """A failure in the child that builds the table costs each cell a minute, and no more."""
     home = toolkit("12.9").home
     done = subprocess.run(
         [venv("cupy-cuda12x==13.6.0"), "-c", PREPARE, str(home), str(tmp_path)],

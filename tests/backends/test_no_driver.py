@@ -1,4 +1,4 @@
-"""Cells without a device find no driver, on a machine that has one too."""
+"""Cells without a device find no driver, also on a machine with one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Programs with several kernels, with needs of their own and with ends of their own, compiled by Numba for real."""
+"""Programs with several kernels, each with its own requirements and outcome, compiled by the real Numba."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ from harness.protocol.backend import Job, Rejected, Setup, Unavailable
 
 @pytest.fixture(autouse=True)
 def _as_it_was(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
-    """A program is run in a process of its own, and changes it; here that is the tests'."""
+    """Restore the process of the tests: a program normally runs in its own process, and changes it."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "argv", sys.argv)
     monkeypatch.setattr(sys, "path", list(sys.path))
@@ -53,7 +53,7 @@ class Library:
     modules: tuple[str, ...] = ("numba",)
 
     def check_libraries(self, setup: Setup) -> None:
-        """Nothing was loaded."""
+        """No module was loaded."""
 
     def kernel_class(self) -> type:
         raise NotImplementedError
@@ -172,7 +172,7 @@ def test_closed_streams_are_opened_again(job: Job) -> None:
 
 
 def run(job: Job, device: VirtualDevice, text: str) -> None:
-    """As a cell in which nothing was compiled."""
+    """A cell in which nothing was compiled."""
     with outcome(Library(), job, device):
         program = program_of(job, text)
         if program.failure:

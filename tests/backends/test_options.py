@@ -56,7 +56,7 @@ def test_nvrtc_is_given_them_as_its_users_write_them(
     for name, (value, word) in SWITCHES.items():
         asked = built(**{name: value})
         assert word in asked["command"][0], name
-        # Of two programs that differ in lines of the source alone, each kernel is the same.
+        # Two programs that differ only in lines of the source have equal kernels.
         assert (b".debug_line" in cubin()) is (name in ("debug", "lineinfo")), name
         assert (asked["artifact"]["kernels"] == plain["kernels"]) is (name == "lineinfo"), name
         assert asked["artifact"]["kernels"] == built(flags=[word])["artifact"]["kernels"], name

@@ -1,4 +1,4 @@
-"""The search by itself: histories that are made up, with any number of borders and releases that cannot be tried."""
+"""The search itself: generated histories with any number of borders and releases that cannot be tried."""
 
 from __future__ import annotations
 
@@ -196,7 +196,7 @@ def test_no_border_between_two_that_were_tried_is_overlooked(made: tuple[list[st
     for a, b in pairwise(history):
         if history[a] != history[b]:
             assert b == a + 1
-    # A run of releases with one outcome that holds a release of the sweep is found whole.
+    # A run of releases with one outcome is found completely if it contains a release of the sweep.
     found = {border.after for border in search.borders("sm_80")}
     for place in range(1, len(versions)):
         if truth[place]["sm_80"] != truth[place - 1]["sm_80"]:

@@ -1,4 +1,4 @@
-"""Create an empty folder for the steps of the nightly workflow, with fake programs."""
+"""An empty folder for the steps of the nightly workflow, with fake programs."""
 
 from __future__ import annotations
 

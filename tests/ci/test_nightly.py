@@ -45,7 +45,7 @@ if name != "silent":
 sys.exit(name == "bad")
 """
 
-# Another one, which runs cumatrix itself and kills it as soon as the first cell came.
+# Another fake, which runs cumatrix itself and kills it after the first cell.
 KILLED = """
 import pathlib, subprocess, sys, time
 out = pathlib.Path("reports", "nvrtc.jsonl")
@@ -186,7 +186,7 @@ elif argv[1] == "a":
 elif argv[0] == "run":
     sys.exit(4)
 """
-"""A fake cumatrix: which commands the step runs, without compiling."""
+"""A fake cumatrix that records the commands of the step, without compiling."""
 
 
 def test_the_missing_cells_of_the_plan_are_run_and_published(run: Run, tools: Path, work: Path) -> None:
@@ -196,7 +196,7 @@ def test_the_missing_cells_of_the_plan_are_run_and_published(run: Run, tools: Pa
     (matrix / "plan.toml").touch()
     (matrix / "wheels.json").write_text("what was read")
     done = run("next", "--seconds", "60")
-    assert done.returncode == 1, done.stderr  # of one command nothing came
+    assert done.returncode == 1, done.stderr  # one command left no records
     asked = (work / "asked").read_text().splitlines()
     assert asked == [
         "publish reports/matrix --next 200 --seconds 60 --watch --json",

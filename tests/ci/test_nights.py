@@ -14,13 +14,13 @@ from record_builders import built, cell, plan, record, rejected
 
 from .steps import ROOT, Run, program
 
-pytestmark = pytest.mark.timeout(1800)  # a night is many processes
+pytestmark = pytest.mark.timeout(1800)  # a night consists of many processes
 
 ADDRESS = "https://example.org/cumatrix"
 TARGETS = ("sm_75", "sm_80", "sm_90", "sm_100")
 HOSTILE = "``` @everyone\n# not a heading <img src=x>"
 
-# A fake of GitHub's command for one repository: it knows which issue is open, and keeps every question.
+# A fake gh for one repository: it stores the open issue, and logs every call.
 FAKE_GH = """
 import json, os, pathlib, sys
 argv = sys.argv[1:]
@@ -35,7 +35,7 @@ if argv[:2] == ["issue", "close"]:
 """
 
 Status = Mapping[str, str]
-"""Status of cells by target."""
+"""Return the status of cells by target."""
 
 
 class Nights:
@@ -50,7 +50,7 @@ class Nights:
     ) -> tuple[str, list[list[str]], str]:
         """Play a night with a tier's environments, each in its own shard; None stands for a shard that sends nothing.
 
-        Returns the state, what gh was asked, and the summary.
+        Return the state, the calls of gh, and the summary.
         """
         self._begin()
         jobs = json.dumps({"include": [
@@ -96,7 +96,7 @@ class Nights:
         return state, asked, (self.work / "summary.md").read_text()
 
     def send(self, folder: Path, name: str, status: Status, **more: Any) -> None:
-        """Records made by the real model; ``absent`` is planned and never arrives."""
+        """Write records with the real model; ``absent`` is planned and never arrives."""
         folder.mkdir(parents=True)
         run = f"{name}-{self.number}-{folder.name}"
         found = {target: cell(target=target, environment=name) for target in status}

@@ -58,7 +58,7 @@ def fetch(pins: dict[str, Any], asked: list[str]) -> Callable[[str, str], list[d
 
 
 def test_the_file_is_as_the_script_writes_it(text: str, pins: dict[str, Any], fetch: Any, asked: list[str]) -> None:
-    """So no table names a wheel that is not pinned, and no wheel is pinned that no table names."""
+    """The tables and the pins name the same wheels."""
     assert pin_wheels.written(pin_wheels.pins(pins, "there", every=False, fetch=fetch)) == text
     assert "nvidia-cutlass" in asked  # new versions of header libraries
     assert "nvidia-cublas" not in asked  # existing pins are not fetched again

@@ -84,7 +84,7 @@ def test_jobs_have_limits_and_no_more_rights_than_they_need(path: Path) -> None:
     assert "permissions" in read, "rights are said for the whole file, and are few"
     assert "write" not in str(read["permissions"])
     for name, job in read["jobs"].items():
-        if "uses" in job:  # a workflow of this repository, which has limits of its own
+        if "uses" in job:  # a workflow of this repository, which has its own limits
             assert set(job) <= {"name", "needs", "uses", "permissions"} and (ROOT / job["uses"]).is_file(), name
             continue
         assert set(job) <= JOB, name

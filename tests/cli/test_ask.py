@@ -96,7 +96,7 @@ def test_what_is_not_known_is_told_with_the_nearest(cumatrix: Command, tmp_path:
         sentence(cumatrix("ask", question, "--results", CELLS), 2, *words)
     unknown = cumatrix("ask", "frobnicate wmma", "--results", CELLS)
     assert (unknown.returncode, unknown.stdout.partition("\n")[0]) == (3, "Not known: no case has frobnicate.")
-    # Cases that have the other words are named, without a statement about them.
+    # The answer names cases with the other words, without a statement about them.
     assert "wmma/fragments" in unknown.stdout
     assert not set("✓✗◐!") & set(unknown.stdout)
     misspelt = cumatrix("ask", "tesxture references sm_80", "--results", CELLS)

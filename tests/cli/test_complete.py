@@ -20,7 +20,7 @@ LISTED = 'zstyle ":completion:*" menu no; LISTMAX=9999; bindkey "^I" list-choice
 
 
 def documented(shell: str) -> str:
-    """The line for a start-up file."""
+    """Return the line for a start-up file."""
     found = re.search(rf"^\| {shell}[^|]* \| `([^`]*)` \|", PAGE.replace(r"\|", "¦"), re.MULTILINE)
     assert found is not None
     return found[1].replace("¦", "|")

@@ -1,4 +1,4 @@
-"""A project's configuration, as commands obey it: the command line over the environment over the file."""
+"""Precedence of settings: the command line over environment variables over the project's configuration."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def test_one_command_runs_the_programs_and_writes_the_page(
         record["cell"] for record in records
     }
     assert cumatrix("run", "-a", "sm_80", "--json", "--page", "other").returncode == 2
-    # pytest and try take the same cells from the same file, and the header counts for their key.
+    # pytest and try select the same cells from one file, and the header counts for their key.
     (tried,) = cumatrix.records("try", "csrc/scale.cu", "-a", "sm_80")
     assert tried["cached"] and tried["cell"] == by["csrc/scale.cu", "sm_80"]["cell"]
     (project / "include" / "three.h").write_text("#define THREE 4\n")

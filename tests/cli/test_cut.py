@@ -1,4 +1,4 @@
-"""A file of records that a run left incomplete: each command that reads it says so, and uses the rest."""
+"""An incomplete record file of an interrupted run: each command that reads it reports that, and uses the rest."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``--dask``: the same records from a real cluster, whatever becomes of its workers, and no process left."""
+"""``--dask``: the same records from a real cluster, even if it loses workers, and no process left."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class Machines:
         )  # fmt: skip
 
     def below(self, worker: subprocess.Popen[bytes]) -> list[str]:
-        """Processes that a worker has started."""
+        """Return the processes that a worker has started."""
         return [
             pid
             for task in Path(f"/proc/{worker.pid}/task").iterdir()
@@ -96,12 +96,12 @@ def write_cases(root: Path) -> None:
 
 
 def records_of(path: Path) -> dict[str, dict[str, Any]]:
-    """Records of a file by cell."""
+    """Return the records of a file by cell."""
     return {record["cell"]: record for record in map(json.loads, path.read_text().splitlines())}
 
 
 def until(what: Callable[[], bool], seconds: float = 120) -> None:
-    """Wait for something."""
+    """Wait for a condition."""
     deadline = time.monotonic() + seconds
     while not what():
         assert time.monotonic() < deadline, "it did not come"
@@ -149,12 +149,12 @@ def test_ctrl_c_ends_everything_of_a_cluster_that_was_started_here(
     os.mkfifo(tmp_path / "cases/wrong/stuck/never.h")  # opening it blocks until the test interrupts
     out = tmp_path / "away.jsonl"
     running = subprocess.Popen(
-        # Tests that run in the background of a shell inherit ignored signals, and so would the run.
+        # Background tests of a shell inherit ignored signals, and so would the run.
         ["env", "--default-signal=INT", *cumatrix.argv(*RUN, "--no-cache", "--dask", "local:2", "-j", "2", "--out", out)],
         cwd=tmp_path, stderr=subprocess.PIPE, text=True, start_new_session=True,
     )  # fmt: skip
     until(lambda: out.is_file() and out.read_bytes().count(b"\n") >= 4)
-    os.killpg(running.pid, signal.SIGINT)  # as a terminal does: to the workers as well
+    os.killpg(running.pid, signal.SIGINT)  # as a terminal does: also to the workers
     _, said = running.communicate(timeout=120)
     assert running.returncode == 130, said
     assert "interrupted: what finished is kept" in said
@@ -174,7 +174,7 @@ def test_a_cell_that_takes_one_worker_after_another_is_charged_and_no_other(
     write_case(tmp_path / "cases", "wrong/killer", '#include "never.h"\n__global__ void killer(int *a) { *a = 1; }')
     os.mkfifo(tmp_path / "cases/wrong/killer/never.h")  # opening it blocks
     out = tmp_path / "away.jsonl"
-    # Nothing in a cell can end a worker, so it is done from here, whenever that cell is at work.
+    # Nothing in a cell can end a worker, so the test kills the worker while it runs that cell.
     running = subprocess.Popen(
         cumatrix.argv(*RUN[:-1], "sm_80", "--no-cache", "--dask", "local:2", "-j", "2", "--out", out),
         cwd=tmp_path, stderr=subprocess.PIPE, text=True,
@@ -183,7 +183,7 @@ def test_a_cell_that_takes_one_worker_after_another_is_charged_and_no_other(
     lost: set[int] = set()
     try:
         while running.poll() is None:
-            # For half a second, which no other cell does: it would be at work, or want to be.
+            # Asleep for half a second, unlike any other cell: those are working, or ready to work.
             waiting = Counter({cell: waiting[cell] + 1 for cell in cells_that_wait()})
             for worker in {child_of(running.pid, cell) for cell in waiting if waiting[cell] >= 5} - lost - {0}:
                 os.kill(worker, signal.SIGKILL)
@@ -230,7 +230,7 @@ def child_of(ancestor: int, process: int) -> int:
 
 
 def processes_of(session: int) -> list[str]:
-    """Processes of a session."""
+    """Return the processes of a session."""
     found = []
     for stat in Path("/proc").glob("[0-9]*/stat"):
         try:

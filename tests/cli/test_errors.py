@@ -58,7 +58,7 @@ def test_help_lists_what_works_and_the_exit_codes(cumatrix: Command) -> None:
 
 
 def sentence(done: subprocess.CompletedProcess[str], code: int, *words: str) -> None:
-    """One plain sentence on stderr, which says `words`."""
+    """Check for one plain sentence on stderr that contains `words`."""
     assert done.returncode == code, (done.stdout, done.stderr)
     assert done.stdout == ""
     assert "Traceback" not in done.stderr
@@ -279,7 +279,7 @@ class TestWithRecords:
         assert "line 14: cut off" in done.stderr
         assert "13 cells, 1 never arrived" in done.stderr
         assert "Traceback" not in done.stderr
-        # As the warning says: the same run again completes the file.
+        # As the warning says, repeating the run completes the file.
         assert self.run(cumatrix, "--out", "r.jsonl").returncode == 0
         done = cumatrix("merge", "r.jsonl", "--out", "m.jsonl")
         assert (done.returncode, "cut off" in done.stderr) == (0, False)

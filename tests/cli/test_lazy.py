@@ -39,7 +39,7 @@ def test_help_says_what_the_commands_say_of_themselves() -> None:
 
 
 def _loaded(*arguments: str, **variables: str) -> set[str]:
-    """Modules that a command loads."""
+    """Return the modules that a command loads."""
     code = "import sys; from click.testing import CliRunner; from harness.cli.main import cumatrix; "
     code += "done = CliRunner().invoke(cumatrix, sys.argv[1:], prog_name='cumatrix'); assert done.exit_code == 0, done; print(*sys.modules)"
     argv = [sys.executable, "-c", code, *arguments]

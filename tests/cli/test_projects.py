@@ -1,4 +1,4 @@
-"""Two projects with a case of one name: two rows, wherever their results meet."""
+"""Two projects with a case of one name: two rows in every merged result."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_from_run_to_answers(cumatrix: Command, projects: tuple[Command, Command
     done = cumatrix("merge", "both.jsonl", "--where", 'project == "left"', "--out", "left.jsonl")
     assert done.stderr == "1 cells, 0 never arrived, 0 disagreed\n"
 
-    # The verdict is that of one's own case: another project's of its name judges nothing.
+    # The verdict is that of the own case: a case of the same name in another project does not judge it.
     for folder in (left, right):
         out = folder.folder / "html"
         done = folder("report", cumatrix.folder / "both.jsonl", "--out", out)

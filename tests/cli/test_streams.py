@@ -66,7 +66,7 @@ def test_no_file_takes_the_place_of_a_closed_stream(
 
 @pytest.mark.parametrize("command", [LIST, (*LIST, "--json")])
 def test_a_reader_that_has_gone(shell: Any, command: tuple[str, ...]) -> None:
-    # The reader has ended before anything is written.
+    # The reader ends before the first line.
     done = shell('{ sleep 0; "$@"; } | true', *command)
     assert plain(done) == ""
     assert done.returncode in (0, 1)

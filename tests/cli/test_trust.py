@@ -1,4 +1,4 @@
-"""A folder's configuration runs nothing before its user has allowed it. ``evil.sh`` leaves a mark wherever it is run."""
+"""A folder's configuration runs nothing without its user's consent. ``evil.sh`` leaves a mark wherever it runs."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ def test_a_change_of_what_is_named_and_another_place_ask_again(
     link.symlink_to(stranger.folder)
     assert not stranger.ran()
     Command(link)(*TRY)
-    assert stranger.ran()  # it is the folder that was trusted
+    assert stranger.ran()  # trust applies to the folder
     assert str(stranger.folder / "cumatrix.toml") in cumatrix("trust", "--list").stdout
     cumatrix("trust", "--revoke")
     assert cumatrix(*TRY).returncode == 2
@@ -314,4 +314,6 @@ def test_a_configuration_above_that_is_another_users_is_trusted_as_a_whole(
     (deep / "a.py").write_text("")
     done = Command(deep)("run")
     assert done.returncode == 2 and "user 12345" in done.stderr
-    assert cumatrix("run").returncode != 2 or "12345" not in cumatrix("run").stderr  # in its own folder it is obeyed
+    assert (
+        cumatrix("run").returncode != 2 or "12345" not in cumatrix("run").stderr
+    )  # the configuration applies in its own folder

@@ -23,7 +23,7 @@ AXES = {"nvrtc": ("-b", "nvrtc", "-t", "12.4"), "nvcc": ("-b", "nvcc", "-t", "13
 def attempt(
     request: pytest.FixtureRequest, cumatrix: Command, toolkit: Callable[[str], Installed]
 ) -> Callable[..., Any]:
-    """Try a file with one compiler for one target; its record."""
+    """Try a file with one compiler for one target; return its record."""
     axes = AXES[request.param]
     toolkit(axes[-1])
 
@@ -35,7 +35,7 @@ def attempt(
 
 
 def lay(folder: Path, **files: str) -> Path:
-    """Files by name, with ``__`` for a slash and ``_`` for a full stop; returns the program's path."""
+    """Write files by name, with ``__`` for a slash and ``_`` for a full stop; return the program's path."""
     for name, text in files.items():
         path = folder / name.replace("__", "/").replace("_", ".")
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -89,7 +89,7 @@ def test_a_record_has_no_path_of_this_machine(attempt: Callable[..., Any], tmp_p
     told = json.dumps([record["log"], record["diagnostics"], record["command"]])
     assert str(tmp_path) not in told
     assert str(data_folder()) not in told and str(data_folder().resolve()) not in told
-    assert ("-I$CUDA_HOME/include" in told) is (record["backend"] == "nvrtc")  # nvcc finds its own without it
+    assert ("-I$CUDA_HOME/include" in told) is (record["backend"] == "nvrtc")  # nvcc finds its own headers without it
 
 
 def test_a_case_names_its_include_directories(

@@ -104,7 +104,7 @@ def test_two_programs_of_one_name_are_two(cumatrix: Command, tmp_path: Path) -> 
         cumatrix.folder = tmp_path / name
         done = cumatrix("try", "kernel.cu", "-t", "13.0", "-a", "80", "-b", "nvrtc", "--out", "../r.jsonl", "--json")
         assert json.loads(done.stdout)["cell"] == "kernel.cu nvrtc cuda13.0 sm_80"
-    # And from outside their names have something of their place.
+    # From another folder, their names contain a part of their path.
     (tmp_path / "c").mkdir()
     cumatrix.folder = tmp_path / "c"
     outside = tried(cumatrix, "../a/kernel.cu", "../b/kernel.cu", "-I", "../a")

@@ -47,7 +47,7 @@ def program(tmp_path: Path, toolkit: Callable[[str], Installed]) -> Path:
 
 @pytest.fixture
 def attempt(cumatrix: Command, program: Path, venv: Callable[..., str]) -> Callable[..., Any]:
-    """Try the program with Numba; returns the process."""
+    """Try the program with Numba; return the process."""
 
     def run(*arguments: str, text: str = "", targets: str = "sm_80") -> Any:
         if text:

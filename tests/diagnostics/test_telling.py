@@ -77,7 +77,7 @@ During: lowering "$58call.7 = call $26load_method.3(x)" at d.py (5)
 def test_what_is_wrong_comes_first_and_its_place_is_the_programs(log: str, said: str, place: tuple[str, int]) -> None:
     message = parse_log(log)[0].message
     assert tells_most(message, log) == said
-    # A summary has this much of the log, and says the same.
+    # A summary has only this part of the log, and gives the same result.
     part = telling_part(message, log)
     assert len(part) < len(log)
     assert (tells_most(message, part), place_of(part)) == (said, place)

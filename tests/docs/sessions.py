@@ -21,12 +21,12 @@ class Command:
     Parameters
     ----------
     line : int
-        Where it stands in its page, from 1.
+        Line of the command in its page, from 1.
     typed : str
-        What is typed, further lines included.
+        The typed text, including further lines.
     said : str or None
-        What comes out, on both streams; a line ``...`` stands for any lines, ``...`` within a line for any words. None where the page does
-        not say it.
+        The output on both streams. A line ``...`` matches any lines, and ``...`` within a line any words. None if the page shows no
+        output.
     """
 
     line: int
@@ -35,7 +35,7 @@ class Command:
 
 
 def blocks(text: str, *kinds: str) -> Iterator[tuple[int, str, str]]:
-    """The fenced blocks of some kinds (all without any): the number of their first line, their kind and text."""
+    """Yield the fenced blocks of some kinds (without any: all): line of the fence, kind and text."""
     for match in _FENCE.finditer(text):
         if not kinds or match["kind"] in kinds:
             yield text.count("\n", 0, match.start("text")) + 1, match["kind"], match["text"]

@@ -30,10 +30,10 @@ PAGES = {
     for page in sorted(
         [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("examples/**/*.md"), *ROOT.glob("reports/**/*.md"), ROOT / "benchmarks" / "README.md"]
     )
-    # Written by `cumatrix publish`, which tests/report/test_publish.py reads; its commands are hours of compiling.
+    # `cumatrix publish` writes it, and tests/report/test_publish.py tests that; its commands compile for hours.
     if page != ROOT / "reports" / "matrix" / "README.md"
 }  # fmt: skip
-# Pages that most read first, between two nights; each command of the others takes a second or more, too.
+# Pages that most people read first, for runs between two nights; each command of the other pages takes a second or more, too.
 QUICK = {"README.md", "docs/tutorial.md", "docs/ci.md", "docs/records.md"}
 LANGUAGES = {"console", "sh", "text", "pycon", "python", "toml", "json", "yaml", "ini", "cpp", "dockerfile"}
 
@@ -131,7 +131,7 @@ def test_commands_that_are_not_run_have_the_options_that_are_written(page: str) 
 
 
 def _of_cumatrix(typed: str) -> Iterator[list[str]]:
-    """The words behind each ``cumatrix`` of a line."""
+    """Return the words after each ``cumatrix`` of a line."""
     for part in re.split(r"&&|\|\||[|;\n]", typed.replace("\\\n", " ")):
         words = shlex.split(part, comments=True) if part.count("'") % 2 == 0 and part.count('"') % 2 == 0 else []
         if words and words[0] == "cumatrix" and len(words) > 1:

@@ -89,12 +89,12 @@ class Machine:
         return self.events.get()
 
     def end(self, needed: int) -> None:
-        """End a cell that runs."""
+        """End a running cell."""
         self.ends[needed].set()
         self.threads[needed].join()
 
     def end_all(self) -> None:
-        """Let all cells end, in whatever order they can."""
+        """End all cells, in any possible order."""
         for event in self.ends.values():
             event.set()
         for thread in self.threads.values():

@@ -111,7 +111,7 @@ int cuDeviceGetAttribute(int *value, int attribute, int device) { *value = attri
 
 
 def test_what_a_driver_says_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A fake driver, for the path from its library to records: a machine without one never takes it."""
+    """A fake driver, for the path from its library to records, which a machine without a driver never takes."""
     if not find_devices().problem.startswith("no driver"):
         pytest.skip("this machine has a driver of its own (tests/gpu)")
     (tmp_path / "fake.c").write_text(FAKE)

@@ -134,12 +134,12 @@ def test_remarks_that_neighbours_gave_are_left_behind() -> None:
 
 class _Pages(http.server.SimpleHTTPRequestHandler):
     def log_message(self, *args: Any) -> None:
-        """Nothing is printed."""
+        """Print nothing."""
 
 
 @pytest.fixture
 def pages(tmp_path: Path) -> Iterator[str]:
-    """Address of a server of the files in a folder."""
+    """Start a server for the files of a folder; yield its address."""
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(_Pages, directory=str(tmp_path)))
     thread = threading.Thread(target=server.serve_forever)
     thread.start()

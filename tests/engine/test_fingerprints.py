@@ -192,7 +192,7 @@ def test_hashes_are_kept_so_that_files_are_not_read_again(
     monkeypatch.setattr(file_states, "_MAPPED", file_states._FRESH)
     before = source.stat().st_ctime_ns
     while os.stat(source).st_ctime_ns + 30_000_000 > _now(source):
-        pass  # until a later change would show in the time of change
+        pass  # until a later change shows in the change time
     assert source.stat().st_ctime_ns == before
     Answers(cache).key_of(FIRST, read([source]))
     again = Answers(cache)
@@ -221,7 +221,7 @@ def test_an_entry_that_cannot_be_read_counts_as_missing(cache: ResultCache, entr
 def test_a_hard_link_made_meanwhile_changes_nothing(cache: ResultCache, source: Path) -> None:
     os.utime(source)
     while _now(source) - source.stat().st_ctime_ns < 30_000_000:
-        pass  # until the hash may be remembered
+        pass  # until the hash can be stored
     answers = Answers(cache)
     key = answers.key_of(FIRST, read([source])).key
     reads = read([source])
@@ -274,7 +274,7 @@ def test_hashes_of_files_that_changed_are_kept_as_a_run_ends(cache: ResultCache,
     Answers(cache).key_of(FIRST, read([source]))
     source.write_text("another text" + " " * (5 << 20))  # timestamps of large files count at once
     while _now(source) - source.stat().st_ctime_ns < 30_000_000:
-        pass  # until the hash may be remembered
+        pass  # until the hash can be stored
     cache.keep_fact("another", {"sets": ["damaged"]})
     again = Answers(cache)
     assert list(again.keys("another")) == []
@@ -307,7 +307,7 @@ def test_a_set_has_one_name_wherever_its_folders_lie(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("path", ["/proc/kmsg", "/dev/../proc/kmsg", "link:/proc/self/exe", "/sys/kernel"])
 def test_a_set_with_a_file_of_the_kernel_counts_as_missing(cache: ResultCache, path: str) -> None:
-    """Reading some of them never ends, and no result follows from any."""
+    """Reading some of these files never ends, and none gives a result."""
     cache.keep_fact(FIRST, {"sets": ["name"]})
     cache.keep_fact("set:name", {"paths": [[path, False]], "hashes": []})
     assert found(cache) == []

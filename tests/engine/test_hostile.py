@@ -1,6 +1,6 @@
 """Programs that die, hang, flood, hide and hoard: each has its own status, and neighbours are unaffected.
 
-A Numba program is a Python module, so that its compilation may do anything at all.
+A Numba program is a Python module, whose compilation can execute any code.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ def deadline(seconds: float) -> float:
 
 @pytest.fixture
 def patience(perform: Perform) -> float:
-    """A deadline for a program of Numba."""
+    """Return a deadline for a Numba program."""
     record = perform("plain")
     assert record["status"] == "built"
     return deadline(record["seconds"])
@@ -105,7 +105,7 @@ Perform = Callable[..., Record]
 
 @pytest.fixture
 def perform(place: Place, programs: Callable[[str, str], Path]) -> Perform:
-    """Run one hostile program; returns its record."""
+    """Run a hostile program; return its record."""
 
     def run(name: str, *, seconds: float = 60, memory: int = 0, output: int = 256 << 10, **words: str) -> Record:
         text = PROGRAMS[name]

@@ -82,7 +82,7 @@ def test_nothing_is_needed_for_what_is_not_applicable() -> None:
     rule = UnsupportedRule(when=Condition.parse('toolkit == "12.4"', {}), reason="no")
     given = cell()
     assert not missing([replace(given, case=replace(given.case, unsupported=(rule,)))], context())
-    assert not missing([cell("numba")], context())  # not installed, and not asked for with --with
+    assert not missing([cell("numba")], context())  # not installed, and not requested with --with
     broken = replace(context(), others=(replace(OTHERS[0], broken={"numba": "no wheel"}),))
     assert not missing([cell("numba", name="numba-0.59.0")], broken)
 
@@ -134,7 +134,7 @@ def test_a_header_library_that_nothing_knows_is_refused_before_anything_is_insta
     with pytest.raises(UsageError, match=r"there is no cutlass 99; known are 3\.3\.0, "):
         install([cell(cutlass="99")], context(), none_shown, lambda _: None)
     index = Index(Path("nowhere"))
-    assert index.has("nvidia-cutlass", "98.0")  # a newer one than cumatrix knows
+    assert index.has("nvidia-cutlass", "98.0")  # newer than any known release
     assert not index.has("nvidia-cutlass", "99")
 
 

@@ -1,4 +1,4 @@
-"""Files that a cell's process left: links, pipes, endless ones, and replies that are none."""
+"""Files that a cell's process leaves: links, pipes, endless files, and invalid replies."""
 
 from __future__ import annotations
 

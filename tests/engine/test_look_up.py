@@ -1,4 +1,4 @@
-"""Answers of earlier runs: which cell takes which, and when none."""
+"""Answers of earlier runs: cells that reuse an answer, and cells that do not."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A header that is not found: the program's fault, or a part of CUDA that is not installed."""
+"""A missing header: an error of the program, or of a part of CUDA that is not installed."""
 
 from __future__ import annotations
 

@@ -67,7 +67,7 @@ def ids(where: str | None = None, backends: str = "nvrtc,numba", cases: list[Cas
 
 def test_the_product_of_everything() -> None:
     cells = ids()
-    assert len(cells) == len(set(cells)) == 2 * 2 * 2 * 2 + 1 * 2 * 2 * 2  # NVRTC takes both cases, Numba one of them
+    assert len(cells) == len(set(cells)) == 2 * 2 * 2 * 2 + 1 * 2 * 2 * 2  # NVRTC accepts both cases, Numba one of them
     assert cells[0] == "wmma/half[size=1] nvrtc cuda12.4 sm_80"
     assert cells[-1] == "sync/grid[size=2] numba@0.59.1 cuda13.0 sm_90a"
 

@@ -18,7 +18,7 @@ def nothing_begun(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def fake(folder: Path, text: str) -> str:
-    """In place of an interpreter."""
+    """Write a fake interpreter."""
     path = folder / "python"
     path.write_text(f"#!/bin/sh\n{text}\n")
     path.chmod(0o755)

@@ -71,7 +71,7 @@ def _texts(values: object) -> Iterator[str]:
 
 
 def _opened(log: str, folder: Path) -> Iterator[str]:
-    """Files that workers and their descendants opened or ran."""
+    """Yield the files that workers and their descendants opened or ran."""
     workers: set[str] = set()
     places: dict[str, str] = {}
     waiting: dict[str, str] = {}

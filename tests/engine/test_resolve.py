@@ -97,7 +97,7 @@ class TestPrepared:
 
     def test_another_executor_takes_the_place_of_threads(self, store: ToolkitStore, cell: Cell) -> None:
         class Elsewhere:
-            """A fake: it hands prepared cells on as bytes and says that all were built."""
+            """A fake that passes prepared cells on as bytes and reports all as built."""
 
             def __init__(self) -> None:
                 self.seen: list[PreparedCell] = []
@@ -172,7 +172,7 @@ def test_a_backend_for_nvidia_is_not_applicable_to_a_target_of_amd(
 def test_a_later_run_knows_what_fork_servers_of_an_earlier_one_said(
     store: ToolkitStore, cell: Cell, toolkit: Callable[[str], Installed], tmp_path: Path
 ) -> None:
-    """Nothing is started for a cell that has an answer, nor for a target that its compiler does not know."""
+    """No process starts for a cell with an answer, nor for a target that its compiler does not support."""
     toolkit("12.4")
     # NVRTC 12.4 supports no such target, but no rule predicts that.
     unknown = replace(cell, target=Target.parse("sm_120"))
@@ -328,7 +328,7 @@ def test_outcomes_are_not_kept_where_reads_cannot_be_followed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     def without_compiler(*_: object, **__: object) -> Path:
-        """A fake: this machine has no gcc."""
+        """A fake machine without gcc."""
         raise OSError("gcc is missing")
 
     toolkit("12.4")

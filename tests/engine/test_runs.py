@@ -1,4 +1,4 @@
-"""Whole runs: in any order, on any number of runners, interrupted, killed and started again."""
+"""Whole runs: in any order, on any number of runners, interrupted, killed and restarted."""
 
 from __future__ import annotations
 
@@ -75,12 +75,12 @@ def test_pytest_gives_the_same_records_on_any_number_of_workers(cumatrix: Comman
 
 
 LIMIT = 200.0
-"""Seconds after which a run, or a process of one, that should have ended has not."""
+"""Time limit for the end of a run or a process, in seconds."""
 SLOW = "__global__ void slow(int *a) {{ *a = {} + {}; }}"
 
 
 def slow_library(root: Path, cells: int = 12) -> None:
-    """Every cell takes a second or so."""
+    """Write a folder of cases that take about a second each."""
     terms = " + ".join(f"a[{n}]" for n in range(1_500))
     for number in range(cells):
         write_case(root, f"slow/n{number:02}", SLOW.format(number, terms))
@@ -98,7 +98,7 @@ def workers_of(folder: Path) -> list[int]:
 
 
 def none_left(folder: Path) -> None:
-    """They end by themselves."""
+    """Wait until the processes have ended by themselves."""
     until = time.monotonic() + LIMIT
     while left := workers_of(folder):
         assert time.monotonic() < until, f"they are still there: {list(map(what_it_does, left))}"
@@ -118,7 +118,7 @@ def ended(process: subprocess.Popen[str]) -> str:
     try:
         return process.communicate(timeout=LIMIT)[1]
     except subprocess.TimeoutExpired:
-        process.send_signal(signal.SIGABRT)  # which faulthandler answers
+        process.send_signal(signal.SIGABRT)  # faulthandler handles this signal
         pytest.fail(f"it did not end: {process.communicate()[1]}")
 
 
@@ -130,7 +130,7 @@ def start(cumatrix: Command, tmp_path: Path) -> Callable[..., subprocess.Popen[s
 
     def start(*arguments: str | Path) -> subprocess.Popen[str]:
         return subprocess.Popen(
-            # Tests that run in the background of a shell inherit ignored signals, and so would the run.
+            # Background tests of a shell inherit ignored signals, and so would the run.
             ["env", "--default-signal=INT,HUP", *cumatrix.argv(*arguments)], cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
             env={**os.environ, "TMPDIR": str(scratch), "CUMATRIX_CACHE": str(tmp_path / "cache"),
                  "PYTHONFAULTHANDLER": "1"},
@@ -183,7 +183,7 @@ def test_an_interruption_keeps_what_finished(
     out = tmp_path / "out.jsonl"
     process = start(*RUN)
     wait_for(out, 2, process)
-    os.killpg(process.pid, number)  # as a terminal does, to all at once
+    os.killpg(process.pid, number)  # as a terminal does, to all processes at once
     words = ended(process)
     assert process.returncode == 130, words
     assert "interrupted" in words
@@ -202,7 +202,7 @@ def test_further_interruptions_change_nothing(
     if started:
         wait_for(tmp_path / "out.jsonl", 2, process)
     else:
-        while not list((tmp_path / "scratch").iterdir()):  # nothing has been loaded yet
+        while not list((tmp_path / "scratch").iterdir()):  # nothing is loaded yet
             assert process.poll() is None, process.communicate()
             time.sleep(0.01)
     until = time.monotonic() + LIMIT

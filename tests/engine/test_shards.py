@@ -1,4 +1,4 @@
-"""Runs that are shared out."""
+"""Sharded runs."""
 
 from __future__ import annotations
 

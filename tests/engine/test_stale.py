@@ -95,7 +95,7 @@ def test_the_time_the_place_and_proc(library: Library, toolkit: Callable[[str], 
     assert all_of(library.cached(), True) == moves | plain
     through.write_text("#define OWN 8\n")
     assert all_of(library.cached(), True) == (moves | plain) - {"proc/root"}
-    # The same files in another place; one program names a header of the first one.
+    # The same files in another folder; one program names a header of the first folder.
     other = Library(library.command, tmp_path / "another checkout", library.cache)
     shutil.copytree(library.root, other.root)
     assert all_of(other.cached(), True) == plain

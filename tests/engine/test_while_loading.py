@@ -47,11 +47,11 @@ def test_large_libraries_that_a_child_has_mapped(tmp_path: Path) -> None:
 
 
 def hashed_while(process: subprocess.Popen[bytes], looks: int) -> set[str]:
-    """Files that are hashed until a fork server has loaded."""
+    """Files that are hashed while a fork server loads."""
     shared: set[str] = set()
 
     class Loading:
-        """A fake fork server: it is ready at the look after so many."""
+        """A fake fork server that is ready after a number of polls."""
 
         def __init__(self) -> None:
             self.process, self.left = process, looks

@@ -23,14 +23,14 @@ def _home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def sources(tmp_path: Path) -> Repository:
-    """A project in a checkout."""
+    """Write a project in a checkout."""
     repository = Repository(tmp_path / "sources")
     repository.commit({"pyproject.toml": PROJECT, "numba_cuda/__init__.py": ""}, tag="v1.0")
     return repository
 
 
 def only(text: str, base: Path) -> Development:
-    """The one build that a text names."""
+    """Return the only build that a text names."""
     releases, (build,) = split_with([text], base)
     assert releases == []
     return build

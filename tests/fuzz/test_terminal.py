@@ -1,4 +1,4 @@
-"""One door to the terminal: hostile text in every field of cases, records and logs, through every command."""
+"""The only door to the terminal: hostile text in every field of cases, records and logs, through every command."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from harness.records.schema import check_record
 from harness.toolkits import Installed
 
 BAD = "".join(character for character in HOSTILE if character not in "\0\r\n") + "\x85\x9bm\u061c\u202d"
-HIDDEN = "\u061c\u202d\u2066\ufeff"  # control characters are refused in cases
+HIDDEN = "\u061c\u202d\u2066\ufeff"  # cases must not contain control characters
 CASE = """title = "::error::title {bad}"
 features = ["wmma"]
 links = ["https://example.org/"]
@@ -41,7 +41,7 @@ reason = "::error::because {bad} ##[error]x"
 
 
 def hostile(value: Any, check: Callable[[Any], object]) -> Any:
-    """A value with hostile text around each text in it that may be any text."""
+    """Return a value with hostile text around each free text in it."""
     value = copy.deepcopy(value)
 
     def spoil(holder: Any) -> None:
@@ -75,7 +75,7 @@ def in_ci(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def results(tmp_path: Path) -> Path:
-    """Records and a plan in which everything is hostile, names of files included."""
+    """Write records and a plan with hostile texts everywhere, including file names."""
     records, planned = good()
     lines = b"".join(json.dumps(hostile(each, check_record)).encode() + b"\n" for each in records)
     return write(
@@ -132,7 +132,7 @@ def test_what_reads_records(results: Path, tmp_path: Path) -> None:
         assert fine(call("annotate", results, "--format", form)).out
     told = call("annotate", results)
     own = re.compile(r"^::(?:error|warning) (?:file=[^:,]*,line=\d+,)?title=[^:]*::")
-    # The commands are cumatrix's own, one a line; behind each nothing is one.
+    # The commands are cumatrix's own, one per line; no text after a command is one.
     assert told.code == 0 and all(own.match(line) for line in told.out.splitlines())
     assert told.out and fine(
         Called(told.argv, 0, "".join(own.sub("said: ", line) for line in told.out.splitlines()), told.err)

@@ -1,6 +1,6 @@
 """Programs that attack other processes and files. Each prints its successes: ``reached`` must not be in its log.
 
-Signals that would harm a stranger, should they arrive, are harmless ones (SIGURG, or none): whoever runs these tests has other processes, too.
+The programs send only harmless signals (SIGURG, or none) to processes that they do not own: the user has other processes, too.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-# A program that has done its worst has nothing more to say; one without a kernel is refused.
+# A program exits after its attack: a program without a kernel is rejected.
 _END = "\nraise SystemExit(3)\n"
 _BEGIN = """
 import ctypes, errno, os, resource, signal, stat, struct, subprocess, sys, time
@@ -87,7 +87,7 @@ SIGNALS = {
     "signals-everything": "attempt(os.kill, -1, signal.SIGURG)",
     "signals-the-scheduler": "attempt(os.kill, scheduler, 0)",
     "kills-its-siblings": "for pid in others(): attempt(os.kill, pid, signal.SIGKILL)",
-    # The kernel sends a signal of the owner's choice to whom a file names, whenever something can be read there.
+    # The kernel sends a signal of the owner's choice to the process that a file names, whenever the file becomes readable.
     "kills-by-owning-a-file": """
 import fcntl, socket, struct
 OWN, OWN_EX, SIGNAL_OF, ASYNC, OWN_BY_IOCTL, GROUP_BY_IOCTL = 8, 15, 10, 0o20000, 0x8901, 0x8902
@@ -425,7 +425,7 @@ for line in Path("/proc/self/mountinfo").read_text().splitlines():
                 attempt(os.mkdir, folder + "/intruder")
 """,
     "is-ended-last": "attempt(lambda: Path('/proc/self/oom_score_adj').write_text('-1000'))",
-    # A process that is the fork server's child as the cell itself is, and in no group of the cell's.
+    # A process that is a child of the fork server, as the cell itself, and in no group of the cell.
     "is-its-own-sibling": """
 if libc.syscall(56, 0x8000 | signal.SIGCHLD, None, None, None, 0) == 0:
     os.setsid()
@@ -515,7 +515,7 @@ def scale(a):
     if i < a.size - {}:
         a[i] *= 2
 """
-"""An innocent one, for a number."""
+"""Return an innocent program for a number."""
 ENTRIES = {"scale": "void(float32[:])"}
 
 
@@ -525,10 +525,10 @@ def text_of(program: str, words: Mapping[str, str]) -> str:
     Parameters
     ----------
     program : str
-        What it does, as in `PROGRAMS`.
+        The program's text, as in `PROGRAMS`.
     words : Mapping
-        What it is told: folders that it reaches for (``cache``, ``data``, ``here``), and by what the processes that it leaves are
-        known (``mark``).
+        Values for the program: the folders that it attacks (``cache``, ``data``, ``here``), and the mark of processes that it leaves
+        behind (``mark``).
     """
     text = _BEGIN + program
     for word, value in words.items():

@@ -34,7 +34,7 @@ for _ in range(8):
         time.sleep(1000)
 time.sleep(1000)
 """
-# One of its processes is ended, and it goes on: the kernel ends one of them, not the cell.
+# The cell continues after the end of a process: the kernel ends one process, not the cell.
 GOES_ON = """
 import os, time
 if os.fork() == 0:

@@ -24,8 +24,8 @@ pytestmark = [
 ODD = dict.fromkeys(("leaves-huge-files", "leaves-no-files", "ends-silently", "opens-without-end"), "crashed")
 ODD.update(dict.fromkeys(("numba-assembly-of-blank-lines", "numba-assembly-of-entries"), "built"))
 if os.geteuid():
-    ODD["shuts-folders"] = "crashed"  # root may write there all the same
-# One or two of each kind for the first tier: each program is a process of Numba's.
+    ODD["shuts-folders"] = "crashed"  # root can write there anyway
+# One or two of each kind for the first tier: each program is a Numba process.
 QUICK = (
     "forges-an-answer", "forges-records-of-reads", "kills-its-parent", "kills-the-keeper", "traces-its-parent", "writes-to-siblings",
     "writes-to-the-engine", "leaves-a-daemon", "ends-silently", "changes-the-machine", "records-of-reads-by-many",

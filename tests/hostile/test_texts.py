@@ -1,6 +1,7 @@
 """Hostile and innocent texts through NVRTC and nvcc: each hostile text is one cell, every innocent record is unchanged, and nothing is left.
 
-A few of each kind are in the first tier, and more among the slow tests. The other heavy ones, and all of them through nvcc, take too long for here: ``benchmarks/hostile.py`` runs them each night.
+The first tier has a few texts of each kind, and the slow tests have more. The other heavy texts, and all texts through nvcc, take too long
+for tests: ``benchmarks/hostile.py`` runs them each night.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ MEMORY = 4 << 30
 
 
 class Texts:
-    """Run the texts of a backend together with innocent texts."""
+    """Texts of a backend, run together with innocent texts."""
 
     def __init__(self, place: Place, backend: str, names: Iterable[str], root: Path) -> None:
         self.place, self.backend, self.root = place, backend, root

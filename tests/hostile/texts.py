@@ -1,7 +1,7 @@
 """Hostile texts of C++ and CUDA for compilers: endless work, full memory, endless output, or input that is no source.
 
-Each is one cell, whatever becomes of it. Those of `BUILT` are odd and right; the others may be refused, crash their compiler, or last
-until the deadline: which of these depends on the compiler, and is its own business.
+Each text is one cell, whatever its outcome. The texts of `BUILT` are odd but valid. The compiler can reject the others, crash, or run
+until the deadline; the outcome depends on the compiler.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A new axis is two files: its entry in `harness/matrix/axes.py`, and its key in `harness/records/record.py`."""
+"""A new axis needs two changes: an entry in `harness/matrix/axes.py`, and a key in `harness/records/record.py`."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ def only(status: Status) -> Outcome:
     return Outcome(status=status)
 
 
-# Outcome, expectation, kind, verdict, and whether a run of nothing else exits with 0.
+# Outcome, expectation, kind, verdict, and whether a run of only this cell exits with 0.
 TABLE = [
     (built(), BUILT, "built", "pass", True),
     (built(artifact=PTX, stage=Stage.COMPILE, stages=(Stage.COMPILE,)), BUILT, "partial", "pass", True),

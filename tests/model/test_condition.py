@@ -88,10 +88,10 @@ def test_capabilities_are_numbers(version: str, text: str, expected: bool) -> No
         ("13.0.0", 'cupy == "13.0"', True),
         ("13.0.0", 'cupy == "13.*"', True),
         ("13.10.0", 'cupy < "13.9"', False),
-        ("13.1.0rc1", 'cupy < "13.1"', False),  # PEP 440: an exclusive bound leaves its own pre-releases out
+        ("13.1.0rc1", 'cupy < "13.1"', False),  # PEP 440: an exclusive bound excludes its own pre-releases
         ("13.1.0rc1", 'cupy <= "13.1"', True),
         ("13.1.0rc1", 'cupy >= "13.0"', True),
-        ("13.0.0.post1", 'cupy > "13.0.0"', False),  # the same for post-releases
+        ("13.0.0.post1", 'cupy > "13.0.0"', False),  # the same applies to post-releases
         ("13.0.0+local", 'cupy == "13.0.0"', True),
         ("1!1.0", 'cupy > "13"', True),
     ],

@@ -1,4 +1,4 @@
-"""Verdicts: every status against every expectation."""
+"""Verdicts: every status with every expectation."""
 
 from __future__ import annotations
 

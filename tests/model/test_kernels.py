@@ -15,7 +15,7 @@ from harness.model.case import Expectation, RequiredKernels, name_of
 from harness.model.condition import Condition
 from harness.model.judge import expectation_of, judge, shortfall
 
-# As NVRTC 13.0, nvcc 13.0 and Numba 0.62 write them.
+# In the forms of NVRTC 13.0, nvcc 13.0 and Numba 0.62.
 SYMBOLS = {
     "plain": "plain",
     "_Z5saxpyPf": "saxpy",
@@ -126,7 +126,7 @@ def code(*tensor_cores: str | None) -> Outcome:
         (True, ("", ""), "no kernel uses tensor cores"),
         (False, ("", ""), ""),
         (False, ("IMMA HMMA", "HMMA"), "its kernels use tensor cores (HMMA IMMA)"),
-        (True, ("", None), ""),  # not known
+        (True, ("", None), ""),  # unknown
         (False, (), ""),
         (None, ("HMMA",), ""),
     ],

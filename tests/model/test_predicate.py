@@ -1,4 +1,4 @@
-"""Versions fit as they always do, whichever release of `packaging` compares them."""
+"""Versions match equally with every release of `packaging`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""docs/selection.md knows every name, and its examples can be read."""
+"""docs/selection.md has every name, and its examples are valid."""
 
 from __future__ import annotations
 

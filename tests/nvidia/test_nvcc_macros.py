@@ -46,7 +46,7 @@ KERNEL = 'extern "C" __global__ void scale(float *a) { *a = sizeof(TEXT); }\n'
 def test_a_macro_is_what_the_program_sees(
     store: ToolkitStore, toolkit: Callable[[str], Installed], tmp_path: Path, depth: str
 ) -> None:
-    """As a parameter of a case and as an option of the user's, in the host's pass and in the device's."""
+    """As a parameter of a case and as an option of the user, in the host pass and in the device pass."""
     toolkit("13.0")
     place = Place(None, store)
     cells = []

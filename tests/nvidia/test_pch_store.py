@@ -40,7 +40,7 @@ def test_options_for_which_one_header_is_made() -> None:
     assert for_header(["-I/a", "-I/b"]) != for_header(["-I/b", "-I/a"])
 
 
-# One header of NVRTC, and programs with other options than it was made with: whether NVRTC uses it, and whether the same comes out.
+# One header of NVRTC, and programs with other options: whether NVRTC uses the header, and whether the artifact is the same.
 SHARED = """\
 import os, sys
 from pathlib import Path

@@ -34,7 +34,7 @@ pytestmark = [
 
 
 def _proposed(project: Path) -> dict[str, dict[str, Any]]:
-    """The programs of CUDA C++ that `init` has written down, each with its table."""
+    """Return the CUDA C++ programs that `init` has written, each with its table."""
     own = project / "cumatrix.toml"
     if own.is_file():
         config = tomllib.loads(own.read_text())
@@ -69,7 +69,7 @@ def _options(project: Path, table: dict[str, Any], backend: str) -> Iterator[str
 def _by_hand(
     home: Path, project: Path, name: str, table: dict[str, Any], backend: str
 ) -> tuple[str, str, dict[str, int]]:
-    """Status, SHA-256 of the cubin, and registers; in a process of its own, since a compiler may die, and one NVRTC is enough for a process."""
+    """Compile in a separate process, since a compiler can crash and a process loads only one NVRTC; return status, SHA-256 of the cubin, and registers."""
     words = [backend, str(home), str(project / name), TARGET, *_options(project, table, backend)]
     script = ROOT / "benchmarks" / "agreement.py"
     done = subprocess.run([sys.executable, script, "by-hand", *words], capture_output=True, text=True, timeout=900)

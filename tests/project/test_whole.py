@@ -105,7 +105,7 @@ def test_its_device_code_has_a_gate_and_a_page(
     assert "at csrc/include/launch.h:3" in broken.stderr
 
 
-# Read here, since tests run without variables of cumatrix's own.
+# Read at import, since tests run without cumatrix's variables.
 EVERYTHING = bool(os.environ.get("CUMATRIX_TESTS_ALL"))
 CORNERS = {("csrc/scale.cu", "13.0", "sm_75"), ("csrc/shift.cu", "13.5", "sm_120")}
 
@@ -115,10 +115,10 @@ CORNERS = {("csrc/scale.cu", "13.0", "sm_75"), ("csrc/shift.cu", "13.5", "sm_120
 def test_with_pytorch_five_lines_and_one_command_are_a_green_gate_and_a_page(
     tmp_path: Path, cumatrix: Command, toolkit: Callable[[str], Installed], venv: Callable[..., str]
 ) -> None:
-    """Every file, the first and the last target and toolkit; CUMATRIX_TESTS_ALL=1 compiles each with all of them, in some minutes."""
+    """Every file, for the first and last target and toolkit. With CUMATRIX_TESTS_ALL=1 every combination, which takes minutes."""
     toolkit("13.0")
     toolkit("13.5")
-    # PyTorch is there already for other tests; `with = "torch=2.11"` in the file installs it.
+    # PyTorch is already installed for other tests; `with = "torch=2.11"` in the file would install it.
     python = {"CUMATRIX_PYTHON": venv(*TORCH)}
     config = CONFIG.format(toolkit="13.0,13.5", target="sm_75..sm_120", more="")
     assert len(config.strip().splitlines()) - 1 <= 4

@@ -103,7 +103,7 @@ def test_it_ends_as_the_program_ends(follow: Follow, program: str, word: str, co
 
 @pytest.mark.skipif(not shutil.which("strace"), reason="needs strace")
 def test_where_it_may_not_be_traced_it_runs_and_is_not_known(follow: Follow, program: str, tmp_path: Path) -> None:
-    """A process has one tracer."""
+    """A process can have only one tracer."""
     reads = follow("strace", "-f", "-o", "/dev/null", "sh", "-c", f"{program} wout.txt; exit 5")
     assert follow.done.returncode == 5, follow.done.stderr
     assert (tmp_path / "out.txt").exists()

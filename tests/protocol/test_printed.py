@@ -14,7 +14,7 @@ from harness.protocol.backend import Job, Rejected
 from harness.protocol.process_output import KEPT, Errors, Printed, cut, read_file
 from harness.protocol.process_output import run as run_process
 
-# More than this process may have.
+# More than the memory limit of this process.
 MUCH = 600 << 20
 ROOM = 400 << 20
 FLOOD = f"import os\nfor _ in range({MUCH} >> 20): os.write(1, b'x' * ((1 << 20) - 1) + b'\\n')\nos.write(2, b'the end')\nraise SystemExit(3)"
@@ -35,7 +35,7 @@ def test_of_much_the_first_and_the_last_part_are_kept() -> None:
 
 
 def test_a_process_may_print_more_than_there_is_memory(tmp_path: Path) -> None:
-    """Under a limit of address space: all of it in memory would end in an exception."""
+    """Under a limit of address space: reading everything into memory would raise an exception."""
     code = (
         "import resource, sys\n"
         f"resource.setrlimit(resource.RLIMIT_AS, ({ROOM}, {ROOM}))\n"

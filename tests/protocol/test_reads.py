@@ -1,4 +1,4 @@
-"""The library that follows reads, in real processes."""
+"""The preloaded library that records reads, in real processes."""
 
 from __future__ import annotations
 
@@ -180,7 +180,7 @@ def test_where_the_dynamic_linker_looked(follow: Follow, tmp_path: Path) -> None
     real = Files().current_state(str(tmp_path / "real.so"))[1]
     assert reads.states[str(tmp_path / "first" / "libn.so")] is None
     assert reads.states[str(tmp_path / "second" / "libn.so")] == real
-    # dlopen: by whom is not known, so LD_LIBRARY_PATH and the system's places count.
+    # dlopen: the caller is unknown, so LD_LIBRARY_PATH and the system's folders count.
     code = "import ctypes; ctypes.CDLL('libm.so'); f = ctypes.CDLL(None); f.cumatrix_note_libraries(0)"
     reads = follow(*python(code), LD_LIBRARY_PATH=f"{tmp_path}/first:{tmp_path}/third")
     assert follow.done.returncode == 0, follow.done.stderr
@@ -189,7 +189,7 @@ def test_where_the_dynamic_linker_looked(follow: Follow, tmp_path: Path) -> None
 
 
 def test_a_cell_tells_of_the_libraries_that_it_loads_itself(follow: Follow, tmp_path: Path) -> None:
-    """As the fork server does, and a child of it; the links by which a library was found count, too."""
+    """In a process like the fork server, and in its child; links to a library count, too."""
     for name in ("before", "after"):
         subprocess.run(
             ["gcc", "-x", "c", "-", "-shared", "-fPIC", "-o", f"{name}.real"],
@@ -326,7 +326,7 @@ def test_what_lies_in_a_folder_can_be_left_out() -> None:
 
 
 def test_who_reads_takes_a_part_at_a_time(library: Path, tmp_path: Path) -> None:
-    """Writers that never stop would otherwise hold it up."""
+    """Endless writers must not delay it."""
     code = (
         "import os\n"
         "from harness.protocol import reads\n"

@@ -88,7 +88,7 @@ def test_variants_whose_messages_differ_in_numbers_are_one_failure() -> None:
 
 
 def test_no_two_failures_of_a_report_have_one_fingerprint() -> None:
-    """GitLab shows one of several with the same: https://docs.gitlab.com/ci/testing/code_quality/#code-quality-report-format."""
+    """GitLab shows only one of several entries with equal fingerprints: https://docs.gitlab.com/ci/testing/code_quality/#code-quality-report-format."""
     bad = record(cell(), rejected())
     lines = [changed(bad, diagnostics=[{**bad["diagnostics"][0], "line": line}], cell=f"{line}") for line in (3, 12)]
     found = findings(lines)

@@ -20,7 +20,7 @@ KEPT = ROOT / "reports" / "h200-2026-11-21" / "records.tar.gz"
 def kept(tmp_path_factory: pytest.TempPathFactory) -> Results:
     folder = tmp_path_factory.mktemp("h200")
     with tarfile.open(KEPT) as archive:
-        # The keyword "filter" came with Python 3.11.4 only.
+        # The keyword "filter" exists only since Python 3.11.4.
         archive.extraction_filter = getattr(tarfile, "data_filter", None)
         archive.extractall(folder)
     return read_records([folder])

@@ -1,4 +1,4 @@
-"""Several runs as one."""
+"""Merging several runs."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ def test_an_answer_is_not_hidden_by_the_lack_of_one(answer: Outcome, silent: Out
 
 
 def test_programs_of_one_name_are_told_apart_whatever_they_are_compiled_with() -> None:
-    # k.cu of one folder with an include directory, k.cu of another one without.
+    # k.cu of one folder with an include directory, k.cu of another folder without.
     one = changed(record(cell("k.cu", toolkit="12.9")), program="a" * 12, variant="-Iinc", cell="k.cu[-Iinc] nvrtc")
     two = changed(record(cell("k.cu", toolkit="12.9"), rejected(), run="run-2"), program="b" * 12, cell="k.cu nvrtc")
     merged = merge([one, two], [])
@@ -128,7 +128,7 @@ def test_programs_of_one_name_are_told_apart_whatever_they_are_compiled_with() -
         ("k.cu@bbbbbb", "k.cu@bbbbbb nvrtc"),
     ]
     assert merged.conflicts == ()
-    # With options of its own alone, one program keeps its name.
+    # A single program keeps its name, even with other options.
     other = changed(one, variant="-Iother", cell="k.cu[-Iother] nvrtc")
     assert [item["cell"] for item in merge([one, other], []).records] == ["k.cu[-Iinc] nvrtc", "k.cu[-Iother] nvrtc"]
 
@@ -153,7 +153,7 @@ def test_a_merged_file_still_says_what_was_different(tmp_path: Path) -> None:
     assert [(item["run"], item["status"]) for item in once.records[0]["others"]] == [("a", "built"), ("b", "rejected")]
     alone = merge(once.records, plans)
     assert (alone.records, [conflict.cell for conflict in alone.conflicts]) == (once.records, [cell().id])
-    # In two steps, and whatever was merged first.
+    # In two steps, in any order.
     for first in (records[:2], records[2:], records[1:3]):
         write_merged(merge(first, plans), tmp_path / "first.jsonl")
         results = read_records([tmp_path / "first.jsonl"])

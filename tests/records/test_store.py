@@ -457,7 +457,7 @@ def _race(path: Path, name: str, barrier: Barrier, answers: Queue[str]) -> None:
     try:
         with RecordWriter(path, plan(cell(), run=name)) as writer:
             writer.append(record(run=name))
-            barrier.wait(60)  # hold it until the others have tried
+            barrier.wait(60)  # hold the lock until the others have tried
         answers.put("wrote")
     except RecordError as error:
         barrier.wait(60)

@@ -16,12 +16,12 @@ H200 = {"virtual": False, "name": "NVIDIA H200", "compute_capability": "9.0"}
 
 
 def real(outcome: Outcome, **where: Any) -> Record:
-    """A record of the device."""
+    """Return a record of the device."""
     return {**record(cell(target="sm_90", **where), outcome), "device": H200}
 
 
 def virtual(outcome: Outcome, **where: Any) -> Record:
-    """A record without one."""
+    """Return a record without a device."""
     found = record(cell(target="sm_90", **where), outcome)
     return {**found, "device": {"virtual": True, "compute_capability": "9.0"}}
 
@@ -103,7 +103,7 @@ def test_two_devices_are_two_pairs() -> None:
 
 
 def both(*records: Record) -> Merged:
-    """Merged records, each on its device a cell of its own, as ids have it."""
+    """Merge records, each as a cell of its device, with the device in its id."""
     named: list[Record] = [
         {**item, "cell": item["cell"] + (f" on {item['device']['name']}" if "name" in item["device"] else "")}
         for item in records

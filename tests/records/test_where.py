@@ -17,7 +17,7 @@ from harness.records.record_names import choose, chooser, facts_of
 
 
 def virtual(of: Cell) -> dict[str, Any]:
-    """A record as one without a device is written."""
+    """A record in the form of a run without a device."""
     return {**record(of), "device": {"virtual": True}}
 
 

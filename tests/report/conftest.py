@@ -29,7 +29,7 @@ def browser() -> Iterator[Browser]:
         pytest.skip("no Chromium on the PATH: apt-get install chromium")
     sync_api = pytest.importorskip("playwright.sync_api")
     with sync_api.sync_playwright() as playwright:
-        # In a container root has no sandbox to use, and /dev/shm has 64 MB.
+        # In a container, root cannot use the sandbox, and /dev/shm has 64 MB.
         chromium = playwright.chromium.launch(
             executable_path=found, args=["--no-sandbox", "--disable-dev-shm-usage"], timeout=300_000
         )
@@ -39,13 +39,13 @@ def browser() -> Iterator[Browser]:
 
 @pytest.fixture(scope="session")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Folder of a report that has every kind of cell."""
+    """Build a report with every kind of cell; return its folder."""
     return build_site(tmp_path_factory.mktemp("site"))
 
 
 @pytest.fixture
 def visit(browser: Browser, site: Path) -> Iterator[Visit]:
-    """Opens a page of the report from disk. An error in it, a refusal of its policy, or a request elsewhere fails the test."""
+    """Return a function that opens a page of the report from disk. An error, a violation of its policy, or a request elsewhere fails the test."""
     problems: list[str] = []
     contexts: list[BrowserContext] = []
 

@@ -1,4 +1,4 @@
-"""A report for the tests in a browser: small, with every kind of cell, two runs, and texts that mean harm."""
+"""A report for the tests in a browser: small, with every kind of cell, two runs, and hostile texts."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def outcome(of: Cell) -> tuple[Outcome, Expectation] | None:
 
 
 def records(run: str = "run-2") -> list[Record]:
-    """Everything that arrived."""
+    """Return everything that arrived."""
     found: list[Record] = []
     for of in cells():
         happened = outcome(of)
@@ -91,14 +91,14 @@ def records(run: str = "run-2") -> list[Record]:
 
 
 def build_site(folder: Path) -> Path:
-    """Build the report; returns its folder."""
+    """Build the report; return its folder."""
     case = folder / "cases" / "zz" / "hostile"
     case.mkdir(parents=True)
     (case / "kernel.cu").write_text(SOURCE)
     fragments = folder / "cases" / "wmma" / "fragments"
     fragments.mkdir(parents=True)
     (fragments / "kernel.cu").write_text(SOURCE)
-    # In the run before, numba's crash was none.
+    # In the run before, Numba did not crash.
     before: list[Record] = [
         {**item, "status": "built", "verdict": "pass", "signal": None} if item["status"] == "crashed" else item
         for item in records("run-1")

@@ -26,7 +26,7 @@ QUESTIONS = tomllib.loads((ANSWERS / "questions.toml").read_text())["question"]
 
 @pytest.fixture(scope="module")
 def answers(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The report of cells that were compiled."""
+    """Build the report of compiled cells."""
     folder = tmp_path_factory.mktemp("answers") / "html"
     build_report([ANSWERS / "cells.parquet"], folder)
     return folder
@@ -48,7 +48,7 @@ def test_twenty_questions_are_answered_as_they_are_typed(visit: Visit, answers: 
         found = rows.filter(has_text=feature).filter(has_text=question.get("label", ""))
         cell = words(found.first.locator("td").nth(columns.index(question["tool"]) - 1).inner_text())
         assert cell.startswith(question["says"]), question["asked"]
-        # The page has the architectures between the statement about other versions and its qualification.
+        # The page puts the architectures between the statement about other versions and its qualification.
         assert all(part.removeprefix("builds ") in cell for part in question.get("note", "").split("; ")), question[
             "asked"
         ]
@@ -119,7 +119,7 @@ def test_a_question_without_an_architecture_finds_one_that_was_tried(visit: Visi
     page.fill("#ask", "wgmma sm_80")
     settled(page)
     assert page.inner_text("#sentence").startswith("Not tried on sm_80: cumatrix try kernel.cu")
-    # Other features of tensor cores have answers on sm_80, and one word less of the question.
+    # Other features of tensor cores have answers on sm_80, and match all words of the question but one.
     page.fill("#ask", "wgmma tensor cores")
     settled(page)
     assert page.inner_text("#sentence").startswith("Not tried on sm_80; this is sm_90.")
@@ -257,7 +257,7 @@ def test_features_of_a_topic_have_those_with_more_upstream_threads_first(answers
 
 @pytest.fixture(scope="module")
 def published(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The answer page of the published matrix, without the pages of its cells."""
+    """Build the answer page of the published matrix, without the pages of its cells."""
     folder, matrix = tmp_path_factory.mktemp("published"), published_folder()
     assert matrix is not None
     merged = merge(*read_parquet(matrix / RECORDS))

@@ -1,4 +1,4 @@
-"""Reading without JavaScript, with a screen reader, on paper, in the dark, on a small screen; and how large the page is."""
+"""Reading without JavaScript, with a screen reader, on paper, in the dark, on a small screen; and the size of the page."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ ALL_PAGES = (*PAGES, "cases/wmma-fragments.html", "features/wmma-fragments.html"
     ("address", "scheme"),
     [
         *((address, "light") for address in ALL_PAGES),
-        # All take their colours from one style sheet: between two nights, the pages with most kinds of elements are enough.
+        # All pages use the colours of one style sheet: between two nights, the pages with most kinds of elements suffice.
         *(
             pytest.param(address, "dark", marks=() if address in ("index.html", CELL) else pytest.mark.slow)
             for address in ALL_PAGES

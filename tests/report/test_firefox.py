@@ -46,14 +46,14 @@ def started(home: Path, *, dark: bool = False) -> Iterator[Firefox]:
 
 @pytest.fixture(scope="module")
 def firefox(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Firefox]:
-    """A window with light pages."""
+    """Open a window with light pages."""
     with started(tmp_path_factory.mktemp("firefox")) as browser:
         yield browser
 
 
 @pytest.fixture(scope="module")
 def answers(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """Address of the report of cells that were compiled."""
+    """Return the address of the report of compiled cells."""
     folder = tmp_path_factory.mktemp("answers") / "html"
     build_report([ANSWERS / "cells.parquet"], folder)
     return folder.as_uri()
@@ -96,7 +96,7 @@ def _answer(rows: list[list[str]], question: dict[str, Any], title: str, columns
     label = question.get("label", "")
     named = ""
     for row in rows:
-        # Lines below the first one of a feature name it for screen readers.
+        # Lines below the first line of a feature name the feature for screen readers.
         named = row[0]
         if title in words(named) and label in words(named):
             return words(row[columns.index(question["tool"])])

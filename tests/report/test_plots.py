@@ -1,4 +1,4 @@
-"""Pictures: the same for the same cells, with their numbers in words, and nothing in them that a page has to fear."""
+"""Pictures: deterministic, with their numbers in words, and without markup from texts."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_outcomes_by_version_and_the_greatest_change(table: pd.DataFrame) -> Non
     assert title == "CuPy: 4 of 4 cells build with 13.1.0, 3 with 13.0.0"
     assert told == "9.0.0: 3 built, 1 rejected; 13.0.0: 3 built, 1 rejected; 13.1.0: 4 built"
     ticks = [item.text or "" for item in ET.fromstring(svg).iter(f"{SVG}text")]
-    # The last lines are of the title.
+    # The last lines belong to the title.
     assert [text for text in ticks if re.fullmatch(r"\d+\.\d\.0", text)][:3] == ["9.0.0", "13.0.0", "13.1.0"]
 
 
@@ -73,7 +73,7 @@ def test_resources_of_the_same_architectures(table: pd.DataFrame) -> None:
     assert (
         title == "wmma/fragments: 50 registers a thread on sm_90a, 30 on sm_75 (cupy-nvrtc 9.0.0, CUDA 12.4 and 2 more)"
     )
-    # The cells of 13.1.0 with CUDA 13.0 have sm_80 alone, which the others lack.
+    # The cells of 13.1.0 with CUDA 13.0 have only sm_80, which the others lack.
     assert told == "cupy-nvrtc 9.0.0, CUDA 12.4 and 2 more: 75 30, 90a 50"
     assert resources_by_target(table, "shared") == ""
     assert resources_by_target(table[table["outcome"] != "built"]) == ""

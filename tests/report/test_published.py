@@ -41,7 +41,7 @@ def test_own_answers_come_first_and_no_answer_is_hidden() -> None:
     )
     both = side_by_side(own, published(record(of[0], rejected()), record(of[1]), record(of[2]), record(of[3])))
     found = {item["toolkit"]: (item["environment"], item["status"]) for item in both.records}
-    # The third was planned and never arrived: that is not covered up.
+    # The third was planned and never arrived, and the report shows that.
     assert found == {"12.4": ("cupy13", "built"), "12.9": (ENVIRONMENT, "built"), "13.5": (ENVIRONMENT, "built")}
     assert [item["cell"] for item in both.missing] == [of[2].id]
     (conflict,) = both.conflicts

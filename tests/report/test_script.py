@@ -1,4 +1,4 @@
-"""The page's script without a browser: its own tests, run by Node.js, and addresses that Python and the script spell alike."""
+"""The page's script without a browser: its own tests, run by Node.js, and addresses that Python and the script write alike."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Commands that the page of the published matrix and answers from it print: pasted into a shell, they end as printed."""
+"""Commands on the page of the published matrix and in its answers: pasted into a shell, they exit as printed."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Printed:
 
 
 def printed_in(folder: Path) -> list[Printed]:
-    """The commands of every page, as a reader sees them."""
+    """Yield the commands of every page, as a reader sees them."""
     found = []
     for path in sorted((folder / "cases").glob("*.html")):
         text = path.read_text("utf-8")

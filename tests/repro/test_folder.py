@@ -23,7 +23,7 @@ from harness.repro.subject import ReproTarget, Wheels, subject_of, wheels_of
 
 
 def cell(case: str = "exceptions/throw", backend: str = "nvrtc", release: str = "12.9", **more: Any) -> Cell:
-    """A cell of the library of cases."""
+    """Return a cell of the library of cases."""
     (found,) = load_cases(packaged_cases(), [case])
     packages = more.pop("packages", {"python": "3.11.7"})
     toolkit = ToolkitRef(release=release, headers=more.pop("headers", release))

@@ -1,6 +1,6 @@
 """The folders themselves, run without cumatrix: in an environment from their requirements, compared with the record.
 
-Records are real ones. What PyTorch builds takes minutes, with host pass and link, and is built where ``CUMATRIX_TESTS_ALL=1`` asks for it.
+The records are real. Builds of PyTorch take minutes, with host pass and link; they run only with ``CUMATRIX_TESTS_ALL=1``.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ CELLS = [
 
 
 def recorded(cumatrix: Command, what: Shown, python: str = "") -> str:
-    """Run a cell; returns its id."""
+    """Run a cell; return its id."""
     where = ["--where", what.variant] if what.variant else []
     axes = ["-b", what.backend, "-t", what.toolkit, "-a", what.target, "--out", "results.jsonl"]
     interpreter = ["--python", python] if python else []

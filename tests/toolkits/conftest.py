@@ -18,7 +18,7 @@ def index(tmp_path: Path) -> LocalIndex:
 
 @pytest.fixture
 def no_settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """No settings of pip and uv but the machine's, and an empty cache; the folder for the user's own (XDG_CONFIG_HOME)."""
+    """Use only the machine's settings of pip and uv, and an empty cache; return the folder for the user's settings (XDG_CONFIG_HOME)."""
     for name in [name for name in os.environ if name.startswith(("PIP_", "UV_"))]:
         monkeypatch.delenv(name)
     folder = tmp_path / "config"

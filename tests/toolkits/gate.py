@@ -13,7 +13,7 @@ from typing import Any
 
 
 class Gate:
-    """An index over HTTP that keeps back the second half of each wheel until it is opened."""
+    """An HTTP index that holds back the second half of each wheel until it is opened."""
 
     def __init__(self, root: Path) -> None:
         self.opened = threading.Event()
@@ -49,7 +49,7 @@ class Gate:
         self.url = f"http://127.0.0.1:{self.server.server_port}"
 
     def close(self) -> None:
-        """Let everybody go."""
+        """Release all waiting clients."""
         self.opened.set()
         self.server.shutdown()
         self.thread.join()

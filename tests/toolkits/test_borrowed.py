@@ -58,13 +58,13 @@ def test_users_are_told(cumatrix: Command, toolkit: Callable[[str], Installed], 
     (tmp_path / "kernel.cu").write_text("__global__ void k() {}")
     (record,) = cumatrix.records("try", "kernel.cu", "-b", "nvrtc", "-t", "12.0", "-a", "sm_80")
     assert record["toolchain"]["observed"]["borrowed"] == dict.fromkeys(CCCL, "12.4")
-    assert not [text for text in record["notes"] if "of CUDA 12.4" in text]  # nothing of it took part
+    assert not [text for text in record["notes"] if "of CUDA 12.4" in text]  # no part of it was used
 
 
 @pytest.mark.slow
 @pytest.mark.slow
 @pytest.mark.compilers
-@pytest.mark.timeout(2700)  # Jitify looks for headers, which takes minutes
+@pytest.mark.timeout(2700)  # Jitify searches for headers, which takes minutes
 @pytest.mark.parametrize(
     ("backend", "header", "folder"),
     [

@@ -24,7 +24,7 @@ CUTLASS = LIBRARIES["cutlass"]
 
 @pytest.fixture
 def own_index(index: LocalIndex, no_settings: Path, monkeypatch: pytest.MonkeyPatch) -> LocalIndex:
-    """The only index that the user has configured."""
+    """Return the only index that the user has configured."""
     monkeypatch.setenv("UV_DEFAULT_INDEX", index.url)
     return index
 
@@ -116,7 +116,7 @@ class TestVerify:
     def test_files(self, installed: Installed) -> None:
         folder = installed.home / "include" / "cutlass"
         stat = (folder / "version.h").stat()
-        (folder / "version.h").write_text("// NEW")  # of the same size, and of the same time
+        (folder / "version.h").write_text("// NEW")  # with equal size and time
         os.utime(folder / "version.h", ns=(stat.st_atime_ns, stat.st_mtime_ns))
         (folder / "other.h").unlink()
         (folder / "more.h").touch()
@@ -180,7 +180,7 @@ def test_doctor_says_what_differs_and_what_to_do(cumatrix: Command, own_index: L
 def test_a_flood_of_words_from_uv_is_not_kept(
     own_index: LocalIndex, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A fake uv, which fails and prints as no real one does."""
+    """A fake uv, which fails with output that no real uv prints."""
     much = 100 << 20
     fake = tmp_path / "uv"
     fake.write_text(

@@ -1,4 +1,4 @@
-"""Sets of wheels in a store, from an index that is a folder."""
+"""Sets of wheels in a store, from an index in a folder."""
 
 from __future__ import annotations
 

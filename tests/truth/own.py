@@ -24,11 +24,11 @@ class Own:
     Parameters
     ----------
     python : str
-        Its interpreter.
+        The interpreter.
     site : Path
-        Its ``site-packages``.
+        The folder ``site-packages``.
     source : Path
-        Where the library's files are, when they are not there.
+        Folder of the library's files, if they are not in `site`.
     """
 
     python: str
@@ -59,7 +59,7 @@ def make_own(kind: str, shared: str, folder: Path) -> Own:
 
 
 def _sdist(folder: Path) -> None:
-    """numba-cuda's own sources."""
+    """Fetch numba-cuda's own sources."""
     kept = data_folder() / "test-envs" / "sdists"
     kept.mkdir(parents=True, exist_ok=True)
     with lock_file(kept / ".lock") as lock:

@@ -1,4 +1,4 @@
-"""Pairs in which an installed library changes: editable and development installs, and wheels that were edited."""
+"""Pairs that change an installed library: editable and development installs, and edited wheels."""
 
 from __future__ import annotations
 

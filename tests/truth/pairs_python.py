@@ -1,4 +1,4 @@
-"""Pairs of Numba's programs: Python reads anything, from anywhere."""
+"""Pairs of Numba programs: Python can read any file."""
 
 from __future__ import annotations
 

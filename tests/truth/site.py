@@ -41,11 +41,11 @@ class Site:
     Parameters
     ----------
     pair, backend : Pair and str
-        What.
+        The pair, and one of its backends.
     folder : Path
         An empty folder.
     patch : MonkeyPatch
-        For the environment's variables.
+        Sets environment variables.
     """
 
     def __init__(self, pair: Pair, backend: str, folder: Path, patch: pytest.MonkeyPatch) -> None:
@@ -75,7 +75,7 @@ class Site:
             patch.setenv("CUMATRIX_HOME", str(folder / "data"))
 
     def filled(self, text: str) -> str:
-        """A text with the places that it names."""
+        """Fill in the folders that a text names."""
         for name, place in self.places.items():
             text = text.replace(f"@{name}@", place)
         return text
@@ -85,7 +85,7 @@ class Site:
         return self.here / self.filled(name)
 
     def before(self) -> None:
-        """Make state A."""
+        """Create state A."""
         for name, content in self.pair.files.items():
             put(self.path(name), self._filled_content(content))
         for name, value in self.pair.variables.items():
@@ -97,7 +97,7 @@ class Site:
         return self.filled(content) if isinstance(content, str) else content
 
     def change(self) -> None:
-        """Make B of A."""
+        """Change state A to B."""
         for change in self.pair.change:
             if isinstance(change, Change):
                 change.act(self.path(change.name), self.filled)
@@ -114,7 +114,7 @@ class Site:
                 self.path(name).unlink(missing_ok=True)
 
     def argv(self, *more: str) -> list[str]:
-        """Words of the command line."""
+        """Return the words of the command line."""
         python = self.backend.startswith("numba")
         program = str(self.here / ("kernel.py" if python else "kernel.cu"))
         command = [self.filled(word) for word in self.pair.command] or ["try", program]
@@ -126,7 +126,7 @@ class Site:
         return [*command, *axes, *(["--python", self.python] if self.python else []), *signature, *own, *more]
 
     def run(self, *more: str) -> dict[str, Any]:
-        """The one record of a run, by the command as users type it."""
+        """Run the command as users do; return its only record."""
         done = CliRunner().invoke(cumatrix, self.argv(*more), standalone_mode=False)
         if done.exception:
             raise AssertionError(f"cumatrix {' '.join(self.argv(*more))}: {done.exception!r}") from done.exception
@@ -141,14 +141,14 @@ def told(record: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def short(record: Mapping[str, Any]) -> str:
-    """A record in a line, for messages."""
+    """Return a record in one line, for messages."""
     code = (record["artifact"] or {}).get("sha256", "")[:8]
     why = "" if code else f" {record['reason']} {record['log'][:200]!r}"
     return f"{record['status']}{code and f' {code}'}{', cached' if record['cached'] else ''}{why}"
 
 
 def copy_tree(source: Path, target: Path, *, link_above: int | None = None) -> None:
-    """A copy; without hard links, which would change the originals' signatures under the feet of other tests.
+    """Copy a folder without hard links, which would change the status of the originals during other tests.
 
     Files of more than `link_above` bytes become symbolic links.
     """

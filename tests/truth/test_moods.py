@@ -34,7 +34,7 @@ def site_of(text: str, backend: str, folder: Path, patch: pytest.MonkeyPatch, ho
 
 
 def in_a_shell(site: Site, before: str, *more: str) -> list[dict[str, Any]]:
-    """Records of a run in a shell that has done something before."""
+    """Run in a shell with changed limits; return the records."""
     command = Path(sys.executable).with_name("cumatrix")
     done = subprocess.run(
         ["bash", "-c", f'{before}; exec "$@"', "bash", command, *site.argv(*more)], capture_output=True, text=True,
@@ -71,7 +71,7 @@ def test_a_limit_of_somebodys_shell(
         site.before()
         in_a_shell(site, limit)
         holds(site)
-        # And the other way round: an answer of a better day is none for this shell, unless it is the same there.
+        # In reverse, an answer from a shell without limits holds here only if the outcome is the same.
         answered, true = in_a_shell(site, limit), in_a_shell(site, limit, "--no-cache")
         # The outcome at the memory limit varies between runs; only cached answers are compared.
         if answered and true and answered[0]["cached"]:
@@ -125,7 +125,7 @@ ENDED = [
 def test_what_is_ended_from_outside(
     text: str, backend: str, tool: str, number: signal.Signals, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A cell's own process, which compiles or runs a program, or a tool below it."""
+    """The signal goes to a cell's own process, which compiles or runs a program, or to a tool below it."""
     with closing(site_of(text, backend, tmp_path, monkeypatch)) as site:
         site.before()
         ended = while_compiling(site, lambda cell: end(descendant(cell, tool) if tool else cell, number))
@@ -134,7 +134,7 @@ def test_what_is_ended_from_outside(
 
 
 def while_compiling(site: Site, act: Callable[[int], None]) -> dict[str, Any]:
-    """Run, and do something to the cell's process once it is there; returns the record."""
+    """Run, and act on the cell's process as soon as it exists; return the record."""
     command = Path(sys.executable).with_name("cumatrix")
     running = subprocess.Popen(
         [command, *site.argv()], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, stdin=subprocess.DEVNULL

@@ -29,7 +29,7 @@ TARGETS = "sm_70,sm_75,sm_80,sm_86,sm_89,sm_90"
 CASE = 'title = "made"\n[source]\n{} = "{}"\n{}[parameters]\nM = [1, 2, 3, 4]\n'
 INCLUDE = '[[options]]\nflags = ["-I@here@/inc"]\n'
 IN = "cases/made/one/"
-# Headers that make a cell take long enough for others to come in between.
+# Headers that slow a cell down enough for other changes to happen during it.
 SLOW = "#include <mma.h>\n#include <cuda_fp16.h>\n"
 
 PROGRAMS = {
@@ -81,7 +81,7 @@ def replace(path: Path, text: str) -> None:
 
 
 def wait_for(running: subprocess.Popen[bytes], out: Path, count: int) -> None:
-    """Until so many records are there."""
+    """Wait until there are so many records."""
     while running.poll() is None and (not out.exists() or len(out.read_bytes().splitlines()) < count):
         time.sleep(0.005)
 
@@ -143,7 +143,7 @@ def test_a_header_that_changes_all_the_time(tmp_path: Path, monkeypatch: pytest.
 def at_second_call(site: Site, act: Callable[[], None], monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
     """Act when the host compiler is called for the second time; yield the processes that called it.
 
-    A cell writes nowhere but in its own folder, so the compiler stops where it stands, and is told from outside to go on.
+    A cell writes only into its own folder, so the compiler stops itself, and the test resumes it from outside.
     """
     compiler, over, called = site.here / "my" / "g++", threading.Event(), list[int]()
     put(compiler, """#!/bin/sh
@@ -170,7 +170,7 @@ exec /usr/bin/g++ "$@"
 
 
 def stopped(program: str) -> list[int]:
-    """Processes of a shell script that have stopped."""
+    """Return the stopped processes of a shell script."""
     found = []
     for folder in Path("/proc").glob("[0-9]*"):
         try:

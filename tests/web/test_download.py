@@ -44,7 +44,7 @@ def test_a_redirect_within_an_origin_keeps_the_credentials(serve: Serve) -> None
 
 
 def test_no_other_origin_is_sent_credentials(serve: Serve, tmp_path: Path) -> None:
-    """Another port, another name of the same host, the way back, credentials that the redirect itself brings, and ``.netrc``."""
+    """Another port, another name of the same host, the way back, credentials in the redirect itself, and ``.netrc``."""
     (tmp_path / ".netrc").write_text("machine localhost login me password se@cret\n")
     (tmp_path / ".netrc").chmod(0o600)
     other = serve(lambda path: moved(f"{first.url}/back") if path == "/back" else answer(b"rows"))
@@ -125,7 +125,7 @@ ENDLESS = {
 
 @pytest.mark.parametrize("kind", ENDLESS)
 def test_a_server_that_never_ends_costs_the_limit_and_no_more(serve: Serve, kind: str) -> None:
-    """One limit for all of it: each byte of these comes in time."""
+    """One limit for the whole download: each single byte arrives in time."""
     server = serve(ENDLESS[kind])
     with pytest.raises(DownloadError):
         get(server.url + "/x", seconds=0.5, largest=1 << 40)
@@ -177,7 +177,7 @@ BROKEN = {
 def test_each_broken_answer_is_one_sentence(
     serve: Serve, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, said: bytes, why: str
 ) -> None:
-    """For results and for an index alike."""
+    """For results and for an index."""
     monkeypatch.setattr("harness.environments.index._LARGEST", 1 << 20)
     server = serve(lambda path: said)
     monkeypatch.setenv("UV_DEFAULT_INDEX", with_password(server.url))

@@ -1,4 +1,4 @@
-"""GPUs of libraries that are made up, by the rules."""
+"""GPUs of generated libraries, by the rules."""
 
 from __future__ import annotations
 

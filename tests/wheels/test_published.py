@@ -1,4 +1,4 @@
-"""Published wheels: new releases are read, the others kept, and questions are answered from them."""
+"""Published wheels: new releases are read, the others are kept, and `ask` answers from them."""
 
 from __future__ import annotations
 

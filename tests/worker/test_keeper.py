@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-# A scheduler, which starts a keeper and the fork server below it.
+# A scheduler, which starts a keeper with a fork server.
 STARTER = """
 import subprocess, sys
 subprocess.Popen([sys.executable, "-c", sys.argv[1]], start_new_session=True).wait()
@@ -76,7 +76,7 @@ found, tempfile._get_default_tempdir = tempfile._get_default_tempdir, asked_agai
 
 @pytest.mark.parametrize("ended", ["keeper", "server"])
 def test_a_second_request_to_end_does_not_hold_it_up(ended: str, tmp_path: Path) -> None:
-    """Each thread of a scheduler that is killed sends one: a keeper waited for itself, for ever."""
+    """Each thread of a killed scheduler sends one; a keeper must not wait for itself."""
     running = subprocess.Popen(
         [sys.executable, "-c", TWICE + WAITING], env={**os.environ, "TMPDIR": str(tmp_path)}, stdout=subprocess.PIPE, text=True
     )  # fmt: skip

@@ -1,4 +1,4 @@
-"""The memory of a cell's processes is that of all of them together."""
+"""The memory of a cell is that of all of its processes together."""
 
 from __future__ import annotations
 
