@@ -107,7 +107,7 @@ class Cell:
             raise AttributeError(f"a cell has no {name!r}; its record has {', '.join(self.record)}") from None
 
     def __setattr__(self, name: str, value: object) -> None:
-        raise AttributeError("a cell is what happened, and cannot be changed")
+        raise AttributeError("a cell is read-only")
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Cell, (dict(self.record),)

@@ -78,9 +78,9 @@ def git(
             env={**environ, **kept, **settings, "GIT_TERMINAL_PROMPT": "0", "GIT_OPTIONAL_LOCKS": "0", "LC_ALL": "C.UTF-8"},
         )  # fmt: skip
     except FileNotFoundError:
-        raise GitError("git is not installed, or the folder is gone") from None
+        raise GitError("git is not installed, or the folder is missing") from None
     except subprocess.TimeoutExpired:
-        raise GitError(f"no answer of git within {seconds:.0f} s") from None
+        raise GitError(f"git did not answer within {seconds:.0f} s") from None
     except (OSError, ValueError) as error:
         raise GitError(str(error)) from None
     if done.returncode:

@@ -330,7 +330,7 @@ _OWN: Final[Mapping[str, Library]] = {
 
 def _plugged(_name: str, value: Any) -> Library:
     if not isinstance(value, Library):
-        raise TypeError("it is no harness.libraries.Library")
+        raise TypeError("the object is not a harness.libraries.Library")
     return value
 
 

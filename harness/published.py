@@ -93,7 +93,7 @@ def read_manifest(folder: Path) -> Manifest:
             value=value,
         )
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        raise RecordError(f"{path}: is no manifest of a published matrix: {error}") from None
+        raise RecordError(f"{path}: is not the manifest of a published matrix: {error}") from None
 
 
 def digests_of(cases: Path) -> dict[str, str]:

@@ -37,14 +37,16 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help="interpreter of the environment under test, or with --cumatrix-with versions of Python; also CUMATRIX_PYTHON",
     )  # fmt: skip
     add("--cumatrix-device", metavar="D", help="CUDA devices: auto, none, or numbers; also CUMATRIX_DEVICE")
-    add("--cumatrix-out", metavar="FILE", help="file of records (default: reports/ENVIRONMENT.jsonl)")
-    add("--cumatrix-fresh", action="store_true", help="forget what earlier runs left in the file of records")
+    add("--cumatrix-out", metavar="FILE", help="record file (default: reports/ENVIRONMENT.jsonl)")
+    add("--cumatrix-fresh", action="store_true", help="discard the records of earlier runs in the record file")
     add(
         "--cumatrix-from", metavar="RESULTS", action="append",
-        help="results of others, taken where nothing has changed, as --from in cumatrix run; also CUMATRIX_FROM",
+        help="results of others to reuse if nothing has changed, as --from in cumatrix run; also CUMATRIX_FROM",
     )  # fmt: skip
     add(
-        "--cumatrix-trust", action="store_true", help="let configurations name programs, this time; also CUMATRIX_TRUST"
+        "--cumatrix-trust",
+        action="store_true",
+        help="trust configurations to name programs, for this run; also CUMATRIX_TRUST",
     )
     add("--cumatrix-no-cache", action="store_true", help="compile everything")
 

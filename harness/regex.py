@@ -77,7 +77,7 @@ def pattern(text: str) -> Pattern:
 
 
 def _refused(words: str, hint: str) -> str:
-    return f"is not a regular expression that RE2 takes: {words}" + (f" ({hint})" if hint else "")
+    return f"is not a regular expression that RE2 accepts: {words}" + (f" ({hint})" if hint else "")
 
 
 def _shortened(words: str) -> str:

@@ -59,7 +59,7 @@ def test_a_hook_of_git_does_not_lead_elsewhere(tmp_path: Path, monkeypatch: pyte
 def test_what_git_refuses_is_told_in_its_words(tmp_path: Path) -> None:
     with pytest.raises(GitError, match="not a git repository"):
         git("status", folder=tmp_path)
-    with pytest.raises(GitError, match="not installed, or the folder is gone"):
+    with pytest.raises(GitError, match="not installed, or the folder is missing"):
         git("status", folder=tmp_path / "nowhere")
 
 

@@ -52,7 +52,7 @@ def test_no_expression_is_slow(text: str, said: str) -> None:
     ],
 )
 def test_what_is_refused_says_why(text: str, why: str) -> None:
-    with pytest.raises(PatternError, match="is not a regular expression that RE2 takes") as caught:
+    with pytest.raises(PatternError, match="is not a regular expression that RE2 accepts") as caught:
         Pattern(text)
     assert why in str(caught.value)
     assert len(str(caught.value)) < 250

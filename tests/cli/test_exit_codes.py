@@ -147,7 +147,7 @@ def test_nothing_is_downloaded_for_records_that_cannot_be_written(
 
 @pytest.mark.compilers
 class TestOneOfThreeCells:
-    """Three programs, one of which does not compile, or none (None)."""
+    """Three programs: one of them does not compile, or all do (None)."""
 
     @pytest.fixture(autouse=True)
     def _toolkit(self, toolkit: Callable[[str], Installed]) -> None:
