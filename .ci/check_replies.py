@@ -353,8 +353,6 @@ def check(replies: dict[str, str], counts: Counts, names: dict[str, list[str]]) 
             found = breaks(key, sentence, counts)
         elif intent == "release":
             found = release(key, sentence, counts)
-        elif intent == "sound":
-            found = sound(key, sentence, counts)
         elif intent == "capability":
             found = (*capability(key, sentence), *borders("first", sentence, counts))
         elif intent in ("tensor", "limits"):

@@ -82,7 +82,7 @@ def test_what_cannot_be_used_is_told_and_left_out(tmp_path: Path) -> None:
         "odd in cumatrix.backends is left out: it is no cumatrix.backend.BackendInfo",
         "other in cumatrix.backends is left out: its BackendInfo is called 'mine', and the entry point 'other'",
         "torn in cumatrix.causes is left out: FileNotFoundError: [Errno 2] No such file or directory: 'none.toml'",
-        "number in cumatrix.exporters is left out: it is no function of records",
+        "number in cumatrix.exporters is left out: it is not a function of records",
     ]
     off = run(folder, "-c", asked, CUMATRIX_NO_PLUGINS="1")
     assert "unknown name 'mylib'" in off.stderr

@@ -1,4 +1,4 @@
-"""Sets of cells and histories: judged by the cases' current expectations and filtered by ``--where``."""
+"""Sets of cells and histories, judged by the cases' current expectations and filtered by ``--where``."""
 
 from __future__ import annotations
 
@@ -39,29 +39,31 @@ from harness.records.parquet import read_parquet
 from harness.records.record_names import chooser
 
 Rejudge = Callable[[Record], Record]
-"""Derive a record's verdict again."""
+"""Return a record with a new verdict."""
 
 
 def merge_and_judge(results: Results, rejudge: Rejudge | None) -> Merged:
-    """One set of records out of what was read; with `rejudge`, those that count have today's verdicts."""
+    """Merge the read records into one set. With `rejudge`, the records of the set get current verdicts."""
     merged = merge(results.records, results.plans, results.inputs)
     return replace(merged, records=tuple(map(rejudge, merged.records))) if rejudge else merged
 
 
 def rejudger(roots: Path | Sequence[Path], programs: Sequence[Case] = ()) -> Rejudge:
-    """A function that gives a record the verdict of today's case; one whose case or variant is gone keeps its own.
+    """Return a function that judges a record by the current case.
+
+    A record without a current case or variant keeps its verdict.
 
     Parameters
     ----------
     roots : Path or sequence of Path
-        Folders of the cases; where there is none, their records keep their verdicts.
+        Folders of the cases. If a folder does not exist, the records of its cases keep their verdicts.
     programs : sequence of Case
-        Programs that the project's configuration names.
+        Programs in the project's configuration.
 
     Raises
     ------
     CaseError
-        When a case cannot be read; the function raises `RecordError` for a record that lacks what was requested.
+        If a case cannot be read. The returned function raises `RecordError` if a record lacks the requested toolchain.
     """
     folders = [root for root in ([roots] if isinstance(roots, Path) else roots) if root.is_dir()]
     cases = {case.name: case for case in (*(load_cases(folders) if folders else ()), *programs)}
@@ -81,12 +83,12 @@ def rejudger(roots: Path | Sequence[Path], programs: Sequence[Case] = ()) -> Rej
 
 
 def cell_of(record: Record, case: Case, variant: Variant) -> Cell:
-    """The cell of a record, as conditions of today's case see it.
+    """Return the cell of a record in the form that the conditions of the current case read.
 
     Raises
     ------
     RecordError
-        When a record lacks what was requested.
+        If a record lacks the requested toolchain.
     """
     return _with_facts(record, case, variant)[0]
 
@@ -97,14 +99,18 @@ def _with_facts(record: Record, case: Case, variant: Variant) -> tuple[Cell, Map
         facts = cell.facts()
     except (KeyError, TypeError, ValueError) as error:
         raise RecordError(
-            f"{one_line(record['cell'])}: toolchain or device does not tell what was asked for, and the cell cannot be judged again: "
+            f"{one_line(record['cell'])}: toolchain or device lacks the requested values, so the cell cannot be judged again: "
             f"{one_line(repr(error), 100)}; run the cell again"
         ) from None
     return cell, facts
 
 
 def outcome_of(record: Record, expected: Expectation | None = None) -> Outcome:
-    """The part of a record's outcome that is judged; with an expectation, as far as it says anything of diagnostics and of kernels: most do not."""
+    """Return the part of a record's outcome that is judged.
+
+    With an expectation, the outcome omits diagnostics and kernels that the expectation does not check. Most
+    expectations check neither.
+    """
     messages = expected is None or expected.diagnostic is not None
     kernels = expected is None or expected.kernels or expected.tensor_cores is not None
     return Outcome(
@@ -119,7 +125,7 @@ def outcome_of(record: Record, expected: Expectation | None = None) -> Outcome:
 
 
 def _artifact(record: Record) -> Artifact | None:
-    """The artifact, with what expectations say of its kernels: names, and instructions for tensor cores."""
+    """Return the artifact with the facts that expectations check: names of kernels, and tensor core instructions."""
     made = record["artifact"]
     return made and Artifact(
         format=made["format"], target=made["target"], bytes=made["bytes"], sha256=made["sha256"],
@@ -139,7 +145,7 @@ def _toolchain(record: Record) -> Toolchain:
     )
 
 
-@lru_cache(maxsize=1024)  # records have few different ones, and what conditions see of each is found out once
+@lru_cache(maxsize=1024)  # records have few distinct toolchains, and this caches the facts for conditions
 def _toolchain_of(
     backend: str, library: str, toolkit: str, headers: str, packages: tuple[tuple[str, str], ...], device: str,
     host: tuple[str, str],
@@ -163,7 +169,7 @@ def _judged(record: Record, case: Case, expected: Expectation) -> Record:
 
 @dataclass(frozen=True, kw_only=True)
 class CellSet:
-    """Cells, and where they come from.
+    """Cells and their source.
 
     Parameters
     ----------
@@ -172,9 +178,9 @@ class CellSet:
     table : DataFrame
         The cells (`harness.analysis.frame.cells_frame`).
     warnings : tuple of str
-        What reading them had to say.
+        Warnings from reading the cells.
     known : tuple of dict
-        The records and planned cells that the table is made of; empty for a run of a history, which has no more than the table.
+        The records and planned cells of the table. Empty for a run of a history, which has only the table.
     """
 
     name: str
@@ -189,16 +195,17 @@ def load_set(place: str, history: Path | None = None, rejudge: Rejudge | None = 
     Parameters
     ----------
     place : str
-        A ``.jsonl`` file, a folder of them, ``results.parquet``, a folder ``run=ID`` of a history, or with `history` the name of a run.
+        A ``.jsonl`` file, a folder of them, ``results.parquet``, a folder ``run=ID`` of a history, or with `history`
+        the name of a run.
     history : Path, optional
-        The history that names of runs refer to.
+        The history that contains named runs.
     rejudge : callable, optional
-        Derives a record's verdict again. A history keeps the verdicts of its day.
+        Returns a record with a new verdict. Records of a history keep their verdicts.
 
     Raises
     ------
     RecordError, HistoryError
-        When it cannot be read; one plain sentence.
+        If the set cannot be read. The message is one plain sentence.
     """
     path = Path(place)
     if history is not None and not path.exists():
@@ -233,18 +240,18 @@ COLUMNS = (
     "run",
     "title",
 )
-"""Columns of a history that conditions ask."""
+"""Columns of a history that conditions read."""
 
 
 def choose_in_sets(sets: Sequence[CellSet], where: str, across: Collection[str] = ()) -> list[CellSet]:
-    """Keep the cells for which a condition holds in at least one of the sets, so that each is still compared with itself.
+    """Keep the cells for which a condition holds in at least one of the sets, so that each cell is still compared with itself.
 
     Raises
     ------
     UsageError
-        When the condition cannot be read.
+        If the condition is invalid.
     NothingToRun
-        When it holds for no cell.
+        If the condition holds for no cell.
     """
     key = [name for name in PLACE if name not in across]
     cells = [each.known or each.table.to_dict("records") for each in sets]
@@ -259,14 +266,14 @@ def choose_in_sets(sets: Sequence[CellSet], where: str, across: Collection[str] 
 
 
 def choose_in_history(history: History, where: str) -> History:
-    """Keep the history of cells for which a condition holds in the last run that has them.
+    """Keep the history of cells for which a condition holds in the last run with the cell.
 
     Raises
     ------
     UsageError
-        When the condition cannot be read.
+        If the condition is invalid.
     NothingToRun
-        When it holds for no cell.
+        If the condition holds for no cell.
     """
     last = history.table.drop_duplicates("cell", keep="last")[list(COLUMNS)].to_dict("records")
     holds = chooser(where, last)

@@ -1,6 +1,6 @@
-"""Changes between two sets of cells, and which of them are regressions.
+"""Changes between two sets of cells, and the regressions among them.
 
-`is_regression` is the one place that says so.
+Only `is_regression` defines a regression.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from harness.matrix.axes import COLUMNS, PLACE, ROWS, cell_link
 from harness.matrix.marks import ENDINGS, KINDS
 
 CHANGE_KINDS = ("regression", "fix", "changed", "lost", "found", "diagnostics", "resources", "appeared", "vanished")
-"""Kinds of change; the first that applies counts."""
+"""Kinds of change. The first kind that applies counts."""
 
 MEANINGS: Mapping[str, str] = {
     "regression": "is not as expected now; before, it was as expected or failed less severely",
@@ -38,7 +38,7 @@ RESOURCES = {"registers": "num_regs", "shared memory": "shared_bytes", "spills":
 
 @dataclass(frozen=True, kw_only=True)
 class State:
-    """One set's view of a cell."""
+    """A cell in one of the sets."""
 
     cell: str
     outcome: str
@@ -50,7 +50,7 @@ class State:
 
 @dataclass(frozen=True, kw_only=True)
 class ResourceChange:
-    """One resource of one kernel; None where it is not known."""
+    """One resource of one kernel. A value is None if it is unknown."""
 
     kernel: str
     resource: str
@@ -67,15 +67,15 @@ class Change:
     kind : str
         One of `CHANGE_KINDS`.
     cell : str
-        Id in the new set, or in the old one where it vanished.
+        The id in the new set, or in the old set if the cell vanished.
     place : Mapping
-        What the same cell has of each axis, and its environment.
+        The cell's value on each axis, and its environment.
     old, new : State or None
-        None where that set has no such cell.
+        The cell in each set, or None if the set lacks the cell.
     diagnostics : tuple of str
-        Fingerprints that the old set did not have.
+        Fingerprints that the old set lacks.
     resources : tuple of ResourceChange
-        Where both were built.
+        Changed resources, if both cells are built.
     """
 
     kind: str
@@ -87,7 +87,7 @@ class Change:
     resources: tuple[ResourceChange, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
-        """Plain JSON value of every field; those of `place` stand among the others."""
+        """Return every field as plain JSON. The items of `place` are on the same level as the other fields."""
         whole = asdict(self)
         place = whole.pop("place")
         return {"kind": whole.pop("kind"), "cell": whole.pop("cell"), **place, **whole}
@@ -95,32 +95,34 @@ class Change:
 
 @dataclass(frozen=True, kw_only=True)
 class Changes:
-    """All changes, by kind and then in the order of the matrix; cells that are the same are only counted."""
+    """All changes, by kind and then in the order of the matrix. Unchanged cells are only counted."""
 
     items: tuple[Change, ...]
     same: int
 
     @property
     def counts(self) -> dict[str, int]:
-        """Number of changes by kind, in the order of `CHANGE_KINDS`, without those that do not occur."""
+        """Number of changes by kind, in the order of `CHANGE_KINDS`, without zeros."""
         found = Counter(item.kind for item in self.items)
         return {kind: found[kind] for kind in CHANGE_KINDS if kind in found}
 
     def of(self, kind: str) -> tuple[Change, ...]:
-        """Changes of one kind."""
+        """Return the changes of one kind."""
         return tuple(item for item in self.items if item.kind == kind)
 
     @property
     def regressions(self) -> tuple[Change, ...]:
-        """The condition for exit code 1 of ``cumatrix diff``."""
+        """The regressions. ``cumatrix diff`` exits with code 1 if there are any."""
         return self.of("regression")
 
 
 def is_regression(old: Mapping[str, str], new: Mapping[str, str]) -> bool:
-    """A cell regressed when it is not as expected now (``fail``), and was as expected before or was less grave.
+    """Return whether a cell regressed.
 
-    Grave are, in this order: built, compiled only, rejected, timed out, crashed. An old failure is not
-    a regression unless it turned into a crash or a hang; neither is a refusal that the case expects by now, nor a cell without a result.
+    A cell regressed if it is not as expected in the new set (``fail``), and was as expected or less severe in the old
+    set. The order of severity is: built, compiled only, rejected, timed out, crashed. An old failure is a regression
+    only if it turned into a crash or a hang. A refusal that the case expects meanwhile and a cell without a result are
+    not regressions.
 
     Parameters
     ----------
@@ -138,10 +140,11 @@ def changes(old: pd.DataFrame, new: pd.DataFrame, *, across: Collection[str] = (
     Parameters
     ----------
     old, new : DataFrame
-        `harness.analysis.frame.cells_frame`.
+        The cells of each set (`harness.analysis.frame.cells_frame`).
     across : collection of str
-        Axes to look across, of ``library``, ``toolkit`` and ``backend``: with ``library``, a cell of CuPy 13 is compared with that of CuPy 14.
-        Of several cells that then are the same, the last one in the order of the matrix counts.
+        Axes to ignore in the comparison: ``library``, ``toolkit`` and ``backend``. With ``library``, a cell of CuPy 13
+        is compared with the same cell of CuPy 14. If several cells are then equal, the last one in the order of the
+        matrix counts.
     """
     key = [name for name in PLACE if name not in across]
     left, right = (ordered(table).drop_duplicates(key, keep="last") for table in (old, new))
@@ -149,7 +152,7 @@ def changes(old: pd.DataFrame, new: pd.DataFrame, *, across: Collection[str] = (
     met = both["_merge"] == "both"
     compared = ["outcome", "verdict", "diagnostics", "kernels"]
     differs = pd.concat([both[f"{name}_old"] != both[f"{name}_new"] for name in compared], axis=1).any(axis=1) | ~met
-    names = [name for name in left.columns if name in right.columns]  # exported cells tell nothing of others
+    names = [name for name in left.columns if name in right.columns]  # exported cells lack the other columns
     items = [_change(_side(row, key, names, "old"), _side(row, key, names, "new"), row["_merge"])
              for row in both[differs].to_dict("records")]  # fmt: skip
     found = [item for item in items if item is not None]
@@ -221,7 +224,7 @@ def _resources(old: str, new: str) -> Iterable[ResourceChange]:
     before, after = ({kernel["name"]: kernel for kernel in json.loads(text)} for text in (old, new))
     for name in sorted(before.keys() | after.keys()):
         for resource, key in RESOURCES.items():
-            # A kernel that only one of them has (its signature changed, say) is described by its resources.
+            # A kernel that only one set has, for instance after a changed signature, is listed with its resources.
             values = before.get(name, {}).get(key), after.get(name, {}).get(key)
             if values[0] != values[1]:
                 yield ResourceChange(kernel=name, resource=resource, old=values[0], new=values[1])
@@ -234,16 +237,16 @@ class Unexpected:
     Parameters
     ----------
     cell, environment, outcome, verdict, message : str
-        Of the cell.
+        As in the cell.
     mark : str
         Key of its kind (`harness.matrix.marks.KINDS`).
     page : str
         Its address within a report.
     before : str or None
-        What the earlier set says of it; None where that has no such cell.
+        The outcome in the earlier set, or None if that set lacks the cell.
     new : bool
-        Whether this is news: the earlier set has no such cell, had it as expected, or knew nothing of it and now it fails; or it fails
-        more gravely than before.
+        Whether the cell is news. It is if the earlier set lacks the cell, if the cell was as expected there, if it had
+        not failed there and fails in this set, or if it fails more severely than before.
     """
 
     cell: str
@@ -257,12 +260,12 @@ class Unexpected:
     new: bool
 
     def to_json(self) -> dict[str, Any]:
-        """Plain JSON value of every field."""
+        """Return every field as plain JSON."""
         return asdict(self)
 
 
 def unexpected(old: pd.DataFrame, new: pd.DataFrame, *, across: Collection[str] = ()) -> tuple[Unexpected, ...]:
-    """Cells of a set that are not as expected, in the order of the matrix."""
+    """Return the cells of a set that are not as expected, in the order of the matrix."""
     key = [name for name in PLACE if name not in across]
     known = {tuple(row[name] for name in key): row for row in ordered(old).to_dict("records")}
     rows = [row for row in ordered(new).to_dict("records") if not KINDS[row["mark"]].as_expected]

@@ -1,6 +1,6 @@
 """Disagreements: cells with the same program, toolkit and target, but different outcomes.
 
-``docs/analysis.md`` says how they are ranked.
+``docs/analysis.md`` defines their ranks.
 """
 
 from __future__ import annotations
@@ -29,24 +29,25 @@ from harness.matrix.axes import (
 from harness.matrix.marks import ENDINGS
 
 KINDS = ("backend", "library", "headers", "language")
-_TOOL = ("backend", "library")
 """Differences: the backend; only the library's version; only the headers' release; also the language of the program."""
+
+_TOOL = ("backend", "library")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Side:
-    """Toolchains that agree with each other.
+    """Toolchains with the same outcome.
 
     Parameters
     ----------
     outcome : str
-        `harness.analysis.frame.outcome_of`.
+        The outcome (`harness.analysis.frame.outcome_of`).
     toolchains : tuple of str
-        ``cupy-jitify 13.0.0``, or ``headers of CUDA 13.0`` where those differ.
+        ``cupy-jitify 13.0.0``, or ``headers of CUDA 13.0`` if the headers differ.
     message : str
-        What one of them said; empty where built.
+        A compiler's message; empty for built cells.
     cells : tuple of str
-        Their ids.
+        The ids of the cells.
     """
 
     outcome: str
@@ -62,7 +63,7 @@ class Side:
 
 @dataclass(frozen=True, kw_only=True)
 class Disagreement:
-    """One way to disagree, on every toolkit and target where it is the same.
+    """A disagreement, with all toolkits and targets that share it.
 
     Parameters
     ----------
@@ -71,15 +72,15 @@ class Disagreement:
     topic, case, variant : str
         The program.
     further : tuple of str
-        What else all of it has in common, as headings have it (`harness.matrix.axes.FURTHER`).
+        The other common values, in the form of headings (`harness.matrix.axes.FURTHER`).
     toolkits, targets : tuple of str
-        Where, in order; the places are `places`, not every pair of these.
+        The toolkits and targets, in order. Not every pair of them is in `places`.
     places : tuple of (str, str)
         Toolkit and target.
     sides : tuple of Side
-        At least two; what works comes first.
+        At least two sides, working ones first.
     rank : tuple
-        Sorting key: the smaller, the more telling.
+        Sort key. The most informative disagreement has the smallest one.
     """
 
     kind: str
@@ -106,12 +107,12 @@ class Disagreement:
 
 
 def disagreements(table: pd.DataFrame) -> list[Disagreement]:
-    """Every disagreement, the most telling first.
+    """Return every disagreement, the most informative first.
 
     Parameters
     ----------
     table : DataFrame
-        `harness.analysis.frame.cells_frame`. Cells that no compiler answered disagree with nothing.
+        The cells (`harness.analysis.frame.cells_frame`). Cells without a compiler's answer are ignored.
     """
     answered_cells = table[answered(table)]
     further = [key for key in FURTHER if key not in ROWS]
@@ -122,14 +123,14 @@ def disagreements(table: pd.DataFrame) -> list[Disagreement]:
 
 
 def _split(table: pd.DataFrame, place: Sequence[str]) -> pd.DataFrame:
-    """Cells of places with more than one outcome, with the number of their place."""
+    """Return the cells of places with more than one outcome, with the number of their place."""
     groups = table.groupby(list(place), sort=False)
     part = table[groups["outcome"].transform("nunique") > 1]
     return part.assign(place=part.groupby(list(place), sort=False).ngroup())
 
 
 def _group(table: pd.DataFrame, spell: Any) -> Iterable[Disagreement]:
-    """Places with the same program and the same sides as one disagreement."""
+    """Yield one disagreement for all places with the same program and the same sides."""
     found: dict[Any, list[list[dict[str, Any]]]] = {}
     for _, part in _parts(table):
         first = part[0]
@@ -191,7 +192,7 @@ def _disagreement(places: list[list[dict[str, Any]]], spell: Any) -> Disagreemen
 
 
 def _fold_names(names: Sequence[str]) -> str:
-    """``cupy-nvrtc 13.0.0, 13.1.0; cupy-jitify 13.1.0`` without saying a backend twice."""
+    """Join names without repeating a backend: ``cupy-nvrtc 13.0.0, 13.1.0 and cupy-jitify 13.1.0``."""
     by_backend: dict[str, list[str]] = {}
     for name in names:
         backend, _, version = name.partition(" ")
@@ -211,7 +212,7 @@ def _name(kind: str, name: tuple[str, ...], release: str) -> str:
 
 
 def _kind(cells: list[dict[str, Any]]) -> str:
-    """By what tells one side from the other."""
+    """Return the kind of a disagreement, by the difference between its sides."""
     backends = {cell["backend"] for cell in cells}
     if len(backends) == 1:
         return "library"
@@ -219,7 +220,7 @@ def _kind(cells: list[dict[str, Any]]) -> str:
     for cell in cells:
         info = BACKENDS.get(cell["backend"])
         by_language.setdefault(info.languages[-1] if info else "", set()).add(cell["outcome"])
-    # Each language is of one mind: the two programs differ, not what compiles them.
+    # Each language has one outcome: the programs differ, not their compilers.
     if len(by_language) > 1 and all(len(outcomes) == 1 for outcomes in by_language.values()):
         return "language"
     return "backend"
@@ -230,7 +231,7 @@ def _worth(outcome: str) -> tuple[int, str]:
 
 
 def _rank(kind: str, outcomes: list[str], places: int, name: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Sort key: first whether it works for some, then how little the sides differ, then the number of places."""
+    """Return the sort key: first whether any side works, then how little the sides differ, then the number of places."""
     words = {outcome.partition(" ")[0] for outcome in outcomes}
     died = bool(words & {"crashed", "timed_out"})
     works = "built" in words and len(words) > 1

@@ -1,4 +1,4 @@
-"""Cells as a pandas frame, the input of every analysis, with untried axis values and planned cells that have no result."""
+"""Cells as a pandas frame, the input of every analysis, with untried axis values and planned cells without a result."""
 
 from __future__ import annotations
 
@@ -27,19 +27,20 @@ COLUMNS = [
     *("mark", "outcome", "status", "stage", "verdict", "reason", "message", "diagnostics", "signal"),
     *("seconds", "cached", "registers", "shared", "spills", "kernels", "fingerprint", "run"),
 ]
-"""Texts, but for ``signal``, ``registers``, ``shared``, ``spills`` (whole numbers or nothing), ``seconds`` and ``cached``."""
+"""Texts, except ``signal``, ``registers``, ``shared`` and ``spills`` (nullable integers), ``seconds`` and ``cached``."""
 
 NUMBERS = {"signal": "Int64", "registers": "Int64", "shared": "Int64", "spills": "Int64",
             "seconds": "float64", "cached": "boolean"}  # fmt: skip
-"""Kinds of the columns that are no texts."""
+"""Types of the columns that are not texts."""
 
 _encode = json.JSONEncoder(sort_keys=True).encode
 
 
 def cells_frame(merged: Merged) -> pd.DataFrame:
-    """One row a cell, planned ones that never arrived included, in the order of the matrix.
+    """Return a frame with a row per cell in the order of the matrix, including planned cells without a record.
 
-    A column ``others`` says what other runs, and other devices (`harness.records.merge.tell_devices`), told of the cell, where that is something else.
+    The column ``others`` contains different results of the cell from other runs and other devices
+    (`harness.records.merge.tell_devices`).
     """
     table = make_frame(merged.records, merged.missing)
     others = {
@@ -51,10 +52,13 @@ def cells_frame(merged: Merged) -> pd.DataFrame:
 
 
 def make_frame(records: Iterable[Record], missing: Iterable[Mapping[str, Any]] = ()) -> pd.DataFrame:
-    """One row a record and a missing cell; a place (`PLACE`) is there once: of several records that of a compiler's answer counts, then the last.
+    """Return a frame with a row per record and per missing cell, and one row per place (`PLACE`).
 
-    Columns in addition to those of records: ``outcome`` (`outcome_of`), ``release`` (`cuda_of`) and ``headers`` of the toolkit, ``features`` as words,
-    ``diagnostics`` as lines of fingerprints, the greatest ``registers``, ``shared`` and ``spills`` of any kernel, and ``kernels`` as JSON.
+    If several records have one place, a record with a compiler's answer wins, then the last record.
+
+    Columns in addition to those of records: ``outcome`` (`outcome_of`), ``release`` (`cuda_of`) and ``headers`` of the
+    toolkit, ``features`` as words, ``diagnostics`` as lines of fingerprints, the greatest ``registers``, ``shared`` and
+    ``spills`` of any kernel, and ``kernels`` as JSON.
     """
     records, missing = list(records), list(missing)
     rows: Sequence[Mapping[str, Any]] = records
@@ -70,14 +74,14 @@ def make_frame(records: Iterable[Record], missing: Iterable[Mapping[str, Any]] =
     if release is not None:
         table["release"], table["headers"] = release[0].map(cuda_of), release[2]
     table = table.astype(NUMBERS)
-    # A cell on a device and the same without one share a row: that the device was not there does not hide what was compiled.
+    # A cell on a device and the same cell without one share a row: a missing device does not hide a compile result.
     heavy = pd.Series([*map(weight, records), *(-1 for _ in missing)], dtype="int64").sort_values(kind="stable").index
     table = table.loc[heavy].drop_duplicates([*PLACE], keep="last")
     return ordered(table)
 
 
 def ordered(table: pd.DataFrame) -> pd.DataFrame:
-    """Sort as the matrix does: numbers as numbers, backends as listed, versions by PEP 440, targets as CUDA orders them."""
+    """Sort in the order of the matrix: numbers as numbers, backends as listed, versions by PEP 440, targets as CUDA orders them."""
     ranks = pd.DataFrame(index=table.index)
     for name in (*ROWS, "target"):
         ranks[name] = rank(table[name], axis_key(name))
@@ -87,27 +91,30 @@ def ordered(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def rank(values: pd.Series, key: Any) -> pd.Series:
-    """Place of each value among the different ones, sorted by `key`: a key is made for each different value only."""
+    """Return the position of each value among the distinct ones, sorted by `key`.
+
+    `key` runs once per distinct value.
+    """
     places = {value: place for place, value in enumerate(sorted(sorted(set(values)), key=key))}
     return values.map(places).astype("int64")
 
 
 def rows_of(table: pd.DataFrame, names: Iterable[str]) -> Iterator[tuple[Any, ...]]:
-    """Each row's values of some columns; going through a column of pandas itself takes ten times as long."""
+    """Yield each row's values of some columns. Iterating over a pandas column itself takes ten times as long."""
     return zip(*(table[name].tolist() for name in names), strict=True)
 
 
 def answered(table: pd.DataFrame) -> pd.Series:
-    """Cells that a compiler answered, as a mask."""
+    """Return a mask of the cells with a compiler's answer."""
     outcomes = [outcome for outcome in table["outcome"].unique() if outcome.partition(" ")[0] in ENDINGS]
     return table["outcome"].isin(outcomes)
 
 
 def outcome_of(record: Mapping[str, Any]) -> str:
-    """The outcome as one comparable phrase.
+    """Return the outcome as one comparable phrase.
 
-    ``built``; ``compiled`` (PTX only, although a real architecture was requested); ``rejected at link`` and the like for
-    everything that stopped at a stage; the bare status for what no compiler was asked.
+    ``built``; ``compiled`` (PTX only, although a real architecture was requested); ``rejected at link`` and similar
+    phrases for cells that stopped at a stage; the bare status for cells that no compiler tried.
     """
     status, stage = record["status"], record["stage"]
     if status == "built":
@@ -118,7 +125,7 @@ def outcome_of(record: Mapping[str, Any]) -> str:
 
 
 def kernels_frame(table: pd.DataFrame) -> pd.DataFrame:
-    """One row a kernel of a built cell: cell, its axes, ``name`` and each resource."""
+    """Return a frame with a row per kernel of a built cell: cell, its axes, ``name`` and each resource."""
     part = table.loc[table["kernels"].str.len() > 2, [*PLACE, "cell", "topic", "run", "kernels"]]
     lists = part["kernels"].map(json.loads)
     long = part.drop(columns="kernels").assign(kernel=lists).explode("kernel", ignore_index=True)
@@ -126,7 +133,7 @@ def kernels_frame(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def column_of(rows: Sequence[Mapping[str, Any]], name: str) -> list[Any]:
-    """One value a row; None where a row lacks it."""
+    """Return one value per row, or None if a row lacks the key."""
     try:
         return list(map(itemgetter(name), rows))
     except KeyError:
@@ -134,7 +141,10 @@ def column_of(rows: Sequence[Mapping[str, Any]], name: str) -> list[Any]:
 
 
 def _made(records: Sequence[Record]) -> dict[str, list[Any]]:
-    """Columns that records do not have as they are; a column at a time, because it is several times faster than a row at a time."""
+    """Return the columns that records lack in this form.
+
+    Building columns is several times faster than building rows.
+    """
     lists: list[Sequence[Mapping[str, Any]]] = [
         record["artifact"]["kernels"] if record["artifact"] else () for record in records
     ]
@@ -171,15 +181,16 @@ class Value:
     Parameters
     ----------
     axis : str
-        One of `AXES`; a library is spelled with its backend: ``numba 0.59.1``.
+        One of `AXES`. A library's value includes its backend: ``numba 0.59.1``.
     value : str
         Its name.
     planned, arrived, answered, built : int
-        Numbers of cells: planned; with a record; answered by a compiler; built.
+        Numbers of cells: planned; with a record; with a compiler's answer; built.
     cases : int
         Cases with at least one answered cell.
     why : str
-        ``never planned``, ``never arrived``, ``unsupported wherever tried``, ``unavailable wherever tried``; empty where something was answered.
+        ``never planned``, ``never arrived``, ``unsupported wherever tried``, ``unavailable wherever tried``; empty if a
+        compiler answered any cell.
     """
 
     axis: str
@@ -199,14 +210,14 @@ class Value:
 
 @dataclass(frozen=True, kw_only=True)
 class Coverage:
-    """Every known value of every axis, and what is missing.
+    """Every known value of every axis, and the gaps.
 
     Parameters
     ----------
     values : Mapping of str to tuple of Value
-        By axis, in order.
+        The values by axis, in order.
     missing : tuple of str
-        Ids of planned cells that never arrived.
+        Ids of planned cells without a record.
     pairs : tuple of (str, str)
         Exercised backends and toolkits that were never exercised together.
     """
@@ -222,14 +233,14 @@ class Coverage:
 
 
 def coverage(table: pd.DataFrame, features: Collection[str] = ()) -> Coverage:
-    """The share of the known values that the cells cover.
+    """Return the share of the known values that the cells cover.
 
     Parameters
     ----------
     table : DataFrame
-        `harness.analysis.frame.cells_frame`.
+        The cells (`harness.analysis.frame.cells_frame`).
     features : collection of str
-        Features of the whole library of cases; those of the cells are always counted.
+        Features of the whole library of cases. The features of the cells always count.
     """
     lean = table[["case", "backend", "release", "target", "library", "outcome", "features", "cell"]]
     missing = lean["outcome"] == "missing"

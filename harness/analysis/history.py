@@ -1,6 +1,7 @@
 """History: a folder with one Parquet file per run (``run=ID/cells.parquet``), which pandas reads as one table.
 
-``docs/analysis.md`` has the format. A file is written under a temporary name and then renamed, so a reader never sees half of one.
+``docs/analysis.md`` has the format. Each file is written under a temporary name and then renamed: readers never see a
+partial file.
 """
 
 from __future__ import annotations
@@ -42,20 +43,20 @@ _SCHEMA = pa.schema(
 
 
 class HistoryError(UsageError):
-    """A history that cannot be read or written; the message is one plain sentence."""
+    """A history that cannot be read or written. The message is one plain sentence."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class History:
-    """A history as read.
+    """The content of a history.
 
     Parameters
     ----------
     table : DataFrame
-        One row a cell and run, by start of the run and then in the order of the matrix: the columns of
+        One row per cell and run, by start of the run and then in the order of the matrix: the columns of
         `harness.analysis.frame.make_frame`, and ``started``, ``commit`` and ``machine`` (JSON) of the run.
     warnings : tuple of str
-        Files that were passed over, and why.
+        Skipped files, with the reason.
     """
 
     table: pd.DataFrame
@@ -67,20 +68,20 @@ class History:
         return tuple(self.table["run"].drop_duplicates())
 
     def cells_of(self, run: str) -> pd.DataFrame:
-        """The cells of one run, for `harness.analysis.diff.changes`.
+        """Return the cells of one run, for `harness.analysis.diff.changes`.
 
         Parameters
         ----------
         run : str
-            A name, the beginning of one, ``latest``, or ``previous``: the one before the latest in its environment.
+            A name, its prefix, ``latest``, or ``previous``: the run before the latest one in its environment.
         """
         return self.table[self.table["run"] == self.find(run)].reset_index(drop=True)
 
     def find(self, run: str) -> str:
-        """The whole name of a run."""
+        """Return the full name of a run."""
         runs = self.runs
         if run in ("latest", "previous") and runs:
-            # The one before in the same environment: nights of several environments lie between each other.
+            # The previous run is one of the same environment: the runs of several environments alternate.
             environments = self.table.drop_duplicates("run").set_index("run")["environment"]
             same = [name for name in runs if environments[name] == environments[runs[-1]]]
             if run == "latest" or len(same) > 1:
@@ -96,18 +97,20 @@ class History:
 def append(
     folder: Path, records: Iterable[Record], plans: Iterable[Mapping[str, Any]], *, commit: str = ""
 ) -> list[str]:
-    """Add runs to a history; returns their names. A run that is there already is replaced, unless the history knows more of it.
+    """Add runs to a history and return their names.
+
+    A run replaces an existing one, unless the history has more of its cells.
 
     Parameters
     ----------
     folder : Path
-        The history; made where it is missing.
+        The folder of the history. It is created if missing.
     records : iterable of dict
-        Of one run or of several.
+        Records of one or several runs.
     plans : iterable of dict
-        Their plans: when they started, on what, and which cells never arrived.
+        The plans of the runs: start, machine, and planned cells without a record.
     commit : str, optional
-        Of what was tested, for runs whose plan does not say.
+        The tested commit, for runs whose plan lacks it.
     """
     Path(folder).mkdir(parents=True, exist_ok=True)
     with folder_alone(
@@ -127,7 +130,7 @@ def _append(folder: Path, records: Iterable[Record], plans: Iterable[Mapping[str
         path = folder / f"run={quote(run, safe='')}" / FILE
         found, plan = by_run.get(run, []), known.get(run, {})
         cells = {item["cell"] for item in (*found, *plan.get("cells", ()))}
-        # Of a run whose cells were run again since, a file of records has only what is left.
+        # If some of a run's cells were run again since, a file of records has only the other cells.
         if cells and not cells < _cells(path):
             contents[path] = _file(found, plan, commit)
     replace_files(contents)
@@ -135,7 +138,7 @@ def _append(folder: Path, records: Iterable[Record], plans: Iterable[Mapping[str
 
 
 def _cells(path: Path) -> set[str]:
-    """The cells that a history has of a run; none where it has none, or cannot be read."""
+    """Return the cells of a run in a history, or an empty set if the file is missing or unreadable."""
     try:
         return set(pq.read_table(path, columns=["cell"], partitioning=None)["cell"].to_pylist())
     except (pa.ArrowException, OSError, KeyError):
@@ -164,7 +167,7 @@ def read_history(folder: Path, columns: Sequence[str] | None = None) -> History:
     folder : Path
         The history.
     columns : sequence of str, optional
-        Columns to read, where not all are needed; ``cell``, ``run`` and ``started`` are always there.
+        Columns to read; by default, all. ``cell``, ``run`` and ``started`` are always included.
     """
     if not Path(folder).is_dir():
         raise HistoryError(
@@ -180,7 +183,7 @@ def read_history(folder: Path, columns: Sequence[str] | None = None) -> History:
     for name, kind in NUMBERS.items():
         if name in table:
             table[name] = table[name].astype(kind)
-    # A damaged file may tell of several beginnings of one run: the first of them counts.
+    # A damaged file may contain several starts of one run. The first start counts.
     order = table[["started", "run"]].drop_duplicates().sort_values(["started", "run"], key=_when)["run"].unique()
     table["run"] = pd.Categorical(table["run"], categories=list(order), ordered=True)
     table = table.sort_values("run", kind="stable", ignore_index=True)
@@ -202,7 +205,7 @@ def _tables(folder: Path, columns: Sequence[str], warnings: list[str]) -> Iterat
             file = pq.ParquetFile(path)
             version = (file.schema_arrow.metadata or {}).get(b"cumatrix.history", b"")
             if not version.isdigit():
-                warnings.append(f"{path}: not written by cumatrix; passed over")
+                warnings.append(f"{path}: not written by cumatrix; skipped")
                 continue
             if int(version) > SCHEMA:
                 raise HistoryError(
@@ -210,19 +213,19 @@ def _tables(folder: Path, columns: Sequence[str], warnings: list[str]) -> Iterat
                 )
             table = _as_written(file.read(columns=list(columns)), columns)
         except (pa.ArrowException, OSError, ValueError, KeyError, OverflowError, RecursionError, RecordError) as error:
-            warnings.append(f"{path}: cannot be read, passed over: {(str(error).splitlines() or ['damaged'])[0]}")
+            warnings.append(f"{path}: cannot be read, skipped: {(str(error).splitlines() or ['damaged'])[0]}")
             continue
         run = unquote(path.parent.name.removeprefix("run="))
         yield table.replace_schema_metadata(None).append_column("run", pa.array([run] * len(table), pa.string()))
 
 
 def _as_written(table: pa.Table, columns: Sequence[str]) -> pa.Table:
-    """A table with these columns, each of the type that cumatrix gives it; one that another version did not have is empty.
+    """Return a table with these columns in cumatrix's types. A column that another version lacks is empty.
 
     Raises
     ------
     ArrowException, ValueError
-        When a column is missing that every version has, or holds what cumatrix does not write.
+        If a column is missing that every version has, or contains a value that cumatrix does not write.
     """
     found = []
     for name in columns:
@@ -231,7 +234,7 @@ def _as_written(table: pa.Table, columns: Sequence[str]) -> pa.Table:
             raise ValueError(f"there is no column {name}")
         column = table.column(name) if name in table.column_names else pa.nulls(len(table), kind)
         if pa.types.is_string(kind) and not _is_text(column.type):
-            raise ValueError(f"the column {name} holds {column.type}, not text")
+            raise ValueError(f"the column {name} contains {column.type}, not text")
         column = column.cast(kind)
         if pa.types.is_string(kind):
             column = column.fill_null("")
@@ -249,7 +252,7 @@ def _is_text(kind: pa.DataType) -> bool:
 
 def _known_kind(name: str, value: str) -> None:
     if value not in KINDS:
-        raise ValueError(f"{name}: {value!r} is no kind of cell")
+        raise ValueError(f"{name}: {value!r} is not a kind of cell")
 
 
 def _list_of_tables(_name: str, value: str) -> None:
@@ -262,7 +265,7 @@ _CHECKS: Mapping[str, Callable[[str, str], None]] = {
     "mark": _known_kind,
     "kernels": _list_of_tables,
 }
-"""Types of a column's values, for each value that occurs."""
+"""Checks of a column's distinct values."""
 
 
 _GOOD = frozenset(key for key, kind in KINDS.items() if kind.as_expected)
@@ -270,7 +273,7 @@ _GOOD = frozenset(key for key, kind in KINDS.items() if kind.as_expected)
 
 @dataclass(frozen=True, kw_only=True)
 class Event:
-    """One cell in one run; `changed` says whether it differs from the run before that had the cell."""
+    """One cell in one run. `changed` is True if the cell differs from the previous run that has it."""
 
     run: str
     started: str
@@ -287,7 +290,7 @@ class Event:
 
 @dataclass(frozen=True, kw_only=True)
 class Break:
-    """A cell that is not as expected in the last run that tells of it.
+    """A cell that is not as expected in the last run with a result for it.
 
     Parameters
     ----------
@@ -296,13 +299,13 @@ class Break:
     last_good : str or None
         The last run in which the cell was as expected, or None.
     first_bad : str
-        The first run after that in which it was not.
+        The first run after that in which the cell was not as expected.
     since : str
-        When that one started.
+        The start of `first_bad`.
     runs : int
-        Runs since then that tell of it.
+        The number of runs since then with a result for the cell.
     mark : str
-        Key of its kind now.
+        Key of its current kind.
     """
 
     cell: str
@@ -315,18 +318,19 @@ class Break:
 
 @dataclass(frozen=True, kw_only=True)
 class Unsteady:
-    """A cell whose outcome does not stay.
+    """A cell whose outcome changes repeatedly.
 
     Parameters
     ----------
     cell : str
         Its id.
     flaky : bool
-        Whether the same content key (program, options, toolkit, library) came out differently: then nothing but chance or the machine differs.
+        Whether the same content key (program, options, toolkit, library) has different outcomes. Then only chance or
+        the machine differs.
     outcomes : tuple of str
         Outcomes, in the order in which they first occurred.
     switches : int
-        How often it changed from one run to the next.
+        The number of changes from one run to the next.
     """
 
     cell: str
@@ -336,7 +340,7 @@ class Unsteady:
 
 
 def cell_history(history: History, cell: str) -> tuple[Event, ...]:
-    """Every run that has the cell, oldest first."""
+    """Return every run of a cell, oldest first."""
     table = history.table[history.table["cell"] == cell]
     facts = table["outcome"] + "\n" + table["verdict"] + "\n" + table["diagnostics"]
     rows = table.assign(changed=(facts != facts.shift()) & (table["cell"] == table["cell"].shift()))
@@ -346,14 +350,14 @@ def cell_history(history: History, cell: str) -> tuple[Event, ...]:
 
 
 def breaks(history: History) -> tuple[Break, ...]:
-    """Cells that are not as expected now, those that broke last first."""
+    """Return the cells that are currently not as expected, the latest breaks first."""
     table = _telling(history)
     bad = ~table["mark"].isin(_GOOD)
     last = bad.groupby(table["cell"]).transform("last")
     part = table[last].assign(bad=bad[last])
     if part.empty:
         return ()
-    # The run of failures that goes on until now: everything after the last good one.
+    # The ongoing series of failures: everything after the last good run.
     after = (~part["bad"])[::-1].groupby(part["cell"][::-1]).cumsum()[::-1] == 0
     good = part[~part["bad"]].groupby("cell")["run"].last()
     since = part[after].groupby("cell").agg(
@@ -375,7 +379,7 @@ def breaks(history: History) -> tuple[Break, ...]:
 
 
 def unsteady(history: History, *, switches: int = 2) -> tuple[Unsteady, ...]:
-    """Flaky cells first, then those that changed at least `switches` times."""
+    """Return flaky cells, and then cells that changed at least `switches` times."""
     table = _telling(history)
     same = table[table["fingerprint"] != ""]
     kinds = same.groupby(["cell", "fingerprint"], sort=False)["outcome"].nunique()
@@ -393,7 +397,10 @@ def unsteady(history: History, *, switches: int = 2) -> tuple[Unsteady, ...]:
 
 
 def trend(history: History) -> pd.DataFrame:
-    """One row an environment and run: ``cells``, ``good``, ``bad``, ``built``, ``missing``, and the median and the sum of ``seconds``."""
+    """Return a frame with a row per environment and run.
+
+    Its columns are ``cells``, ``good``, ``bad``, ``built``, ``missing``, and the median and the sum of ``seconds``.
+    """
     table = history.table
     facts = table.assign(
         good=table["mark"].isin(_GOOD),
@@ -416,6 +423,6 @@ def trend(history: History) -> pd.DataFrame:
 
 
 def _telling(history: History) -> pd.DataFrame:
-    """Cells with a result in a run: a cell that is unavailable tonight did not break tonight."""
+    """Return the cells with a result in a run: a cell that is unavailable in one run did not break."""
     table = history.table
     return table[answered(table)]

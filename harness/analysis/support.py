@@ -1,7 +1,7 @@
 """Support statements: one sentence with version ranges for the cells of a variant and a backend.
 
-``docs/analysis.md`` has the rules. A statement speaks of what was tested and of nothing else: `Statement.outcome_of` gives back the
-outcome of every cell it covers, and None for every other one.
+``docs/analysis.md`` has the rules. A statement covers only tested cells: `Statement.outcome_of` returns the outcome of
+every cell that the statement covers, and None for every other cell.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from harness.records import at_stage
 from harness.toolkits import RELEASES
 
 AS_BUNDLED = "as bundled"
-"""The toolkit of a library that brings CUDA along."""
+"""The toolkit of a library that bundles CUDA."""
 
 
 class Point(NamedTuple):
-    """The position of a cell within its statement; the toolkit is the compiler's."""
+    """The position of a cell within its statement. The toolkit is the compiler's."""
 
     library: str
     toolkit: str
@@ -44,11 +44,11 @@ class SupportKey:
     Parameters
     ----------
     topic, case, variant, backend : str
-        The program, and the way to compile.
+        The program and its compiler.
     headers : str
-        The release that headers were taken from, where it was another one.
+        The release of the headers, if it differs from the compiler's.
     further : tuple of str
-        What else its cells have in common: a value of each of `harness.matrix.axes.FURTHER`.
+        The other common values of its cells: one for each axis in `harness.matrix.axes.FURTHER`.
     """
 
     topic: str
@@ -66,7 +66,7 @@ class TargetGroup:
     Parameters
     ----------
     outcome : str
-        `harness.analysis.frame.outcome_of`.
+        The outcome (`harness.analysis.frame.outcome_of`).
     targets : tuple of str
         In order, at least one.
     message : str
@@ -85,7 +85,8 @@ class TargetGroup:
 class Clause:
     """A block of versions in which every target has one outcome.
 
-    Every point of libraries x toolkits x targets is covered, but those among the statement's `gaps` and `not_applicable` ones.
+    A clause covers every point of libraries x toolkits x targets, except the statement's `gaps` and `not_applicable`
+    points.
     """
 
     libraries: tuple[str, ...]
@@ -109,26 +110,26 @@ class Statement:
     Parameters
     ----------
     subject : SupportKey
-        What it is about.
+        The subject of the statement.
     clauses : tuple of Clause
-        In the order of versions; their blocks do not overlap.
+        In the order of versions. Their blocks do not overlap.
     cells : tuple of str
-        Ids of the cells it covers.
+        Ids of the covered cells.
     not_applicable : frozenset of Point
-        Covered cells that are ``unsupported``: a toolkit that knows no such architecture, for instance.
+        Covered cells that are ``unsupported``, for instance because the toolkit does not support the architecture.
     gaps : frozenset of Point
-        Points inside a clause's block that were not tested; the sentence does not speak of them.
+        Untested points inside a clause's block. The sentence does not cover them.
     apart : frozenset of (str, str)
         Library and toolkit that were both tried, but never together.
     unknown : tuple of str
         Ids of requested cells without a compiler's answer: unavailable, harness_error, missing. Not covered.
     holes : Holes
-        Whole versions and targets that lie between tested ones and were not tried.
+        Untried versions and targets between tested ones.
     headline : str
-        What builds and what fails, in English: ``cupy-jitify: up to 13.0.0 rejected at compile ("incomplete type"); from 13.1.0 needs sm_80``.
-        Messages in it come out of compilers: escape it where it is shown.
+        What builds and what fails, in English: ``cupy-jitify: up to 13.0.0 rejected at compile ("incomplete type");
+        from 13.1.0 needs sm_80``. It contains compilers' messages: escape it in output.
     notes : tuple of str
-        What was tested, what is not applicable, and what was not tested; short sentences.
+        Short sentences about tested, inapplicable and untested points.
     """
 
     subject: SupportKey
@@ -158,7 +159,7 @@ class Statement:
         return bool(self.clauses) and {part.outcome for clause in self.clauses for part in clause.parts} == {"built"}
 
     def outcome_of(self, library: str, toolkit: str, target: str) -> str | None:
-        """Return the outcome that the statement gives a cell; None outside of the statement."""
+        """Return the outcome of a cell according to the statement, or None outside of the statement."""
         point = Point(library, toolkit, target)
         if point in self.not_applicable:
             return "unsupported"
@@ -181,7 +182,7 @@ OutcomeGrid = dict[str, dict[str, Row]]
 
 
 class Block(NamedTuple):
-    """A clause in the making: outcome by target for some versions of one axis (`outer`) times some of the other."""
+    """An unfinished clause: outcome by target for some versions of one axis (`outer`) times some of the other."""
 
     outer: list[str]
     inner: list[str]
@@ -189,7 +190,7 @@ class Block(NamedTuple):
 
 
 def fold(grid: OutcomeGrid) -> list[Block]:
-    """Fold the outer axis where whole tables agree, then the inner one within each."""
+    """Fold the outer axis if whole tables agree, then the inner axis within each group."""
     groups: list[tuple[list[str], dict[str, Row]]] = []
     for outer in sorted(grid, key=version_key):
         if groups and _tables_agree(groups[-1][1], grid[outer]):
@@ -220,7 +221,7 @@ def _tables_agree(one: dict[str, Row], other: dict[str, Row]) -> bool:
 
 
 def _union(table: dict[str, Row]) -> Row | None:
-    """All rows as one, or None where they contradict each other."""
+    """Merge all rows, or return None if they contradict each other."""
     union: Row = {}
     for row in table.values():
         if any(union.get(target, outcome) != outcome for target, outcome in row.items()):
@@ -230,7 +231,7 @@ def _union(table: dict[str, Row]) -> Row | None:
 
 
 def _rows_agree(one: dict[str, str], other: dict[str, str]) -> bool:
-    """Two versions are one where the targets that both tried had the same outcome, and at least one target was tried by both."""
+    """Return whether two versions agree: the targets that both tried have the same outcome, and there is such a target."""
     both = one.keys() & other.keys()
     return bool(both) and all(one[target] == other[target] for target in both)
 
@@ -244,7 +245,7 @@ PLAIN_TARGETS = tuple(str(target) for target in KNOWN_TARGETS if not target.suff
 
 
 def headline_of(statement: Statement) -> str:
-    """Phrases for what builds and what fails."""
+    """Return phrases for what builds and what fails."""
     subject = statement.subject
     name = subject.backend + (f" with the headers of CUDA {subject.headers}" if subject.headers else "")
     name += "".join(f", {label}" for label in labels(subject.further, FURTHER))
@@ -268,7 +269,7 @@ def headline_of(statement: Statement) -> str:
 
 
 def notes_of(statement: Statement) -> tuple[str, ...]:
-    """Phrases for tested, inapplicable and untested points."""
+    """Return phrases for tested, inapplicable and untested points."""
     notes = []
     tried: dict[str, set[str]] = {}
     for point in (*statement.not_applicable, *statement.gaps):
@@ -302,7 +303,7 @@ def notes_of(statement: Statement) -> tuple[str, ...]:
     if gaps:
         notes.append(f"Untested: {_points(gaps, tried, axes)}.")
     holes = statement.holes
-    # With the tried ones on the axis, no range of untried ones contains a tried one.
+    # The axis includes the tried values: no range of untried values contains a tried one.
     untested = (
         [f"{statement.subject.backend} {spell_tried(holes.libraries, axes.libraries, version_key)}"]
         if holes.libraries
@@ -321,7 +322,7 @@ def notes_of(statement: Statement) -> tuple[str, ...]:
 def _apart_by(clauses: Sequence[Clause], name: str, other: str) -> bool:
     """Return whether one axis alone separates the clauses.
 
-    Neighbors must share a version of the other axis: where both changed at once, the cause is unknown.
+    Neighbors must share a version of the other axis. If both axes changed at once, the cause is unknown.
     """
     values = [value for clause in clauses for value in getattr(clause, name)]
     return len(values) == len(set(values)) and all(
@@ -330,7 +331,7 @@ def _apart_by(clauses: Sequence[Clause], name: str, other: str) -> bool:
 
 
 def _what(clause: Clause) -> str:
-    """``builds on sm_80–sm_120; rejected at compile on sm_70 and below``."""
+    """Return the phrase for a clause: ``builds on sm_80–sm_120; rejected at compile on sm_70 and below``."""
     parts = sorted(clause.parts, key=lambda part: part.outcome != "built")
     if len(parts) == 1:
         return _verb(parts[0])
@@ -357,7 +358,7 @@ def _verb(part: TargetGroup) -> str:
 
 
 def _place(chosen: Sequence[str], axis: Sequence[str], prefix: str = "", *, open_ended: bool = True) -> str:
-    """Versions as a range of the tested ones; empty where that is all of them."""
+    """Return versions as a range of the tested ones, or an empty string if all tested versions are chosen."""
     if len(chosen) == len(axis):
         return ""
     places = sorted(axis.index(value) for value in chosen)
@@ -370,7 +371,7 @@ def _place(chosen: Sequence[str], axis: Sequence[str], prefix: str = "", *, open
 
 
 class _Axes(NamedTuple):
-    """All that a statement tried: no range of some of these contains another one."""
+    """All tried values of a statement, to keep ranges of some values from containing another tried value."""
 
     libraries: set[str]
     toolkits: set[str]
@@ -378,9 +379,12 @@ class _Axes(NamedTuple):
 
 
 def _points(points: Iterable[Point], tried: Mapping[str, set[str]], axes: _Axes) -> str:
-    """``sm_50–sm_70 with CUDA 13.0 and 13.5``; libraries are named where it is not the same for all that tried the toolkit."""
+    """Return points in words: ``sm_50–sm_70 with CUDA 13.0 and 13.5``.
+
+    Libraries are named if the points do not cover all libraries that tried the toolkit.
+    """
     libraries: dict[tuple[str, str], set[str]] = {}
-    # A set gives its points in another order in each process.
+    # The iteration order of a set differs between processes.
     for point in sorted(points, key=lambda point: target_key(point.target)):
         libraries.setdefault((point.toolkit, point.target), set()).add(point.library)
     by_toolkit: dict[tuple[str, tuple[str, ...]], list[str]] = {}
@@ -425,7 +429,7 @@ def _axis(values: Iterable[Sequence[str]]) -> list[str]:
 
 
 def _span(versions: Sequence[str]) -> str:
-    """``12.4``, ``11.8, 12.4 and 13.0``, or the ends and how many where there are many."""
+    """Return versions in words: ``12.4``, ``11.8, 12.4 and 13.0``, or both ends with the count of many versions."""
     many = f" ({len(versions)} versions)" if len(versions) > _LISTED else ""
     return spell(versions, whole=_LISTED, last=" and ") + many
 
@@ -434,7 +438,7 @@ _PLACE = ("topic", "case", "variant", "backend", "headers")
 
 
 def statements(table: pd.DataFrame) -> list[Statement]:
-    """A statement for each case, variant and backend, in the order of the matrix."""
+    """Return a statement for each case, variant and backend, in the order of the matrix."""
     libraries = {backend: list(part.unique()) for backend, part in table.groupby("backend")["library"]}
     columns = [*_PLACE, *FURTHER, "cell", "library", "release", "target", "outcome", "message", "reason", "diagnostics"]
     found: dict[tuple[str, ...], list[tuple[str, ...]]] = {}
@@ -499,7 +503,7 @@ def _statement(subject: SupportKey, rows: list[tuple[str, ...]], libraries: Iter
 
 
 def _blocks(outcomes: dict[Point, str]) -> list[Block]:
-    """Blocks of libraries (outer) x toolkits (inner), found along that axis first which needs fewer of them."""
+    """Return blocks of libraries (outer) x toolkits (inner), folded first along the axis that gives fewer blocks."""
     by_library: OutcomeGrid = {}
     by_toolkit: OutcomeGrid = {}
     for point, outcome in outcomes.items():
@@ -532,7 +536,7 @@ def _kind(target: str) -> str:
 
 
 def _between(tried: set[str], known: Iterable[str], key: Any, kind: Any = lambda _value: "") -> tuple[str, ...]:
-    """Known values between the first and the last one tried, of each kind apart."""
+    """Return the known untried values between the first and the last tried one, separately for each kind."""
     kinds: dict[str, list[str]] = {}
     for value in sorted(tried, key=key):
         kinds.setdefault(kind(value), []).append(value)

@@ -1,1 +1,4 @@
-"""Answers to questions in plain words, from recorded cells. No module here needs pandas; only `read` opens files."""
+"""Answers to questions in plain words, from recorded cells. No module of this package needs pandas.
+
+Only `read` opens files.
+"""

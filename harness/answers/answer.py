@@ -1,4 +1,4 @@
-"""An answer: the features that a question matches, their findings, and the cells that prove them."""
+"""Answers to questions: the features that match a question, their findings, and the cells that prove the findings."""
 
 from __future__ import annotations
 
@@ -23,14 +23,13 @@ from harness.answers.verdict import (
     Support,
     picked,
 )
-from harness.answers.vocabulary import INTENTS
 from harness.backends import label_of, library_of
 from harness.matrix.axes import is_real, spell_targets
 from harness.model.cell import HOST_COMPILER
 from harness.model.target import Target
 
 SAME = "targets/removed"
-"""The case about the architecture itself; its row would repeat the architecture's own."""
+"""The case about the architecture itself. Its row would repeat the row of the architecture."""
 
 _NOT_KNOWN = re.compile(
     "invalid value for --gpu-architecture|Unsupported gpu architecture|is not defined for option 'gpu-name'|Cannot find option named 'sm_"
@@ -40,10 +39,11 @@ FEATURE = Feature(case="", title="The architecture itself: whether anything is c
 
 
 def known_of_itself(known: Known) -> Known:
-    """The same cells, reduced to whether their compiler supports the architecture.
+    """Return the cells, reduced to whether their compiler supports the architecture.
 
-    It does if it compiled or refused a program; it does not if the compiler said so itself, or the record says so (``CUDA 13.0 knows no sm_70``).
-    What a library with its own CUDA refuses otherwise shows neither: its front end may have stopped before the architecture counted.
+    A compiler supports an architecture if it compiled or refused a program for it. It does not support the architecture
+    if its message or the record says so (``CUDA 13.0 knows no sm_70``). Any other refusal by a library that brings its
+    own CUDA proves neither: the library's front end may stop before the architecture matters.
     """
     rows = []
     for row in known.rows:
@@ -51,7 +51,7 @@ def known_of_itself(known: Known) -> Known:
         silent = row.letter in SILENT and f" knows no {row.target} " not in f"{row.message} "
         if not (row.axis or silent or (not row.toolkit and row.letter != WORKS and not unknown)):
             rows.append(row._replace(case="", rest="", letter=NOT if unknown else WORKS))
-    # Of several cells for one place the last one counts: what was built shows more than what was refused.
+    # The last of several cells in one place counts: a built cell proves more than a refused one.
     rows.sort(key=lambda row: row.message == "built")
     return Known(rows=rows, features={"": FEATURE}, runs=known.runs)
 
@@ -62,33 +62,35 @@ def is_about_architecture(query: Query) -> bool:
 
 
 SHOWN = 5
-"""Features that an answer has; the page shows all."""
+"""The number of features in an answer. The page shows all of them."""
 
 
 _LEADS = {"works": "Yes", "part": "In part", "refused": "No", "silent": "Not tried"}
-"""The first word of an answer, by the sense of the statements (`harness.matrix.marks.AnswerKind`); the best first."""
+"""The first word of an answer, by the sense of the statements (`harness.matrix.marks.AnswerKind`), best first."""
 _SENSES = tuple(_LEADS)
-WITHOUT_LEAD = frozenset(intent.name for intent in INTENTS if not intent.decides)
-"""Intents whose answer has no yes or no."""
 _LONG = 110
-"""The most letters of what other versions do, in the first sentence."""
+"""The maximum number of characters for other versions in the first sentence."""
 _MOST_VARIANTS = 3
-"""The most variants whose statements one sentence has in full."""
+"""The maximum number of variants with full statements in one sentence."""
 
 
-def sentence_of(findings: Sequence[FeatureFinding], targets: Sequence[str], intent: str = "") -> str:
+def sentence_of(
+    findings: Sequence[FeatureFinding], targets: Sequence[str], intent: str = "", *, decides: bool = True
+) -> str:
     """The answer of the first case in one sentence: ``Yes. NVRTC, as sm_90a: builds since CUDA 12.0.``
 
-    Variants with different findings have a part each. A GPU has several targets, and the best one of each tool counts.
+    Variants with different findings get a part each. A GPU has several targets; the best target of each tool counts.
 
     Parameters
     ----------
     findings : sequence of FeatureFinding
-        What is known, best first.
+        The findings, best first.
     targets : sequence of str
-        Those of the question; named where there are several.
+        The targets of the question. The sentence names them if there are several.
     intent : str
-        That of the question. With ``since`` the release comes first; those of `WITHOUT_LEAD` have no yes or no.
+        Intent of the question. With ``since``, the release comes first.
+    decides : bool
+        Whether a yes or no leads the sentence.
     """
     since = intent == "since"
     variants = [(finding, *_best(finding, targets)) for finding in findings if finding.case == findings[0].case]
@@ -100,7 +102,7 @@ def sentence_of(findings: Sequence[FeatureFinding], targets: Sequence[str], inte
     (lead,) = leads if len(leads) == 1 else (_LEADS["part"],)
     if since and lead != _LEADS["refused"]:
         lead = _since(variants) or lead
-    head = "" if intent in WITHOUT_LEAD else f"{lead}. "
+    head = f"{lead}. " if decides else ""
     contrary = _contrary(findings, leads, targets)
     by_text: dict[str, list[str]] = {}
     for finding, _, of_tools in variants:
@@ -117,7 +119,7 @@ def sentence_of(findings: Sequence[FeatureFinding], targets: Sequence[str], inte
 
 
 def _contrary(findings: Sequence[FeatureFinding], leads: Collection[str], targets: Sequence[str]) -> str:
-    """The other cases that fit the question as well, with the opposite answer: ``But instructions/fp8-mma does not build.``"""
+    """Name the other matching cases with the opposite answer: ``But instructions/fp8-mma does not build.``"""
     opposite = {_LEADS["works"]: _LEADS["refused"], _LEADS["refused"]: _LEADS["works"]}.get(*leads) if len(leads) == 1 else None  # fmt: skip
     by_case: dict[str, set[str]] = {}
     for finding in findings:
@@ -134,7 +136,7 @@ def _contrary(findings: Sequence[FeatureFinding], leads: Collection[str], target
 
 
 def _statements(findings: Sequence[ToolFinding], targets: Sequence[str], *, since: bool) -> str:
-    # A GPU has several targets, and a question without one is about all.
+    # A GPU has several targets. A question without targets is about all of them.
     if not targets:
         by_tool: dict[str, list[ToolFinding]] = {}
         for finding in findings:
@@ -149,7 +151,10 @@ def _statements(findings: Sequence[ToolFinding], targets: Sequence[str], *, sinc
 
 
 def _short(text: str) -> str:
-    """The text, or nothing where it is too long for the first sentence; the lines below it have it."""
+    """Return the text, or an empty string if it is too long for the first sentence.
+
+    The following lines contain it anyway.
+    """
     return text if len(text) <= _LONG else ""
 
 
@@ -160,7 +165,7 @@ def _qualified(finding: ToolFinding) -> str:
 
 
 def _on_all(findings: Sequence[ToolFinding]) -> str:
-    """The statement of one tool about every architecture: ``builds since CUDA 12.0 on sm_90a; never (0 of 28) on sm_52–sm_90``."""
+    """Return a tool's statement about all architectures: ``builds since CUDA 12.0 on sm_90a; never (0 of 28) on sm_52–sm_90``."""
     by_text: dict[str, list[ToolFinding]] = {}
     for finding in sorted(findings, key=lambda finding: _SENSES.index(finding.verdict.sense)):
         by_text.setdefault("" if finding.verdict.refused else finding.verdict.text, []).append(finding)
@@ -186,7 +191,7 @@ def _on_all(findings: Sequence[ToolFinding]) -> str:
 
 
 def _refusal(of: Sequence[ToolFinding]) -> str:
-    """The count of several refusals together: ``never (0 of 28)``."""
+    """Return the combined count of several refusals: ``never (0 of 28)``."""
     if len(of) == 1:
         return of[0].verdict.text
     count = sum(finding.verdict.cells for finding in of)
@@ -196,16 +201,19 @@ def _refusal(of: Sequence[ToolFinding]) -> str:
 
 
 def _since(variants: Sequence[tuple[FeatureFinding, str, Sequence[ToolFinding]]]) -> str:
-    """``Since CUDA 12.1``, where every statement about what builds names that release."""
-    texts = {
-        of_tool.verdict.text for _, _, of_tools in variants for of_tool in of_tools if of_tool.verdict.kind == "since"
-    }
+    """Return ``Since CUDA 12.1`` if each statement about what builds names that release, or builds with every release tried."""
+    verdicts = {of_tool.verdict for _, _, of_tools in variants for of_tool in of_tools if not of_tool.verdict.refused}
+    texts = {verdict.text for verdict in verdicts if verdict.kind == "since"}
     found = {match[1] for text in texts if (match := re.fullmatch(r"builds since (.+)", text))}
-    return f"Since {found.pop()}" if len(found) == len(texts) == 1 else ""
+    plain = all(verdict.silent or verdict.kind in ("since", "works") for verdict in verdicts)
+    return f"Since {found.pop()}" if plain and len(found) == len(texts) == 1 else ""
 
 
 def _best(finding: FeatureFinding, targets: Sequence[str]) -> tuple[str, list[ToolFinding]]:
-    """The first word of an answer, and the best finding of each tool; "Yes" and "No" are of all tools, and without targets of all architectures."""
+    """Return the first word of an answer, and the best finding of each tool.
+
+    "Yes" and "No" are about all tools, and, without targets, about all architectures.
+    """
     best: dict[str, ToolFinding] = {}
     for of_tool in sorted(finding.tools, key=lambda each: (_SENSES.index(each.verdict.sense), not each.overall)):
         best.setdefault(of_tool.tool, of_tool)
@@ -216,7 +224,7 @@ def _best(finding: FeatureFinding, targets: Sequence[str]) -> tuple[str, list[To
         of_tool.tool: {target for each in finding.tools if each.tool == of_tool.tool for target in each.targets}
         for of_tool in answered
     }
-    # Of a GPU, a tool without a cell for the target that builds does not say no.
+    # A tool without a cell for the GPU's target that builds does not count as a no.
     counted = answered if targets else every
     senses = {
         of_tool.verdict.sense
@@ -234,11 +242,11 @@ def answer(query: Query, known: Known, vocabulary: Vocabulary, most: int = SHOWN
     query : Query
         The question.
     known : Known
-        What was tried.
+        The tried cells.
     vocabulary : Vocabulary
-        `harness.answers.store.vocabulary_of` of it.
+        The vocabulary of the cells (`harness.answers.store.vocabulary_of`).
     most : int
-        The most findings.
+        The maximum number of findings.
     """
     targets = [target for target in query.targets if target in known.targets] or (
         [] if query.targets else [target for target in known.targets if is_real(target)]
@@ -250,12 +258,12 @@ def answer(query: Query, known: Known, vocabulary: Vocabulary, most: int = SHOWN
     features = [finding_of(line, query, known, tools) for line in lines]
     some = bool(tools or query.toolkits)
     if some and not query.words:
-        # A question about versions alone: what these versions break, and others do not, comes first.
+        # For a question about versions alone, breakage that is specific to these versions comes first.
         features.sort(key=lambda finding: not finding.broken)
     answered = any(not of_tool.verdict.silent for finding in findings for of_tool in finding.tools)
     features = [finding for finding in features if not answered or finding.case != SAME]
     if some and answered:
-        # That nothing of it is applicable follows.
+        # A feature without an answer is not applicable, as the findings imply.
         features = [finding for finding in features if any(not of_tool.verdict.silent for of_tool in finding.tools)]
     findings = [finding for finding in (*findings, *features) if finding.tools]
     if _is_best_untried(findings, query):
@@ -269,7 +277,7 @@ def answer(query: Query, known: Known, vocabulary: Vocabulary, most: int = SHOWN
     elif findings and not (query.words or query.targets):
         sentence = _failing(findings, query)[0]
     elif findings:
-        sentence = sentence_of(findings, query.targets, query.intent)
+        sentence = sentence_of(findings, query.targets, query.intent, decides=query.decides)
     else:
         sentence = f"{_LEADS['silent']}."
     return QueryResult(
@@ -278,14 +286,20 @@ def answer(query: Query, known: Known, vocabulary: Vocabulary, most: int = SHOWN
 
 
 def _is_best_untried(findings: Sequence[FeatureFinding], query: Query) -> bool:
-    """Return whether the cases that were tried fit the words of the question clearly less than one that was not: they do not answer it."""
+    """Return whether an untried case fits the question's words clearly better than every tried case.
+
+    The tried cases do not answer such a question.
+    """
     tried = [finding.weight for finding in findings if any(of_tool.proof for of_tool in finding.tools)]
     most = max((finding.weight for finding in findings), default=0)
     return bool(query.words) and max(tried, default=most) <= most - (WEIGHTS[0] - WEIGHTS[1])
 
 
 def _failing(findings: Sequence[FeatureFinding], query: Query) -> tuple[str, list[FeatureFinding]]:
-    """Findings of cases with a form that does not build, known faults first, and their number in a sentence."""
+    """Return a sentence with the number of failing cases, and their findings, known faults first.
+
+    A case fails if one of its forms does not build.
+    """
     tried = [finding for finding in findings if any(not of_tool.verdict.silent for of_tool in finding.tools)]
     failing = [finding for finding in tried if any(_refused(of_tool) for of_tool in finding.tools)]
     failing.sort(key=lambda finding: not any(of_tool.verdict.kind == "fault" for of_tool in finding.tools))
@@ -307,18 +321,18 @@ def _refused(finding: ToolFinding) -> bool:
 def finding_of(
     line: FeatureRow, query: Query, known: Known, tools: Mapping[str, Sequence[str] | None]
 ) -> FeatureFinding:
-    """The finding for a line.
+    """Return the finding for a row.
 
     Parameters
     ----------
     line : FeatureRow
-        The feature, on the architectures that count.
+        The feature, on the relevant architectures.
     query : Query
-        The question: CUDA releases and header libraries in it.
+        The question, with its CUDA releases and header libraries.
     known : Known
-        What was tried.
+        The tried cells.
     tools : Mapping
-        Versions by backend, None for all (`Query.tools`); none of them for every tool.
+        Versions by backend, or None for all versions (`Query.tools`). An empty mapping selects every tool.
     """
     hosts = query.hosts()
     axes = {**query.headers(), **hosts}
@@ -338,11 +352,11 @@ def finding_of(
         elif not is_host(entry.axis) and entry.tool not in named_hosts:
             of_tools += _on_own(_of_tools(fields, versions, query.toolkits), known, hosts)
     if len(query.targets) > 1 and len({(each.vendor, each.cc) for each in map(Target.parse, query.targets)}) == 1:
-        # A GPU runs all of its targets: the one that builds counts.
+        # A GPU runs all of its targets: the target that builds counts.
         order = list(dict.fromkeys(each.tool for each in of_tools))
         of_tools.sort(key=lambda each: (order.index(each.tool), _SENSES.index(each.verdict.sense)))
     feature = known.features[line.case]
-    # Those of another tool, of other architectures or releases answer nothing that was asked.
+    # Faults of other tools, architectures or releases do not answer the question.
     places = {
         place_of_fault(item.entry.backend, row.version, row.toolkit)
         for item in of_tools
@@ -359,7 +373,7 @@ def finding_of(
 
 
 def _without(findings: Iterable[ToolFinding], headers: Mapping[str, Sequence[str]]) -> Iterator[ToolFinding]:
-    """The finding for a program without a header library, when the question names a release of one."""
+    """Yield the findings for programs without a header library if the question names a release of one."""
     name = "with the CCCL that CUDA brings" if "cccl" in headers else f"without {' and '.join(headers)}"
     for each in findings:
         overall = f"{name}: {each.verdict.text}"
@@ -367,7 +381,10 @@ def _without(findings: Iterable[ToolFinding], headers: Mapping[str, Sequence[str
 
 
 def _on_own(findings: Iterable[ToolFinding], known: Known, hosts: Mapping[str, Sequence[str]]) -> Iterator[ToolFinding]:
-    """The finding for the machine's own host compiler, when the question names another; an equal version counts as the requested one."""
+    """Yield the findings for the machine's own host compiler if the question names a host compiler.
+
+    An own host compiler of the same version counts as the requested one.
+    """
     name = f"the machine's own host compiler ({' or '.join(known.hosts) or 'version unknown'})"
     same = are_own(known.hosts, hosts)
     for each in findings:
@@ -382,7 +399,7 @@ def _on_own(findings: Iterable[ToolFinding], known: Known, hosts: Mapping[str, S
 def _of_tools(
     fields: Sequence[Field], versions: Sequence[str] | None, toolkits: Sequence[str] | None
 ) -> list[ToolFinding]:
-    """Of one tool; architectures with the same verdict together."""
+    """Return the findings of one tool. Architectures with the same verdict share a finding."""
     some = versions is not None or toolkits is not None
     groups: dict[tuple[Support, str, str], list[Field]] = {}
     for field in fields:
@@ -402,7 +419,7 @@ def _of_tools(
             f"builds {field.where}" if alone and field.where and field.where != "nowhere" and not verdict.works else ""
         )
         own = field.own.text if field.own else ""
-        # Architectures tried with other versions, to the same effect, are one group.
+        # Architectures that were tried with other versions form one group if the outcome is the same.
         alike = replace(verdict, tried="", claims=(), cells=0)
         groups.setdefault((alike, "; ".join(filter(None, (overall, where))), own), []).append(field)
     if any(not verdict.silent for verdict, _, _ in groups):
@@ -425,7 +442,7 @@ def _of_tools(
 
 
 def _rows(field: Field, versions: Sequence[str] | None, toolkits: Sequence[str] | None) -> list[Row]:
-    """Requested cells that a compiler answered, oldest first."""
+    """Return the requested cells with a compiler's answer, oldest first."""
     return [
         row
         for row in field.entry.answers.get(field.target, ())
@@ -442,7 +459,11 @@ def _proof(field: Field, versions: Sequence[str] | None, toolkits: Sequence[str]
 
 
 def tool_label(entry: Entry) -> str:
-    """``CuPy, Jitify``; with the library or host compiler whose versions count, where it is another: ``NVRTC with cutlass``, ``nvcc with gcc``."""
+    """Return the label of a tool: ``CuPy, Jitify``.
+
+    If the versions are those of another library or of a host compiler, the label includes it: ``NVRTC with cutlass``,
+    ``nvcc with gcc``.
+    """
     backend, _, more = entry.tool.partition(" ")
     label = " ".join(filter(None, (label_of(backend), more)))
     return f"{label} with {entry.axis}" if entry.axis else label
@@ -451,7 +472,7 @@ def tool_label(entry: Entry) -> str:
 def _tried(fields: Sequence[Field], versions: Sequence[str] | None, toolkits: Sequence[str] | None) -> str:
     by_target = [_rows(field, versions, toolkits) for field in fields]
     spans = {_span(fields[0].entry, rows) for rows in by_target}
-    # CUDA 11.7 knows no Blackwell, and CUDA 13 no Pascal.
+    # CUDA 11.7 does not support Blackwell, and CUDA 13 does not support Pascal.
     return _span(fields[0].entry, [row for rows in by_target for row in rows]) + (", not all on each" if len(spans) > 1 else "")  # fmt: skip
 
 
@@ -466,12 +487,12 @@ def _span(entry: Entry, rows: Sequence[Row]) -> str:
 
 
 def newest_day(values: Mapping[str, str]) -> str:
-    """Newest start of a run, as a day; empty where no plan tells."""
+    """Return the day of the newest run's start, or an empty string if no plan has a start."""
     return max(values.values(), default="")[:10]
 
 
 def _changes(finding: ToolFinding, target: str) -> list[dict[str, Any]]:
-    """Changes that the statement names: axis, versions before and after, and the two cells."""
+    """Return the changes that the statement names: axis, versions before and after, and the two cells."""
     found = []
     for claim in field_of(finding.entry, target).verdict.claims:
         number = CLAIM_AXES.index(claim.axis)
@@ -483,7 +504,7 @@ def _changes(finding: ToolFinding, target: str) -> list[dict[str, Any]]:
 
 
 def finding_json(finding: ToolFinding) -> dict[str, Any]:
-    """The keys that both have."""
+    """Return the keys that ``cumatrix ask --json`` and the page's API share."""
     return {
         "backend": finding.entry.backend,
         "library": "" if is_host(finding.entry.axis) else finding.entry.axis,
@@ -499,9 +520,9 @@ def finding_json(finding: ToolFinding) -> dict[str, Any]:
 
 
 def command_for(query: Query, vocabulary: Vocabulary, case: str = "", backend: str = "") -> str:
-    """The command that tries an untried combination: ``cumatrix run`` if there is a case for it, else ``cumatrix try``."""
+    """Return the command that tries an untried combination: ``cumatrix run`` for an existing case, else ``cumatrix try``."""
     hosts = query.hosts()
-    # Of several that a host compiler has a part in, the first.
+    # Select the first of several backends that use a host compiler.
     tools = (
         (query.tools(vocabulary) or {})
         if any(chip.kind == "tool" for chip in query.chips) or not hosts

@@ -1,4 +1,4 @@
-"""Cells as answers need them: request, outcome and evidence."""
+"""The cells that answers use: request, outcome and evidence."""
 
 from __future__ import annotations
 
@@ -27,20 +27,20 @@ from harness.toolkits.header_libraries import LIBRARIES as HEADERS
 
 @dataclass(frozen=True, kw_only=True)
 class Feature:
-    """A case, as readers know it.
+    """A case, in the reader's words.
 
     Parameters
     ----------
     case, title, topic : str
-        Its name, its title in plain words, its topic.
+        The name, the title in plain words, and the topic.
     features, links : tuple of str
         Tags, and upstream reports.
     reasons : tuple of str
-        Why it is refused somewhere, and known faults.
+        Reasons for refusals, and known faults.
     faults : tuple of (str, str, tuple of str)
         Reason, link and places (`place_of_fault`) of each known fault.
     names : tuple of str
-        Names of CUDA's functions and of PTX instructions in its programs (`names_in`).
+        Names of CUDA functions and PTX instructions in the programs (`names_in`).
     """
 
     case: str
@@ -60,13 +60,13 @@ class Feature:
 
 @cache
 def brings_tools(backend: str) -> bool:
-    """Return whether the library behind a backend brings CUDA's tools along, as those of kernel languages do."""
+    """Return whether the library behind a backend bundles CUDA's tools, as the libraries of kernel languages do."""
     library = LIBRARIES.get(library_of(backend))
     return bool(library and library.bundles)
 
 
 def place_of_fault(backend: str, library: str, toolkit: str) -> str:
-    """A backend with its versions, as known faults have it: ``numba 0.63.0 12.4``."""
+    """Return a backend with its versions in the form that known faults use: ``numba 0.63.0 12.4``."""
     return f"{backend} {library} {cuda_of(toolkit)}"
 
 
@@ -74,11 +74,14 @@ _NAME = re.compile(
     r"\b((?!cudaGet|cudaSuccess|cudaDevAttr|cudaError)(?:cuda|cu|nv)[A-Z][A-Za-z0-9]{3,})\b|\b__([a-z][a-z0-9]{4,})\b(?!_)|\"\s*([a-z][a-z0-9]{4,})(?=\.[a-z0-9_]+)"
 )
 _SHARED = 2
-"""The most cases that a name may occur in to be found by."""
+"""The maximum number of cases with a name for the name to be searchable."""
 
 
 def names_in(programs: Mapping[str, Iterable[str]]) -> dict[str, tuple[str, ...]]:
-    """By case, names of CUDA's functions and of PTX instructions in its texts that hardly another case has: ``cudagriddependencysynchronize``."""
+    """Return the rare names of CUDA functions and PTX instructions by case: ``cudagriddependencysynchronize``.
+
+    A name is rare if at most `_SHARED` cases have it in their texts.
+    """
     found = {
         case: {(match[1] or match[2] or match[3]).lower() for text in texts for match in _NAME.finditer(text)}
         for case, texts in programs.items()
@@ -91,12 +94,15 @@ def features_of(
     facts: Iterable[tuple[str, str, str, Sequence[str], Sequence[str], Any, str]],
     names: Mapping[str, tuple[str, ...]] = MappingProxyType({}),
 ) -> dict[str, Feature]:
-    """Features of ``(case, title, topic, features, links, expected, place)`` of records, by title; those of kernel languages last.
+    """Collect the features of records, the most general ones first.
+
+    An answer leads with the first of the cases that match a question equally well: "wmma on a T4" is about ``wmma/fragments`` rather than
+    about an issue's fragment. A case is more general if it has fewer tags, then if more backends ran it. Cases of kernel languages are last.
 
     Parameters
     ----------
     facts : iterable of tuple
-        Of records.
+        ``(case, title, topic, features, links, expected, place)`` of each record.
     names : Mapping[str, tuple of str]
         Names in the programs (`names_in`).
     """
@@ -113,11 +119,14 @@ def features_of(
                 found = faults.setdefault(case, {}).setdefault((expected["reason"], expected["link"]), {})
                 found[place] = None
     of_one = {case for case, backends in tools.items() if backends and all(map(brings_tools, backends))}
-    ordered = sorted(first, key=lambda case: (case in of_one, natural_key(first[case][1]), natural_key(case)))
+    ordered = sorted(
+        first,
+        key=lambda case: (case in of_one, len(first[case][2]), -len(tools[case]), natural_key(first[case][1]), natural_key(case)),
+    )  # fmt: skip
     return {
         case: Feature(
             case=case,
-            # With the project's name where the case has it: another project's case may have the same title.
+            # The title includes the project's name if the case does: a case of another project may have the same title.
             title=first[case][0] + "".join(f" ({whose})" for whose in case.split("@")[1:]),
             topic=first[case][1],
             features=tuple(first[case][2]),
@@ -132,7 +141,10 @@ def features_of(
 
 @cache
 def words_of_feature(feature: Feature) -> tuple[list[str], list[str], list[str]]:
-    """Words of a case: of its name, of title, topic and features, of causes and links (`harness.answers.question.WEIGHTS`)."""
+    """Return the words of a case's name, of its title, topic and features, and of its causes and links.
+
+    `harness.answers.question.WEIGHTS` has their weights.
+    """
     name = words_of(feature.case)
     title = words_of(" ".join((feature.title, feature.topic, *feature.features)))
     causes = [word for word in words_of(" ".join(feature.reasons)) if word[0].isalpha() and len(word) > 2]
@@ -144,36 +156,36 @@ def words_of_feature(feature: Feature) -> tuple[list[str], list[str], list[str]]
 
 
 OTHER = "host compiler"
-"""The axis of host compilers whose names tell no version, such as those that a user has named."""
+"""The axis of host compilers with no version in their name, such as a user's own names."""
 
 
 @cache
 def split_host(name: str) -> tuple[str, str]:
-    """Split the name of a host compiler: ``gcc-13`` is ``gcc`` and ``13``, ``glibc-2.43`` is ``glibc`` and ``2.43``."""
+    """Split the name of a host compiler: ``gcc-13`` into ``gcc`` and ``13``, ``glibc-2.43`` into ``glibc`` and ``2.43``."""
     found = re.fullmatch(rf"({'|'.join(HOST_VERSIONS)})-(\d{{1,9}}(?:\.\d{{1,9}})*)", name)
     return (found[1], found[2]) if found else (OTHER, name) if name else ("", "")
 
 
 def is_host(axis: str) -> bool:
-    """Return whether versions on this axis are those of a host compiler."""
+    """Return whether the versions of an axis are versions of a host compiler."""
     return axis in HOST_VERSIONS or axis == OTHER
 
 
 @cache
 def hosted() -> tuple[str, ...]:
-    """Backends that hand the host's half of a program to a host compiler."""
+    """Return the backends that pass the host code of a program to a host compiler."""
     return tuple(info.name for info in BACKENDS.values() if info.nvcc)
 
 
 def own_of(backend: str, name: str, toolchain: Mapping[str, Any]) -> str:
-    """The machine's own host compiler, with its version, of a cell without a requested one; empty if there is none.
+    """Return the machine's own host compiler with its version, for a cell with no requested one; else an empty string.
 
     Parameters
     ----------
     backend, name : str
         The backend, and the requested host compiler.
     toolchain : Mapping
-        As in the record; those of early versions tell only what the compiler said.
+        The toolchain of the record. Toolchains of early versions contain only the compiler's own output.
     """
     if name or backend not in hosted():
         return ""
@@ -182,21 +194,24 @@ def own_of(backend: str, name: str, toolchain: Mapping[str, Any]) -> str:
 
 
 def own_in(records: Iterable[Mapping[str, Any]]) -> set[str]:
-    """The machines' own host compilers of records: `own_of` of each."""
+    """Return the machines' own host compilers in records (`own_of`)."""
     return {own_of(record["backend"], record.get("host_compiler", ""), record["toolchain"]) for record in records} - {
         ""
     }
 
 
 def are_own(own: Iterable[str], requested: Mapping[str, Sequence[str]]) -> bool:
-    """Return whether cells without a requested host compiler were all compiled with the one a question names. The page's script does the same (`assets/answer.js`).
+    """Return whether every own host compiler of the machines matches the host compiler in the question.
+
+    Cells without a requested host compiler use the machine's own one. The page's script does the same
+    (`assets/answer.js`).
 
     Parameters
     ----------
     own : iterable of str
-        Versions of the machines' own ones: ``gcc 12.2.0, glibc 2.36``.
+        Versions of the machines' own host compilers: ``gcc 12.2.0, glibc 2.36``.
     requested : Mapping[str, sequence of str]
-        Versions by name: of ``gcc``, ``clang``, ``glibc``; none of them for all.
+        Versions by name (``gcc``, ``clang``, ``glibc``). No versions select all.
     """
     own_versions = [HostCompiler(version=version).versions for version in own]
     return bool(own_versions) and all(
@@ -214,17 +229,18 @@ COLUMNS = (
 
 
 UNLINKED = "not linked"
-"""Beginning of the note of a built cell whose relocatable code was not linked (`harness.records`)."""
+"""The start of the note on a built cell with unlinked relocatable code (`harness.records`)."""
 
 
 OF_CODE = (UNLINKED, TENSOR_CORES, NO_TENSOR_CORES)
-"""Beginnings of the notes of a built cell that answers show."""
+"""The starts of the notes on built cells that answers show."""
 
 
 def releases_by_name(tried: Iterable[Sequence[str]]) -> dict[str, tuple[str, ...]]:
-    """Tried releases by name, oldest first, from pairs of a name and a release.
+    """Return the tried releases by name, oldest first, from pairs of a name and a release.
 
-    Results of strangers have any text; a name with a space is left out, and so is a toolkit with headers of another release.
+    Foreign results may contain any text. A name or release with a space is skipped, and so is a toolkit with the
+    headers of another release.
     """
     found: dict[str, set[str]] = {}
     for name, release in tried:
@@ -234,7 +250,11 @@ def releases_by_name(tried: Iterable[Sequence[str]]) -> dict[str, tuple[str, ...
 
 
 def text_of_row(status: str, message: str, reason: str, notes: Iterable[str]) -> str:
-    """The message of a row: of built code that it was not linked or which tensor cores it uses, else its main message."""
+    """Return the message of a row.
+
+    For built code it is the note that the code is not linked, or the note on tensor cores. Otherwise it is the main
+    message.
+    """
     if status == "built":
         of_code = [note for note in notes if note.startswith(OF_CODE)]
         if note := next((note for start in OF_CODE for note in of_code if note.startswith(start)), ""):
@@ -245,9 +265,11 @@ def text_of_row(status: str, message: str, reason: str, notes: Iterable[str]) ->
 class Row(NamedTuple):
     """A cell.
 
-    ``version`` is the header library's if the case uses one (``axis``), else the requested host compiler's, else that of the library behind the
-    backend; ``rest`` are the parameters that are no library; ``tool`` is the backend, with what else tells it from others where the axis of versions is
-    another one; ``toolkit`` is empty where the library brings CUDA along; ``own`` marks a cell of the report's author among published ones.
+    ``version`` is the version of the header library if the case uses one (``axis``), else that of the requested host
+    compiler, else that of the library behind the backend. ``rest`` contains the parameters that are not libraries.
+    ``tool`` is the backend. If the versions are those of a header library or a host compiler, ``tool`` includes the
+    backend's other versions. ``toolkit`` is empty if the library bundles CUDA. ``own`` marks the report author's own
+    cells among published ones.
     """
 
     cell: str
@@ -265,18 +287,18 @@ class Row(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Entry:
-    """A program and a tool: every version, CUDA release and architecture that it was tried with.
+    """A program and a tool, with all tried versions, CUDA releases and architectures.
 
     Parameters
     ----------
     case, rest, tool, axis : str
-        As of its rows.
+        As in the rows.
     grids : Mapping[str, VersionGrid]
-        By target.
+        The grids by target.
     proofs : Mapping[tuple of str, Row]
         The cell by version, toolkit and target.
     own : Mapping[str, VersionGrid]
-        By target, for own cells among published ones.
+        The grids of own cells among published ones, by target.
     """
 
     case: str
@@ -294,7 +316,7 @@ class Entry:
 
     @cached_property
     def answers(self) -> dict[str, list[Row]]:
-        """Cells that a compiler answered, by target, oldest versions first."""
+        """Cells with a compiler's answer, by target, oldest versions first."""
         found: dict[str, list[Row]] = {}
         for row in sorted(self.proofs.values(), key=lambda row: (version_key(row.version), version_key(row.toolkit))):
             if row.letter not in SILENT:
@@ -303,11 +325,11 @@ class Entry:
 
     @cached_property
     def working(self) -> tuple[str, ...]:
-        """Targets that work with some version, in order."""
+        """Targets that work with at least one version, in order."""
         return tuple(target for target, grid in self.grids.items() if WORKS in grid.letters)
 
     def differ(self, refused: str, built: str) -> bool:
-        """Return whether two cells that differ in the architecture alone show one that is refused and one that is built."""
+        """Return whether two cells that differ only in the architecture show a refusal and a build."""
         one, other = self.grids[refused].letters, self.grids[built].letters
         return any(a in REFUSED and b == WORKS for a, b in zip(one, other, strict=True))
 
@@ -322,17 +344,21 @@ class Entry:
 
     @cached_property
     def where(self) -> dict[str, str]:
-        """By kind of architectures, those that build with some version: ``from sm_80``; empty if all do, or if no other one was tried."""
+        """Architectures that build with at least one version, by kind: ``from sm_80``.
+
+        The text is empty if all of them build, or if no other architecture was tried.
+        """
         return {kind: self._where_of(kind) for kind in {Target.parse(target).kind for target in self.grids}}
 
     def _where_of(self, kind: str) -> str:
-        """The words of `where`.
+        """Return the text of `where` for one kind.
 
-        ``from`` needs two cells that differ in the architecture alone. Architectures are compared where something builds.
+        ``from`` requires two cells that differ only in the architecture. Architectures are compared with versions that
+        build.
         """
         answered = [item for item in self.answered if item.startswith(kind)]
         working = [item for item in self.working if item.startswith(kind)]
-        # An architecture that only versions were tried with that build for none tells nothing.
+        # An architecture proves nothing if it was tried only with versions that build for no architecture.
         refused = [
             item for item in answered if item not in working and any(self.differ(item, other) for other in working)
         ]
@@ -351,24 +377,25 @@ class Entry:
 
     @cached_property
     def answered(self) -> tuple[str, ...]:
-        """Targets that a compiler answered, in order."""
+        """Targets with a compiler's answer, in order."""
         return tuple(target for target, grid in self.grids.items() if set(grid.letters) - SILENT)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Known:
-    """Everything that answers are made from.
+    """The input of all answers.
 
     Parameters
     ----------
     rows : sequence of Row
-        The cells; of several for one place the one that a compiler answered, then the last.
+        The cells. If several cells have one place, a cell with a compiler's answer wins, then the last cell.
     features : Mapping[str, Feature]
-        By case, in order.
+        The features by case, in order.
     runs : Mapping[str, str]
-        When each run started, by its name.
+        The start of each run, by the run's name.
     hosts : tuple of str
-        Versions of the machines' own host compilers, of cells without a requested one (`harness.answers.cells.own_of`).
+        Versions of the machines' own host compilers, for cells without a requested one
+        (`harness.answers.cells.own_of`).
     """
 
     rows: Sequence[Row]
@@ -378,10 +405,11 @@ class Known:
 
     @cached_property
     def entries(self) -> list[Entry]:
-        """By program and tool, in the order of the matrix."""
+        """Entries by program and tool, in the order of the matrix."""
         found: dict[tuple[str, ...], dict[tuple[str, str, str], Row]] = {}
         for row in self.rows:
-            # What was paired with the headers of another release is in the matrix; it is no version that people have.
+            # A toolkit paired with the headers of another release is in the matrix, but users do not have such a
+            # version.
             if "+headers" not in row.toolkit:
                 place = (row.version, row.toolkit, row.target)
                 of = found.setdefault((row.case, row.rest, row.tool, row.axis), {})
@@ -401,22 +429,22 @@ class Known:
         return found
 
     def entries_of(self, case: str) -> list[Entry]:
-        """Those of a case."""
+        """Return the entries of a case."""
         return self._by_case.get(case, [])
 
     @cached_property
     def targets(self) -> list[str]:
-        """Every target that a compiler said something of, in order."""
+        """Every target with a compiler's answer, in order."""
         return sorted({row.target for row in self.rows if row.letter not in SILENT}, key=target_key)
 
     @cached_property
     def tools(self) -> list[str]:
-        """Every tool, in order; those of header libraries with a version are where their backend is."""
+        """Every tool, in order. The order places tools with a header library's version next to their backend."""
         return sorted({entry.tool for entry in self.entries}, key=_tool_key)
 
     @cached_property
     def message_words(self) -> dict[str, frozenset[str]]:
-        """By case, words of what compilers said against it (`harness.answers.question.words_of_messages`)."""
+        """Words of the compilers' refusals, by case (`harness.answers.question.words_of_messages`)."""
         found: dict[str, set[str]] = {}
         for row in self.rows:
             if row.letter in REFUSED:
@@ -424,12 +452,12 @@ class Known:
         return {case: words_of_messages(messages) for case, messages in found.items()}
 
     def words_of(self, case: str) -> tuple[list[str], list[str], list[str]]:
-        """`words_of_feature` of a case."""
+        """Return `words_of_feature` of a case."""
         return words_of_feature(self.features[case])
 
 
 def split_variant(variant: str) -> tuple[str, str, str]:
-    """Parameters that are no library, and the header library with its version, of a variant: ``cutlass=3.5.1,form=a``."""
+    """Split a variant into the parameters that are not libraries, the header library, and its version: ``cutlass=3.5.1,form=a``."""
     rest, name, version = [], "", ""
     for part in filter(None, variant.split(",")):
         key, equals, value = part.partition("=")
@@ -444,7 +472,7 @@ _split = lru_cache(maxsize=None)(split_variant)
 
 
 def make_row(*values: str, own: bool = False) -> Row:
-    """A row of a record's values, one for each of `COLUMNS`."""
+    """Return the row of a record's values, in the order of `COLUMNS`."""
     cell, case, variant, backend, library, toolkit, host, target, mark, status, message = values
     rest, header, version = _split(variant)
     axis, tool = header, backend
@@ -456,7 +484,7 @@ def make_row(*values: str, own: bool = False) -> Row:
     else:
         version = library
     if not header and cuda_of(toolkit) and brings_tools(backend):
-        # Its versions with another CUDA than theirs are a series of their own.
+        # Versions with another CUDA than the bundled one are a separate series.
         tool = f"{tool} cuda{toolkit}"
     return Row(
         cell,

@@ -1,4 +1,4 @@
-"""Comparisons of cells that differ in one release or one architecture: what breaks, and what only one of the two builds."""
+"""Comparisons of cells that differ in one release or one architecture: breakage, and programs that only one of the two builds."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from harness.backends import library_of
 from harness.matrix.axes import target_key, version_key
 
 Program = tuple[str, ...]
-"""A cell without the value of one axis."""
+"""The key of a cell without the value of one axis."""
 
 
 class Pair(NamedTuple):
@@ -31,12 +31,12 @@ class Pair(NamedTuple):
 
     @property
     def breaks(self) -> bool:
-        """Return whether the first is built, and the second refused."""
+        """Return whether the first cell is built and the second one refused."""
         return self.before.letter == WORKS != self.after.letter
 
     @property
     def fixes(self) -> bool:
-        """Return whether the first is refused, and the second built."""
+        """Return whether the first cell is refused and the second one built."""
         return self.before.letter != WORKS == self.after.letter
 
 
@@ -46,33 +46,33 @@ class Comparison:
     Parameters
     ----------
     known : Known
-        What was tried.
+        The tried cells.
     """
 
     def __init__(self, known: Known) -> None:
-        # What was paired with the headers of another release is no version that people have.
+        # Users do not have a toolkit paired with the headers of another release.
         self.rows = [row for row in known.rows if row.letter in (WORKS, *REFUSED) and "+headers" not in row.toolkit]
         self._indexed: dict[str, dict[str, dict[Program, Row]]] = {}
         self._alone_with: dict[str, dict[str, tuple[list[Row], int]]] = {}
 
     @cached_property
     def releases(self) -> dict[str, tuple[str, ...]]:
-        """Releases that a compiler answered for by name (``cuda``, libraries, header libraries, host compilers), oldest first."""
+        """Releases with a compiler's answer by name (``cuda``, libraries, header libraries, host compilers), oldest first."""
         return releases_by_name(
             pair for row in self.rows for pair in (("cuda", row.toolkit), (_library(row), row.version))
         )
 
     def previous(self, name: str, release: str) -> str:
-        """The tried release before another one; empty where there is none."""
+        """Return the tried release before another one, or an empty string if there is none."""
         return next(iter(self.earlier(name, release)), "")
 
     def earlier(self, name: str, release: str) -> list[str]:
-        """Tried releases before another one, newest first."""
+        """Return the tried releases before another one, newest first."""
         before = [item for item in self.releases.get(name, ()) if version_key(item) < version_key(release)]
         return before[::-1]
 
     def later(self, name: str, release: str) -> list[str]:
-        """Tried releases after another one, oldest first."""
+        """Return the tried releases after another one, oldest first."""
         return [item for item in self.releases.get(name, ()) if version_key(item) > version_key(release)]
 
     def has_fault(self, name: str, release: str) -> bool:
@@ -80,7 +80,7 @@ class Comparison:
         return any(row.letter == FAULT for row in self._by_release(name).get(release, {}).values())
 
     def pairs(self, name: str, before: str, after: str) -> list[Pair]:
-        """Cells with one release, and the same cells with another.
+        """Return the cells of one release, each with the same cell of another release.
 
         Parameters
         ----------
@@ -92,16 +92,19 @@ class Comparison:
         by_release = self._by_release(name)
         first, second = by_release.get(before, {}), by_release.get(after, {})
         found = [Pair(row, second[key]) for key, row in first.items() if key in second]
-        # Code that was not linked is not known to build where a linker refuses it.
+        # Unlinked code does not prove that a program builds that a linker refuses.
         return [pair for pair in found if not ((pair.breaks or pair.fixes) and _unlinked(pair))]
 
     def with_toolkits(self, name: str, release: str, toolkits: Collection[str]) -> tuple[list[Row], list[Pair]]:
-        """Cells of a library with some CUDA releases; and those that its same release builds with another one, each with that cell in front.
+        """Return the cells of a library with some CUDA releases, and pairs with other CUDA releases.
+
+        A pair consists of a cell that the same release of the library builds with another CUDA release, and the cell
+        with one of these CUDA releases.
 
         Parameters
         ----------
         name, release : str
-            The library, and one of its releases; ``*`` for all.
+            The library, and one of its releases, or ``*`` for all.
         toolkits : collection of str
             CUDA releases.
         """
@@ -117,17 +120,39 @@ class Comparison:
         return own, [Pair(elsewhere[_place(row)], row) for row in own if _place(row) in elsewhere]
 
     def only_with(self, name: str, release: str) -> tuple[list[Row], int]:
-        """Cells that build with a release and with no newer one, and the number of those that build with it and were tried with a newer one."""
+        """Return the cells that build with a release and no newer one, and the count that they are out of.
+
+        The count is the number of cells that build with the release and were tried with a newer one.
+        """
         if name not in self._alone_with:
             self._alone_with[name] = _alone(self._by_release(name), version_key)
         return self._alone_with[name].get(release, ([], 0))
 
     def only_for(self, target: str) -> tuple[list[Row], int]:
-        """Cells that build for an architecture and for no newer one, and the number of those that build for it and were tried for a newer one."""
+        """Return the cells that build for an architecture and no newer one, and the count that they are out of.
+
+        The count is the number of cells that build for the architecture and were tried for a newer one.
+        """
         return self._alone_for.get(target, ([], 0))
+
+    def new_for(self, target: str) -> tuple[list[Row], int]:
+        """Cells that build for an architecture and for no older one, and the number of those that build for it and were tried for an older one."""
+        return self._new_for.get(target, ([], 0))
 
     @cached_property
     def _alone_for(self) -> dict[str, tuple[list[Row], int]]:
+        return {target: found for of in self._by_kind.values() for target, found in _alone(of, target_key).items()}
+
+    @cached_property
+    def _new_for(self) -> dict[str, tuple[list[Row], int]]:
+        return {
+            target: found
+            for of in self._by_kind.values()
+            for target, found in _alone(of, target_key, oldest_first=True).items()
+        }
+
+    @cached_property
+    def _by_kind(self) -> dict[str, dict[str, dict[Program, Row]]]:
         by_target = self._index(
             "target",
             lambda row: row.target,
@@ -136,7 +161,7 @@ class Comparison:
         kinds: dict[str, dict[str, dict[Program, Row]]] = {}
         for target, cells in by_target.items():
             kinds.setdefault(target.partition("_")[0], {})[target] = cells
-        return {target: found for of in kinds.values() for target, found in _alone(of, target_key).items()}
+        return kinds
 
     def _by_release(self, name: str) -> dict[str, dict[Program, Row]]:
         if name == "cuda":
@@ -179,7 +204,7 @@ _OF_LINKERS = re.compile("(?i)undefined reference|nvjitlink|nvlink|uses too much
 
 
 def _unlinked(pair: Pair) -> bool:
-    """Return whether a linker refuses one of the cells, and the other was not linked."""
+    """Return whether a linker refuses one of the cells and the other one is not linked."""
     built, refused = (pair.before, pair.after) if pair.breaks else (pair.after, pair.before)
     return built.message.startswith(UNLINKED) and bool(_OF_LINKERS.search(refused.message))
 
@@ -189,20 +214,37 @@ def _place(row: Row) -> Program:
 
 
 def _library(row: Row) -> str:
-    """The name of what the cell's version is of; empty where it has none."""
+    """Return the name of the library or host compiler that the cell's version belongs to, or an empty string without a version."""
     return (row.axis or library_of(row.tool.partition(" ")[0])) if row.version else ""
 
 
-def _alone(cells: Mapping[str, Mapping[Program, Row]], key: Callable[[str], Any]) -> dict[str, tuple[list[Row], int]]:
-    """By the value of an axis, the cells that build with it and with no later value, and the number of those that build with it and were tried with a later one."""
+def _alone(
+    cells: Mapping[str, Mapping[Program, Row]], key: Callable[[str], Any], *, oldest_first: bool = False
+) -> dict[str, tuple[list[Row], int]]:
+    """Find what only one value of an axis builds.
+
+    Parameters
+    ----------
+    cells : Mapping
+        Cells by value and program.
+    key : callable
+        Order of the values.
+    oldest_first : bool
+        Compare each value with the earlier ones instead of the later ones.
+
+    Returns
+    -------
+    dict
+        By value, the cells that build with it and with none of the others, and the number of cells that build with it and were tried with another.
+    """
     found: dict[str, tuple[list[Row], int]] = {}
-    later: dict[Program, bool] = {}
-    for _, equal in groupby(sorted(cells, key=key, reverse=True), key):
+    others: dict[Program, bool] = {}
+    for _, equal in groupby(sorted(cells, key=key, reverse=not oldest_first), key):
         values = list(equal)
         for value in values:
-            built = [(place, row) for place, row in cells[value].items() if row.letter == WORKS and place in later]
-            found[value] = ([row for place, row in built if not later[place]], len(built))
+            built = [(place, row) for place, row in cells[value].items() if row.letter == WORKS and place in others]
+            found[value] = ([row for place, row in built if not others[place]], len(built))
         for value in values:
             for place, row in cells[value].items():
-                later[place] = later.get(place, False) or row.letter == WORKS
+                others[place] = others.get(place, False) or row.letter == WORKS
     return found

@@ -1,4 +1,4 @@
-"""Findings about one feature: current support, what is broken, and the latest changes by release."""
+"""Findings about one feature: current support, current breakage, and the latest changes by release."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ from harness.matrix.ranges import consecutive, ranges, spell, spell_tried
 from harness.toolkits.header_libraries import LIBRARIES
 
 LISTED = 3
-"""Changes of one release that are listed."""
+"""The maximum number of listed changes per release."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Broken:
-    """Something that does not work in the newest versions, and should.
+    """A feature that should work in the newest versions, but does not.
 
     Parameters
     ----------
     case, reason, link : str
-        The case, why, and where that was reported; what a compiler said, for a surprise.
+        The case, the reason, and the link to the upstream report. For a surprise, the reason is the compiler's message.
     tools, targets : str
-        Where.
+        The affected tools and targets.
     """
 
     case: str
@@ -42,18 +42,18 @@ class Broken:
 
 @dataclass(frozen=True, kw_only=True)
 class Change:
-    """Something that works since a release, or does not any more.
+    """A case that started or stopped to work with a release.
 
     Parameters
     ----------
     release, case : str
         ``CUDA 13.0``, and the case.
     works : bool
-        Whether it works from there on.
+        Whether it works from this release on.
     tools : str
         Tools, architectures, and the release tried before.
     label : str
-        Variants, if only some of the case are affected.
+        Variants, if the change affects only some of the case's variants.
     """
 
     release: str
@@ -64,16 +64,17 @@ class Change:
 
 
 def current_breakage(known: Known, reasons: Mapping[str, tuple[str, str]]) -> list[Broken]:
-    """Current faults of the newest tried versions, in the order of the matrix; surprises first.
+    """Return the current faults of the newest tried versions, surprises first, then in the order of the matrix.
 
-    The newest version is that of a program on any architecture: what an earlier one did, where that one is the last that was tried, is not now.
+    The newest version is the newest one of a program on any architecture. A fault of an earlier version is not current,
+    even if that version is the last one tried on its architecture.
 
     Parameters
     ----------
     known : Known
-        What was tried.
+        The tried cells.
     reasons : Mapping[str, (str, str)]
-        Why, and where it was reported, by id of a cell that is a known fault.
+        Reason and link of known faults, by id of the cell.
     """
     found: dict[tuple[bool, str, str, str], tuple[dict[str, None], dict[str, None]]] = {}
     for entry in known.entries:
@@ -92,7 +93,7 @@ def current_breakage(known: Known, reasons: Mapping[str, tuple[str, str]]) -> li
 
 
 def latest_changes(known: Known) -> list[Change]:
-    """The newest release of each tool and of CUDA that began or stopped to build something; some of each."""
+    """Return some changes of the newest releases of each tool and of CUDA that started or stopped to build something."""
     found: dict[tuple[str, str], dict[tuple[str, bool], _Change]] = {}
     variants: dict[str, set[str]] = {}
     for entry in known.entries:
@@ -121,7 +122,7 @@ def latest_changes(known: Known) -> list[Change]:
 
 @dataclass(frozen=True)
 class _Change:
-    """Changes: variants, and by tool and release before the architectures."""
+    """Changes: variants, and architectures by tool and previous release."""
 
     variants: dict[str, None] = field(default_factory=dict)
     targets: dict[tuple[str, str], dict[str, None]] = field(default_factory=dict)
@@ -134,7 +135,7 @@ class _Change:
         )
 
     def label(self, case: str, of_case: Collection[str]) -> str:
-        """The variants, where the case has others, and few enough to be read."""
+        """Return the variants if the case has others, and if they are few enough to read."""
         if len(self.variants) >= len(of_case) or len(self.variants) > LISTED:
             return ""
         return "; ".join(variant_label(case, variant) for variant in self.variants)
@@ -150,7 +151,10 @@ def _newest(entry: Entry, target: str) -> Row | None:
 
 
 def _borders(entry: Entry, grid: VersionGrid) -> list[tuple[str, str, str, bool]]:
-    """Axis, release before, release, and whether it builds from there on: of two cells that differ in that axis alone."""
+    """Return axis, previous release, release, and whether the program builds from there on.
+
+    Each change follows from two cells that differ only in that axis.
+    """
     library = entry.axis or (label_of(entry.backend) if library_of(entry.backend) else "")
     places = Places(grid.answered())
     found = []
@@ -161,19 +165,20 @@ def _borders(entry: Entry, grid: VersionGrid) -> list[tuple[str, str, str, bool]
 
 
 SHORT = 5
-"""Tools that the line of a shared link names."""
+"""The maximum number of tools in the description of a shared link."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class VersionRow:
-    """A tool, some of its versions, and for each CUDA release where it works.
+    """A tool and some of its versions, with the architectures that work for each CUDA release.
 
     Parameters
     ----------
     tool, versions : str
-        ``CuPy``, and ``13.1.0 to 14.2.0``; empty for a tool without versions of its own.
+        ``CuPy``, and ``13.1.0 to 14.2.0``. The versions are empty for a tool without versions of its own.
     cells : tuple of (str, str)
-        By CUDA release: ``works``, ``part``, ``never`` or nothing, and the architectures: ``from sm_80``.
+        For each CUDA release: ``works``, ``part``, ``never`` or an empty string, and the architectures (``from
+        sm_80``).
     """
 
     tool: str
@@ -188,9 +193,9 @@ class Variant:
     Parameters
     ----------
     finding : FeatureFinding
-        What is known, in sentences, with the proof.
+        The finding in sentences, with the proof.
     rows : tuple of VersionRow
-        The table over versions.
+        The table of versions.
     """
 
     finding: FeatureFinding
@@ -206,7 +211,7 @@ class FeaturePage:
     variants : tuple of Variant
         Each group of variants.
     toolkits : tuple of str
-        CUDA releases: columns of the tables.
+        CUDA releases, the columns of the tables.
     untried : tuple of str
         Known untried releases: ``CUDA 12.1 to 12.3``, ``cupy 13.2.0 to 13.5.1``.
     """
@@ -238,7 +243,7 @@ class FeaturePage:
 
 
 def feature_page(known: Known, case: str) -> FeaturePage:
-    """All that is known of a case."""
+    """Return the opening of a case's page."""
     targets = [target for target in known.targets if is_real(target)]
     lines = lines_of(known, targets, case)
     entries = [entry for entry in known.entries_of(case) if entry.answered]
@@ -273,7 +278,7 @@ def _spell(entry: Entry, versions: Sequence[str]) -> str:
 
 
 def _cell(entry: Entry, version: str, toolkit: str) -> tuple[str, str]:
-    """The architectures that work with these versions."""
+    """Return the support with these versions, and the architectures that work."""
     rows = {
         target: row
         for target in entry.grids
@@ -301,7 +306,7 @@ def _tried(entry: Entry) -> tuple[list[str], list[str]]:
 
 
 def _untried(entries: Sequence[Entry], toolkits: Sequence[str]) -> list[str]:
-    """Known releases within what was tried, and newer ones, of CUDA and of each library."""
+    """Return the known untried releases of CUDA and of each library, from the oldest tried release on."""
     tried: dict[str, set[str]] = {"cuda": set(toolkits)}
     for entry in entries:
         library = entry.axis or library_of(entry.backend)

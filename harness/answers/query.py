@@ -1,4 +1,4 @@
-"""A parsed question and its result: findings for features and tools, and replies about releases, architectures and limits."""
+"""Parsed questions and their results: findings for features and tools, and replies about releases, architectures and limits."""
 
 from __future__ import annotations
 
@@ -14,30 +14,33 @@ from harness.answers.verdict import Support
 
 @dataclass(frozen=True, kw_only=True)
 class Query:
-    """The request of a question, from its chips.
+    """A parsed question.
 
     Parameters
     ----------
     chips : tuple of Chip
-        All of them.
+        All chips of the question.
     intent : str
         What it wants to know (`harness.answers.vocabulary`).
+    decides : bool
+        Whether a yes or no leads the answer.
     """
 
     chips: tuple[Chip, ...]
     intent: str = "feature"
+    decides: bool = True
 
     def _values(self, kind: str) -> list[str]:
         return list(dict.fromkeys(value for chip in self.chips if chip.kind == kind for value in chip.values))
 
     @cached_property
     def targets(self) -> list[str]:
-        """Architectures; none for all. One of a generation that is named as well counts alone."""
+        """Architectures; an empty list selects all. A named product's architecture replaces its generation's ones."""
         return list(dict.fromkeys(value for chip in narrowest(self.chips) for value in chip.values))
 
     @cached_property
     def toolkits(self) -> list[str] | None:
-        """CUDA releases; None for all."""
+        """CUDA releases; None selects all."""
         return self._values("toolkit") or None
 
     @cached_property
@@ -47,11 +50,14 @@ class Query:
 
     @cached_property
     def unknown(self) -> list[Chip]:
-        """Return the chip for an unknown name."""
+        """Chips for unknown names."""
         return [chip for chip in self.chips if chip.kind == "unknown"]
 
     def tools(self, vocabulary: Vocabulary) -> dict[str, list[str] | None] | None:
-        """Versions by backend, None for all its versions; None where no tool is named, and no host compiler, which names those that have a use for it."""
+        """Return versions by backend, with None for all versions of a backend.
+
+        Without a named tool, return the backends that use a host compiler if the question names one, else None.
+        """
         found: dict[str, list[str] | None] = {}
         for chip in self.chips:
             for backend in vocabulary.tools[chip.name] if chip.kind == "tool" else ():
@@ -59,11 +65,11 @@ class Query:
         return found or (dict.fromkeys(vocabulary.hosted) if self.hosts() else None)
 
     def headers(self) -> dict[str, list[str]]:
-        """Versions by header library; none of them for all."""
+        """Return versions by header library; no versions select all."""
         return self._named("header")
 
     def hosts(self) -> dict[str, list[str]]:
-        """Versions by host compiler; none of them for all."""
+        """Return versions by host compiler; no versions select all."""
         return self._named("host")
 
     def _named(self, kind: str) -> dict[str, list[str]]:
@@ -81,18 +87,18 @@ Lines = Mapping[Key, FeatureRow]
 def matching(
     lines: Iterable[FeatureRow], query: Query, known: Known, vocabulary: Vocabulary
 ) -> tuple[list[FeatureRow], tuple[str, ...]]:
-    """The lines that a question means, best first, and the words that the best one lacks.
+    """Return the rows that match a question, best first, and the words that the best row lacks.
 
     Parameters
     ----------
     lines : iterable of FeatureRow
-        All there are.
+        All rows.
     query : Query
         The question.
     known : Known
-        What was tried.
+        The tried cells.
     vocabulary : Vocabulary
-        All that questions may name.
+        The vocabulary of questions.
     """
     every = {(line.case, line.variants): line for line in lines}
     some, words, scores, least = min(
@@ -107,13 +113,16 @@ def matching(
 
 
 def _readings(lines: Lines, query: Query, known: Known, vocabulary: Vocabulary) -> Iterator[tuple[Lines, list[str]]]:
-    """Lines that may match, and words to find them by; of those that lack as few words the first counts. The page's script does the same (`assets/answer.js`)."""
+    """Yield rows that may match, with the words to find them by.
+
+    The first reading with the fewest missing words counts. The page's script does the same (`assets/answer.js`).
+    """
     headers, hosts, words = query.headers(), query.hosts(), query.words
     if of_header := _with_axis(lines, headers):
-        # Programs that use the library, not those that speak of it.
+        # Select the programs that use the library, not the programs that mention it.
         lines, words = of_header, [word for word in words if word not in headers]
     elif headers:
-        # Where none does, those that speak of it: nothing else is an answer.
+        # If no program uses the library, select the programs that mention it. No other program answers the question.
         lines = {key: line for key, line in lines.items() if _speaks(line, headers, known, vocabulary)}
     free = [word for word in words if word not in hosts]
     if of_host := _with_axis(lines, hosts):
@@ -124,7 +133,7 @@ def _readings(lines: Lines, query: Query, known: Known, vocabulary: Vocabulary) 
 
 
 def _speaks(line: FeatureRow, names: Iterable[str], known: Known, vocabulary: Vocabulary) -> bool:
-    # In its causes every second program speaks of CCCL.
+    # The causes are ignored: half of them mention CCCL.
     name, title, _ = known.words_of(line.case)
     return not score(list(names), (name, title, (), line.words), vocabulary)[0]
 
@@ -152,7 +161,7 @@ def _scored(lines: Lines, words: list[str], known: Known, vocabulary: Vocabulary
 def _best_variants(
     keys: Sequence[Key], own: Mapping[Key, Sequence[str]], words: Sequence[str], vocabulary: Vocabulary
 ) -> list[Key]:
-    """Of each case those variants that have most of the words among their parameters: bf16 is not half."""
+    """Return the variants of each case with the most words among their parameters: bf16 is not half."""
     counts = {
         key: sum(any(says(word, each, vocabulary.synonyms) for each in own[key]) for word in words) for key in keys
     }
@@ -169,25 +178,26 @@ class ToolFinding:
     Parameters
     ----------
     tool : str
-        What readers call it.
+        The tool's label.
     entry : Entry
         The program and the tool.
     targets : tuple of str
         Architectures of the finding.
     place : str
-        The same as a range.
+        The architectures as a range.
     verdict : Support
-        Of what was asked.
+        The verdict on the requested versions.
     overall : str
-        The verdict over all versions, if only some were requested and it differs; and the architectures that work.
+        The verdict on all versions, if the question requests only some of them and the verdicts differ, and the
+        architectures that work.
     proof : tuple of Row
-        The newest cell, and the newest one with another outcome.
+        The newest cell, and the newest cell with another outcome.
     own : str
-        The verdict of own cells alone, in addition to published ones.
+        The verdict on own cells alone, in addition to published ones.
     tried : str
         The tried part of the request: ``12.3.0 to 14.2.0, CUDA 11.8 to 12.9``, ``gcc 11 to 14, CUDA 13.0``.
     of_all : bool
-        Whether the statement is about all versions, and so names changes.
+        Whether the statement is about all versions and therefore names changes.
     """
 
     tool: str
@@ -204,7 +214,7 @@ class ToolFinding:
 
 @dataclass(frozen=True, kw_only=True)
 class FeatureFinding:
-    """A feature, with what is known of it."""
+    """The findings for a feature."""
 
     case: str
     title: str
@@ -215,24 +225,24 @@ class FeatureFinding:
 
     @property
     def broken(self) -> bool:
-        """Return whether the requested versions fail where others work."""
+        """Return whether the requested versions fail and other versions work."""
         return any(of_tool.overall and of_tool.verdict.refused for of_tool in self.tools)
 
 
 @dataclass(frozen=True, kw_only=True)
 class ReplyRow:
-    """A line of evidence.
+    """A row of evidence.
 
     Parameters
     ----------
     case, title : str
-        The case; empty for a line about no case.
+        The case; empty for a row without a case.
     kind : str
-        A key of `harness.matrix.marks.ANSWER_KINDS`; empty for a line without a sign.
+        A key of `harness.matrix.marks.ANSWER_KINDS`; empty for a row without a sign.
     text : str
-        In a few words: ``new=false: NVRTC on sm_75–sm_120``.
+        A short text: ``new=false: NVRTC on sm_75–sm_120``.
     cells : tuple of str
-        Cells that show it: for a change, one before and one after it.
+        Cells that prove the row: for a change, one before and one after it.
     """
 
     case: str = ""
@@ -253,9 +263,9 @@ class Reply:
     rows : tuple of ReplyRow
         The evidence.
     sources : tuple of str
-        Pages that facts are from.
+        Links to the sources of facts.
     known : bool
-        Whether it answers the question; else nothing was tried.
+        Whether the reply answers the question; False if nothing was tried.
     """
 
     sentence: str
@@ -266,18 +276,19 @@ class Reply:
 
 @dataclass(frozen=True, kw_only=True)
 class QueryResult:
-    """All that answers a question.
+    """The result of a question.
 
     Parameters
     ----------
     sentence : str
-        The answer in one sentence; empty where the results have nothing on it.
+        The answer in one sentence; empty if the results contain no answer.
     findings : tuple of FeatureFinding
-        Best first, at most as many as requested.
+        The findings, best first, up to the requested number.
     more : int
-        Number of further ones.
+        The number of further findings.
     lacking : tuple of str
-        Words of the question that the findings lack: then they are the closest ones, and no answer.
+        Words of the question that the findings lack. With such words, the findings are the closest ones and do not
+        answer the question.
     reply : Reply, optional
         The reply to a question about releases, architectures, limits or messages.
     """
@@ -290,7 +301,7 @@ class QueryResult:
 
     @property
     def proven(self) -> bool:
-        """Return whether a cell or a source supports it."""
+        """Return whether a cell or a source proves the answer."""
         if self.reply:
             return self.reply.known
         return not self.lacking and any(of_tool.proof for finding in self.findings for of_tool in finding.tools)

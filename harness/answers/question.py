@@ -1,7 +1,7 @@
 """The grammar of questions: ``cutlass 3.5.1 cuda 13.0 sm_90`` becomes chips, each with its meaning.
 
-The page's script has the same algorithm (`harness/report/assets/question.js`) and gets names, patterns and weights from here; ``tests/answers/questions.toml`` holds
-both to the same examples.
+The page's script has the same algorithm (`harness/report/assets/question.js`) and gets names, patterns and weights from
+this module. ``tests/answers/questions.toml`` tests both with the same examples.
 """
 
 from __future__ import annotations
@@ -20,27 +20,30 @@ _PART = re.compile(r"[a-z]+[a-z0-9]*|[0-9]+[a-z0-9]*")
 
 
 def tokens_of(text: str) -> list[str]:
-    """A question's words, in lower case: ``["cutlass", "3.5.1", "sm_90"]``."""
+    """Return the words of a question in lower case: ``["cutlass", "3.5.1", "sm_90"]``."""
     return [token.rstrip(".:") for token in _WORD.findall(text.lower()) if token.rstrip(".:")]
 
 
 def words_of(text: str) -> list[str]:
-    """Words of a title, a name or a parameter, in lower case: ``fragment=bf16`` has two."""
+    """Return the words of a title, a name or a parameter in lower case: ``fragment=bf16`` has two."""
     return _PART.findall(text.lower())
 
 
 def words_of_messages(messages: Iterable[str]) -> frozenset[str]:
-    """Searchable words of compiler messages: no numbers, no mangled names."""
+    """Return the searchable words of compiler messages, without numbers and mangled names."""
     return frozenset(word for message in messages for word in _MESSAGE_WORD.findall(message.lower()))
 
 
 def version_of(text: str) -> tuple[int, ...]:
-    """The numbers of a version, to order and to compare by; nothing of what is no version."""
+    """Return the numbers of a version for sorting and comparing, or an empty tuple if the text is not a version."""
     return tuple(int(part) for part in text.split(".")) if re.fullmatch(r"\d{1,9}(\.\d{1,9})*", text) else ()
 
 
 def in_series(version: str, series: str) -> bool:
-    """Return whether 13.6.0 belongs to the series 13, or 13.6; a text that is no version matches only itself."""
+    """Return whether a version belongs to a series, as 13.6.0 belongs to 13 and 13.6.
+
+    A text that is not a version matches only itself.
+    """
     numbers, wanted = version_of(version), version_of(series)
     if not numbers or not wanted:
         return version == series
@@ -48,7 +51,7 @@ def in_series(version: str, series: str) -> bool:
 
 
 def nearest_versions(version: str, known: Iterable[str]) -> list[str]:
-    """The known versions on both sides of one that is not known."""
+    """Return the known versions on both sides of an unknown one."""
     wanted = version_of(version)
     ordered = sorted((item for item in known if version_of(item)), key=version_of)
     below = [item for item in ordered if version_of(item) < wanted]
@@ -57,14 +60,14 @@ def nearest_versions(version: str, known: Iterable[str]) -> list[str]:
 
 
 def nearest_words(word: str, known: Sequence[str]) -> list[str]:
-    """Known words that are at most two letters away (one, for short words), the nearest first."""
+    """Return the nearest known words, at most two letters away (one for short words), nearest first."""
     most = 1 if len(word) < 5 else 2
     found = [(distance(word, item), item) for item in known if abs(len(item) - len(word)) <= most]
     return [item for far, item in sorted(found) if far <= most][:NEAREST]
 
 
 def distance(one: str, other: str) -> int:
-    """Number of letters to insert, delete, replace or swap with their neighbor."""
+    """Return the number of letters to insert, delete, replace or swap with their neighbor."""
     before: list[int] = []
     row = list(range(len(other) + 1))
     for i, letter in enumerate(one, 1):
@@ -78,7 +81,7 @@ def distance(one: str, other: str) -> int:
 
 
 WEIGHTS = (8, 5, 2, 6)
-"""Weights of a word in a case's name, in its title, topic and features, in causes and links, and in the parameters of a line."""
+"""Weights of a word in a case's name, in its title, topic and features, in causes and links, and in the parameters of a row."""
 _MENTIONED = WEIGHTS[2]
 
 _PREFIX = 3
@@ -88,7 +91,7 @@ def says(word: str, other: str, synonyms: Sequence[Sequence[str]]) -> bool:
     """Return whether a word of a question matches one of a title: a prefix, plural or synonym."""
     for each in alike(word, synonyms):
         stem = each[:-1] if len(each) > 4 and each.endswith("s") else each
-        # A number behind it makes another word: float4 is not float.
+        # A number after the stem makes another word: float4 is not float.
         if each == other or (
             len(stem) >= _PREFIX
             and not stem.isdigit()
@@ -100,7 +103,7 @@ def says(word: str, other: str, synonyms: Sequence[Sequence[str]]) -> bool:
 
 
 def alike(word: str, synonyms: Sequence[Sequence[str]]) -> list[str]:
-    """The word, and those that mean the same."""
+    """Return the word and its synonyms."""
     return [word, *(other for group in synonyms if word in group for other in group if other != word)]
 
 
@@ -119,9 +122,9 @@ def score(
     fields : sequence of (sequence of str)
         Words of the name, the title, the causes, the parameters (`WEIGHTS`).
     vocabulary : Vocabulary
-        Words that mean the same, and parts of words that may be missing.
+        Synonyms, and the words that a case may lack.
     in_messages : container of str
-        Words of what compilers said, for a question that is a message: they count one each.
+        Words of compiler messages, for a question that is a message. Each of these words has the weight 1.
     """
     synonyms, missing, total = vocabulary.synonyms, 0, 0
     for word in words:
@@ -130,9 +133,9 @@ def score(
             default=0,
         )  # fmt: skip
         if found == _MENTIONED and word in vocabulary.named:
-            # The text of a case may name another feature: "wgmma" is no answer of a case about mma.sync.
+            # The text of a case may name another feature: a case about mma.sync does not answer "wgmma".
             found = 0
-        # In a name the word itself counts more than one that means the same.
+        # In a name, the word itself counts more than a synonym.
         found += word in fields[0]
         found = found or int(word in in_messages)
         total += found
@@ -149,7 +152,7 @@ _TARGET = re.compile(
 )
 _SHORT = re.compile(r"\d{2,3}[af]")
 _CAPABILITY = re.compile(r"(\d{1,2})\.(\d)([af]?)")
-# A number of four digits is that of an issue.
+# A number of four digits is the number of an issue.
 _VERSION = re.compile(r"(==|>=|<=|=|<|>|@)?v?(\d{1,3}(?:\.\d+)*)(\+|\.x|\.\*)?")
 _RANGE = re.compile(r"v?(\d+(?:\.\d+)*)\.\.v?(\d+(?:\.\d+)*)")
 _GLUED = re.compile(r"([a-z][a-z+-]*?)-?((?:==|>=|<=|=|<|>|@)?v?\d[\d.+*x]*)")
@@ -172,7 +175,10 @@ _PATTERNS = {
     "pinned": _PINNED,
     "exact": _EXACT,
 }
-"""Patterns of the grammar, in a syntax that JavaScript has, too: the page's script gets them as data."""
+"""Patterns of the grammar.
+
+Their syntax is common to Python and JavaScript: the page's script gets the patterns as data.
+"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -182,16 +188,17 @@ class Chip:
     Parameters
     ----------
     kind : str
-        ``target``, ``toolkit``, ``tool`` (CuPy, NVRTC …), ``header`` (a header library), ``host`` (a host compiler, or its C library), ``package``
-        (a published one), ``word``, or ``unknown``.
+        ``target``, ``toolkit``, ``tool`` (CuPy, NVRTC …), ``header`` (a header library), ``host`` (a host compiler, or
+        its C library), ``package`` (a published one), ``word``, or ``unknown``.
     text : str
-        As it was typed, in lower case.
+        The typed text, in lower case.
     name : str
-        Which tool, library or host compiler; for a word the word; for what is unknown, what it would have been: ``cuda``, ``target``, ``word``.
+        The tool, library or host compiler. For a word it is the word itself. For an unknown text it is the expected
+        kind of name: ``cuda``, ``target``, ``word``.
     values : tuple of str
-        Targets or versions; a tool without any means all its versions.
+        Targets or versions. A tool without values means all its versions.
     near : tuple of str
-        The nearest known ones, of what is unknown.
+        The nearest known names, for an unknown text.
     """
 
     kind: str
@@ -201,54 +208,57 @@ class Chip:
     near: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
-        """Plain values."""
+        """Return the chip as plain values."""
         return {**asdict(self), "values": list(self.values), "near": list(self.near)}
 
 
 @dataclass(frozen=True, kw_only=True)
 class Vocabulary:
-    """All that questions may name.
+    """The vocabulary of questions.
 
     Parameters
     ----------
     architectures : Mapping[str, sequence of str]
         Targets by marketing name.
     aliases : Mapping[str, str]
-        What takes a version, by what it is called.
+        Names that take a version, by alias.
     tools : Mapping[str, sequence of str]
         Backends by name of a tool.
     libraries : Mapping[str, str]
-        By backend, the library behind it; of those that have one.
+        The library behind a backend, by backend. Backends without a library are absent.
     terms : sequence of str
-        Names of tools that are terms of CUDA as well.
+        Names of tools that are also terms of CUDA.
     python : sequence of str
         Backends whose programs are Python files.
     builders : Mapping[str, sequence of str]
-        Backends for GPUs of another vendor than NVIDIA, by the beginning of its targets: ``{"gfx": ["triton"]}``.
+        Backends for GPUs of vendors other than NVIDIA, by the prefix of the vendor's targets: ``{"gfx": ["triton"]}``.
     hosts : sequence of str
-        Names of host compilers, and that of their C library.
+        Names of host compilers, and the name of their C library.
     hosted : sequence of str
-        Backends that host compilers have a part in.
+        Backends that use a host compiler.
     versions : Mapping[str, sequence of str]
         Known versions by name: of ``cuda``, of tools, of header libraries, of host compilers.
     targets : sequence of str
         Known targets, in order.
     specific : sequence of str
-        Backends that build the architecture-specific target where the plain one is requested: ``sm_90a`` for ``sm_90``.
+        Backends that build the architecture-specific target if a question requests the plain one: ``sm_90a`` for
+        ``sm_90``.
     ignored : sequence of str
-        Words that say nothing.
+        Words without a meaning for the search.
     synonyms : sequence of (sequence of str)
-        Words that mean the same.
+        Groups of synonyms.
     words : sequence of str
         Every word of titles, names, features, parameters and causes.
     message_words : sequence of str
-        Words of compiler messages, in addition.
+        Further words, from compiler messages.
     parts : sequence of str
-        Words that names of functions and instructions end or begin with, which a case may lack: ``sync`` of ``redux.sync``.
+        First or last words of names of functions and instructions that a case may lack: ``sync`` of ``redux.sync``.
     packages : Mapping[str, str]
-        Packages whose wheels were read, as users call them, by each of their names.
+        Labels of the packages with known wheels, by each of their names.
     named : sequence of str
         Words of the cases' names.
+    phrases : Mapping[str, str]
+        Words that replace longer descriptions of a feature, by a pattern of these.
     """
 
     architectures: Mapping[str, Sequence[str]]
@@ -270,14 +280,18 @@ class Vocabulary:
     parts: Sequence[str] = field(default=())
     packages: Mapping[str, str] = field(default_factory=dict)
     named: Sequence[str] = field(default=())
+    phrases: Mapping[str, str] = field(default_factory=dict)
 
     def in_messages(self, words: Iterable[str]) -> bool:
-        """Return whether words are those of a message: compilers use one of them, and no feature has it, nor a word that begins so."""
+        """Return whether words belong to a compiler message.
+
+        They do if a compiler message contains one of the words and no feature has a word that starts with it.
+        """
         only = frozenset(words).intersection(self.message_words)
         return any(not any(other.startswith(word) for other in self.words) for word in only)
 
     def to_json(self) -> dict[str, Any]:
-        """Plain values, for the page's script, with the grammar's patterns and weights."""
+        """Return plain values for the page's script, with the grammar's patterns and weights."""
         grammar = {
             "kinds": _KINDS,
             "weights": WEIGHTS,
@@ -293,15 +307,18 @@ class Vocabulary:
 
 
 def parse(text: str, vocabulary: Vocabulary) -> list[Chip]:
-    """Read a question.
+    """Parse a question.
 
     Parameters
     ----------
     text : str
-        As typed.
+        The typed text.
     vocabulary : Vocabulary
-        What is known.
+        The known names.
     """
+    text = text.lower()
+    for pattern, words in vocabulary.phrases.items():
+        text = re.sub(pattern, words, text)
     tokens = tokens_of(text)
     chips: list[Chip] = []
     at = 0
@@ -316,14 +333,17 @@ def parse(text: str, vocabulary: Vocabulary) -> list[Chip]:
 
 
 def _with_specific(chip: Chip, known: Vocabulary) -> Chip:
-    """The architecture-specific target in addition to a plain one."""
+    """Return a plain target's chip with the architecture-specific target added."""
     if chip.kind != "target" or len(chip.values) != 1 or (own := f"{chip.values[0]}a") not in known.targets:
         return chip
     return replace(chip, values=(*chip.values, own))
 
 
 def _of_two(chip: Chip, known: Vocabulary, *, hosted: bool) -> Chip:
-    """clang is a backend, and next to nvcc or another host compiler one of those, whose versions are first numbers."""
+    """Return the chip of clang as a backend or as a host compiler.
+
+    Next to nvcc or another host compiler, clang is a host compiler. Versions of host compilers are major versions.
+    """
     if chip.kind != "tool" or chip.name not in known.hosts:
         return chip
     whole = tuple(value for value in chip.values if "." in value)
@@ -333,14 +353,14 @@ def _of_two(chip: Chip, known: Vocabulary, *, hosted: bool) -> Chip:
 
 
 def with_packages(text: str, vocabulary: Vocabulary) -> list[Chip]:
-    """Read a question that may name packages, and those releases of them that follow their names.
+    """Parse a question that may name packages, each followed by its release.
 
     Parameters
     ----------
     text : str
-        As typed.
+        The typed text.
     vocabulary : Vocabulary
-        What is known.
+        The known names.
     """
     found: list[Chip] = []
     rest: list[str] = []
@@ -360,7 +380,7 @@ def with_packages(text: str, vocabulary: Vocabulary) -> list[Chip]:
 
 
 def narrowest(chips: Iterable[Chip]) -> list[Chip]:
-    """The architectures that a question means: not a generation where one of its products is named as well."""
+    """Return the chips of a question's architectures, without a generation if the question also names one of its products."""
     found = [chip for chip in chips if chip.kind == "target"]
     return [chip for chip in found if not any(set(other.values) < set(chip.values) for other in found)]
 
@@ -374,10 +394,10 @@ def _next(tokens: Sequence[str], at: int, known: Vocabulary, before: Sequence[Ch
         if phrase in known.aliases:
             found, end = _versioned(known.aliases[phrase], text, tokens, at + length, known)
             if phrase == "cuda" and before and before[-1].kind == "tool" and found and found[0].kind == "unknown":
-                # CUDA has no such release, and the tool in front of it has: Numba CUDA 0.63.
+                # CUDA has no such release, but the tool before it does: Numba CUDA 0.63.
                 own = _chips_of(before[-1].name, f"{before[-1].text} {found[0].text}", tokens[at + length], known)
                 found = own if own[0].kind == "tool" else found
-            # "numba cuda 12.4" is Numba with CUDA 12.4, for no numba-cuda has that number.
+            # "numba cuda 12.4" is Numba with CUDA 12.4, because numba-cuda has no release 12.4.
             if length == 1 or all(chip.kind != "unknown" for chip in found):
                 return found, end
     token = tokens[at]
@@ -385,7 +405,7 @@ def _next(tokens: Sequence[str], at: int, known: Vocabulary, before: Sequence[Ch
         text = " ".join(tokens[at : at + length])
         size = _KIB.fullmatch(text)
         if size or (length == 1 and token.isdigit()):
-            # More than 4 KiB is another size than 4 KiB.
+            # "more than 4 KiB" is another size than 4 KiB.
             if at and tokens[at - 1] in _BEYOND:
                 return [], at + length
             if size:
@@ -400,19 +420,19 @@ def _next(tokens: Sequence[str], at: int, known: Vocabulary, before: Sequence[Ch
     glued = _GLUED.fullmatch(token)
     if glued and glued[1] in known.aliases:
         found, end = _versioned(known.aliases[glued[1]], token, [glued[2]], 0, known)
-        # Of triton-8473, the number is that of an issue.
+        # The number in triton-8473 is the number of an issue.
         return found if end else [*found, _word(glued[2], known)], at + 1
     if _VERSION.fullmatch(token) or _RANGE.fullmatch(token):
         return _number(token, known, before, after=tokens[at - 1] if at else ""), at + 1
     if token in known.ignored:
         return [], at + 1
     found = [_word(word, known) for word in words_of(token) if word not in known.ignored]
-    # Of int64_t the t says nothing.
+    # The t of int64_t is ignored.
     return [chip for chip in found if chip.kind == "word" or len(chip.text) > 1], at + 1
 
 
 def _versioned(name: str, text: str, tokens: Sequence[str], at: int, known: Vocabulary) -> tuple[list[Chip], int]:
-    """Names that a version can follow."""
+    """Return the chips of a name that a version can follow, and the next position."""
     version = tokens[at] if at < len(tokens) else ""
     capability = _CAPABILITY.fullmatch(version)
     if name == "cc" and capability:
@@ -431,7 +451,7 @@ def _chips_of(name: str, text: str, version: str, known: Vocabulary) -> list[Chi
     values = tuple(
         value
         for value in known.versions.get(of, ())
-        # gcc 13.2 is one of what is called gcc-13.
+        # gcc 13.2 belongs to gcc-13.
         if _fits(value, version) or (host and in_series(version.lstrip("=@v"), value))
     )
     if not values:
@@ -444,7 +464,7 @@ def _chips_of(name: str, text: str, version: str, known: Vocabulary) -> list[Chi
 
 
 def _bare(name: str, text: str, known: Vocabulary) -> Chip | None:
-    """A name without a version; ``cuda`` alone says nothing."""
+    """Return the chip of a name without a version. ``cuda`` alone has no chip."""
     if text in known.terms:
         return _word(text, known)
     if name in known.tools:
@@ -455,7 +475,10 @@ def _bare(name: str, text: str, known: Vocabulary) -> Chip | None:
 
 
 def _number(token: str, known: Vocabulary, before: Sequence[Chip], *, after: str) -> list[Chip]:
-    """A version by itself: of what was named just before it, else of CUDA; `after` is the word in front of it (CuPy from 12 to 13)."""
+    """Return the chips of a bare version: of the preceding name, else of CUDA.
+
+    `after` is the word before the version (CuPy from 12 to 13).
+    """
     name = (
         before[-1].name
         if before and before[-1].kind in ("tool", "toolkit", "header", "host") and (before[-1].values or after == _FROM)
@@ -467,8 +490,15 @@ def _number(token: str, known: Vocabulary, before: Sequence[Chip], *, after: str
             return found
     if any(_fits(value, token) for value in known.versions.get("cuda", ())) and "." in token:
         return _chips_of("cuda", token, token, known)
+    if "." in token:
+        # numba cooperative launch 0.59.0
+        for chip in reversed(before):
+            if chip.kind in ("tool", "header") and not chip.values:
+                found = _chips_of(chip.name, f"{chip.name} {token}", token, known)
+                if all(each.kind != "unknown" for each in found):
+                    return found
     if token.isdigit():
-        return [_word(token, known)]  # of a shape, such as 16 16 8
+        return [_word(token, known)]  # part of a shape, such as 16 16 8
     return [Chip(kind="unknown", text=token, name="version")]
 
 
@@ -489,7 +519,7 @@ def _word(word: str, known: Vocabulary) -> Chip:
 
 
 def _fits(value: str, requested: str) -> bool:
-    """Return whether a version matches: 13 and 13.x are every 13, >=13 and 13+ all from there on, 12.4..13.0 the range."""
+    """Return whether a version matches a request: 13 and 13.x match every 13, >=13 and 13+ also later versions, 12.4..13.0 the range."""
     numbers = version_of(value)
     if between := _RANGE.fullmatch(requested):
         return bool(numbers) and version_of(between[1]) <= numbers and (numbers <= version_of(between[2]) or in_series(value, between[2]))  # fmt: skip

@@ -1,12 +1,13 @@
-"""Replies that concern no single feature: comparisons of releases, facts about architectures and CUDA releases, limits.
+"""Replies to questions without a single feature: comparisons of releases, facts about architectures and CUDA releases, limits.
 
-A reply has a key (`harness.answers.vocabulary.Reading.keys`): the page has the replies of every key, the terminal makes the one that a question needs.
+Each reply has a key (`harness.answers.vocabulary.Reading.keys`). The page contains the replies of all keys. The
+terminal makes only the reply to its question.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
 
@@ -42,9 +43,9 @@ _PRODUCTS = "https://developer.nvidia.com/cuda-gpus"
 _PROCESSORS = "https://llvm.org/docs/AMDGPUUsage.html#processors"
 _NAMED = 4
 _PAIRED = 24
-"""The most releases that the page compares each with each."""
+"""The maximum number of releases for which the page compares all pairs."""
 _ENOUGH_PROGRAMS = 10
-"""The least number of programs built by both of two releases for an answer that the newer one is not broken."""
+"""The minimum number of programs that two releases both build for the answer that the newer release is not broken."""
 
 
 class Replies:
@@ -53,11 +54,11 @@ class Replies:
     Parameters
     ----------
     known : Known
-        What was tried.
+        The tried cells.
     itself : Known
-        The same about architectures (`harness.answers.answer.known_of_itself`).
+        The cells reduced to support for architectures (`harness.answers.answer.known_of_itself`).
     vocabulary : Vocabulary
-        All that questions may name.
+        The vocabulary of questions.
     """
 
     def __init__(self, known: Known, itself: Known, vocabulary: Vocabulary) -> None:
@@ -78,13 +79,13 @@ class Replies:
         return tuple(sorted({toolkit for of in self.builds.values() for toolkit in of}, key=version_key))
 
     def of(self, key: str) -> Reply | None:
-        """The reply of a key; None where nothing is known."""
+        """Return the reply of a key, or None if nothing is known."""
         intent, _, rest = key.partition(" ")
         make = {
             "release": self._release,
-            "sound": self._sound,
             "breaks": self._breaks,
             "drop": self._drop,
+            "requires": self._requires,
             "limits": self._limits,
             "tensor": self._tensor,
             "minimum": self._minimum,
@@ -94,7 +95,6 @@ class Replies:
             "first": self._first,
             "capability": self._capability,
             "supports": self._supports,
-            "removed": self._removed,
             "with": self._with,
             "ptx": _ptx,
             "vendor": _vendor,
@@ -102,7 +102,7 @@ class Replies:
         return make(rest)
 
     def known_keys(self) -> Iterator[str]:
-        """Every key with a reply, but those of ``supports``."""
+        """Yield every key with a reply, except the keys of ``supports``."""
         releases = self.comparison.releases
         names = dict.fromkeys((*self.vocabulary.architectures, *self.builds))
         for name, versions in releases.items():
@@ -111,9 +111,8 @@ class Replies:
                     f"breaks {name} {version}",
                     f"drop {name} {version}",
                     f"release {name} {version}",
-                    f"sound {name} {version}",
                 )
-                # Of a library with many releases, those with the next ones and with the newest.
+                # A library with many releases has pairs with the next three releases and the newest one.
                 others = versions[place + 1 :]
                 near = others if len(versions) <= _PAIRED else dict.fromkeys((*others[:3], *others[-1:]))
                 yield from (f"breaks {name} {version} {other}" for other in near)
@@ -128,14 +127,16 @@ class Replies:
         )
         yield "limits every"
         for name in names:
-            yield from (f"{intent} {name}" for intent in ("drop", "limits", "tensor", "last", "first", "capability"))
+            yield from (
+                f"{intent} {name}" for intent in ("drop", "requires", "limits", "tensor", "last", "first", "capability")
+            )
 
     def _combinations(self) -> Iterator[str]:
-        """Keys of each library and each of its releases with a CUDA release, and with those of a series."""
+        """Yield the keys of each library and of each of its releases with a CUDA release, and with the CUDA releases of a series."""
         found: dict[tuple[str, str], set[str]] = {}
         for row in self.comparison.rows:
             library = library_of(row.tool.partition(" ")[0])
-            # A key is words: a version of a stranger's records may have blanks.
+            # A key consists of words, but a version in foreign records may contain spaces.
             if library and row.toolkit and not row.axis and " " not in row.version + row.toolkit:
                 for release in ("*", row.version):
                     found.setdefault((library, release), set()).add(row.toolkit)
@@ -182,7 +183,10 @@ class Replies:
         return Reply(sentence=f"{lead}{lost}{more}{worse}{note}", rows=rows)
 
     def _broken_between(self, name: str, before: str, after: str) -> list[str]:
-        """Sentences about the releases between two of a library that build nothing; those of CUDA always build something."""
+        """Return sentences about the broken releases of a library between two of its releases.
+
+        A broken release fails to build what other releases build. CUDA releases are never broken in this sense.
+        """
         if name not in self._broken:
             of = {item: self._release(f"{name} {item}") for item in self.comparison.releases.get(name, ())}
             self._broken[name] = {item: reply.sentence.removeprefix("Yes. ") for item, reply in of.items() if reply and reply.sentence.startswith("Yes. ")}  # fmt: skip
@@ -231,9 +235,10 @@ class Replies:
         return Reply(sentence=f"{lead}; {more}.", rows=self._rows(broken, "never"))
 
     def _with_release(self, name: str, release: str) -> tuple[str, list[Pair]]:
-        """The release to compare with, and the pairs of cells that it builds.
+        """Return the release to compare with, and the pairs of cells that it builds.
 
-        It is the tried release before, or, where that loses nothing, the last one before that builds a known fault of this release.
+        It is the previous tried release. If nothing breaks compared with that release, it is the last earlier release
+        that builds a known fault of this release.
         """
         previous = self.comparison.previous(name, release)
         built = self._pairs_built(name, previous, release)
@@ -245,11 +250,11 @@ class Replies:
         return previous, built
 
     def _pairs_built(self, name: str, before: str, release: str) -> list[Pair]:
-        """Cells that a release builds, each with the same cell of another release."""
+        """Return the cells that a release builds, each with the same cell of another release."""
         return [pair for pair in self.comparison.pairs(name, before, release) if pair.before.letter == WORKS]
 
     def _with(self, rest: str) -> Reply | None:
-        """Compare a library's cells with some CUDA releases to those of its same releases with others."""
+        """Compare a library's cells with some CUDA releases to the cells of the same library releases with other CUDA releases."""
         name, release, first, last = rest.split(" ")
         within = [item for item in self.toolkits if version_key(first) <= version_key(item) <= version_key(last)]
         rows, pairs = self.comparison.with_toolkits(name, release, within)
@@ -272,12 +277,12 @@ class Replies:
         lost = [(before, after) for before, after in pairs if after.letter != WORKS]
         count, what = len(pairs), "that it builds with another CUDA release"
         if not lost:
-            sentence = f"Yes. {label}{of} builds with {cuda} each of the {count:,} programs {what}."
+            sentence = f"Yes. With {cuda}, {label}{of} builds each of the {count:,} programs {what}."
         elif len(lost) == count:
-            sentence = f"No. {label}{of} builds with {cuda} none of the {count:,} programs {what}."
+            sentence = f"No. With {cuda}, {label}{of} builds none of the {count:,} programs {what}."
         else:
             sentence = (
-                f"In part. {label}{of} does not build with {cuda} {len(lost):,} of the {count:,} programs {what}."
+                f"In part. With {cuda}, {label}{of} does not build {len(lost):,} of the {count:,} programs {what}."
             )
         return Reply(sentence=sentence, rows=self._rows(lost, "never"))
 
@@ -289,24 +294,33 @@ class Replies:
         if name in self.comparison.releases:
             return self._drop_release(name, release)
         targets = self._targets(rest)
+        only = self._alone("newer", targets, self.comparison.only_for)
+        return only and replace(only, sentence=" ".join(filter(None, (self._gone(targets), only.sentence))))
+
+    def _requires(self, rest: str) -> Reply | None:
+        return self._alone("older", self._targets(rest), self.comparison.new_for)
+
+    def _alone(
+        self, others: str, targets: Sequence[str], alone_for: Callable[[str], tuple[list[Row], int]]
+    ) -> Reply | None:
+        """Count the cases that build for some architectures and for no newer or older one."""
         rows, count = [], 0
         for target in targets:
-            alone, built = self.comparison.only_for(target)
+            alone, built = alone_for(target)
             rows += alone
             count += built
         if not count:
             return None
-        gone = self._gone(targets)
-        cases = {row.case for row in rows}
-        only = (
-            f"{counted(len(cases), 'case')} {'builds' if len(cases) == 1 else 'build'} for {spell_targets(targets)} and for no newer architecture (of {count:,} cells)."
+        cases, names = {row.case for row in rows}, spell_targets(targets)
+        sentence = (
+            f"{counted(len(cases), 'case')} {'builds' if len(cases) == 1 else 'build'} for {names} and for no {others} architecture (of {count:,} cells)."
             if rows
-            else f"Each of the {count:,} cells that build for {spell_targets(targets)} builds for a newer architecture, too."
+            else f"Each of the {count:,} cells that build for {names} builds for {'an' if others == 'older' else 'a'} {others} architecture, too."
         )
-        return Reply(sentence=" ".join(filter(None, (gone, only))), rows=self._rows(((row,) for row in rows), "works"))
+        return Reply(sentence=sentence, rows=self._rows(((row,) for row in rows), "works"))
 
     def _gone(self, targets: Sequence[str]) -> str:
-        """The CUDA releases that no longer build for some architectures."""
+        """Return a sentence about the CUDA releases that no longer build for some architectures."""
         found: dict[tuple[str, ...], list[str]] = {}
         for target in targets:
             of = self.builds.get(target, {})
@@ -397,7 +411,10 @@ class Replies:
         return Reply(sentence=" ".join(parts), rows=tuple(rows)) if parts else self._dropped(name)
 
     def _dropped(self, name: str, before: str = "") -> Reply | None:
-        """The last CUDA release of architectures that no cell has, by NVIDIA's documents; None unless all of them were dropped (`before` a release)."""
+        """Return the last CUDA release of architectures without cells, from NVIDIA's documents.
+
+        Return None unless all of the architectures were dropped (`before` a release).
+        """
         found: dict[str, list[str]] = {}
         for target in map(Target.parse, self.vocabulary.architectures.get(name, (name,))):
             last = (
@@ -439,12 +456,6 @@ class Replies:
             sentence = f"In part. CUDA {self._spell(good)} {'builds' if len(good) == 1 else 'build'} for {spell_targets(best)}."
         return Reply(sentence=sentence, rows=tuple(self._itself(target, item) for target in targets for item in within))
 
-    def _sound(self, rest: str) -> Reply | None:
-        return _without_lead(self._release(rest))
-
-    def _removed(self, rest: str) -> Reply | None:
-        return _without_lead(self._supports(rest))
-
     def _itself(self, target: str, toolkit: str) -> ReplyRow:
         row = self.builds[target][toolkit]
         works = row.letter == WORKS
@@ -464,7 +475,7 @@ class Replies:
             target for target in sorted(self.builds, key=target_key) if target_key(target) < target_key(targets[0])
         ]
         refused = [target for target in below if self._built(target, toolkit) is False]
-        # CUDA 11 builds for Kepler, too, which no cell has.
+        # CUDA 11 also builds for Kepler, which has no cells.
         sentence = (
             f"The minimum compute capability of CUDA {toolkit} is {least.capability} ({least}): it builds nothing for {spell_targets(refused)}."
             if refused
@@ -585,7 +596,7 @@ class Replies:
         return [row for row in self.comparison.rows if row.case in cases and row.tool == "nvrtc"]
 
     def _shared(self, targets: Sequence[str]) -> tuple[ReplyRow, ...]:
-        """Cells about shared memory with the newest CUDA release that each size was tried with."""
+        """Return rows about shared memory, each with the newest CUDA release that its size was tried with."""
         newest: dict[tuple[str, str], Row] = {}
         for row in self._shared_memory:
             if row.target in targets:
@@ -604,7 +615,7 @@ class Replies:
         )
 
     def _rows(self, changes: Iterable[tuple[Row, ...]], kind: str) -> tuple[ReplyRow, ...]:
-        """Cells by case; each with its variants, tools and architectures, and the cells of the last change."""
+        """Return the rows of cells by case, each with variants, tools, architectures and the cells of the last change."""
         found: dict[str, dict[str, dict[str, dict[str, tuple[str, ...]]]]] = {}
         for rows in changes:
             row = rows[-1]
@@ -628,7 +639,7 @@ class Replies:
 
 
 def reply_to_message(text: str, features: Iterable[Feature]) -> Reply | None:
-    """The known cause of a compiler's message, with the cases that have a report in common with it.
+    """Return the known cause of a compiler's message, with the cases that link to the same report.
 
     Parameters
     ----------
@@ -652,7 +663,7 @@ def reply_to_message(text: str, features: Iterable[Feature]) -> Reply | None:
 
 
 def combined(replies: Sequence[Reply]) -> Reply | None:
-    """One reply of several; None of none."""
+    """Return one reply that combines several, or None without replies."""
     if not replies:
         return None
     return Reply(
@@ -664,7 +675,7 @@ def combined(replies: Sequence[Reply]) -> Reply | None:
 
 
 def _driver(rest: str) -> Reply | None:
-    """The least Linux driver of a CUDA release, and of programs that need no more than minor version compatibility."""
+    """Return the minimum Linux driver of a CUDA release, and the minimum driver with minor version compatibility."""
     toolkit = rest.removeprefix("cuda ")
     release = RELEASES.get(toolkit)
     if release is None:
@@ -684,7 +695,7 @@ def _driver(rest: str) -> Reply | None:
 
 
 def _ptx(rest: str) -> Reply | None:
-    """The version of PTX of a CUDA release."""
+    """Return the PTX version of a CUDA release."""
     toolkit = rest.removeprefix("cuda ")
     isa = ptx_of_release(toolkit)
     sentence = f"CUDA {toolkit} has PTX ISA {'.'.join(map(str, isa))}." if isa else ""
@@ -702,18 +713,21 @@ def _vendor(rest: str) -> Reply:
     )
 
 
-def _without_lead(reply: Reply | None) -> Reply | None:
-    """The reply to a question whose yes would mean the opposite."""
-    return reply and replace(reply, sentence=reply.sentence.partition(". ")[2])
+_LEAD = re.compile(r"^(Yes|No|In part|No fault is known)\. ")
+
+
+def without_lead(reply: Reply) -> Reply:
+    """Return the reply without its yes or no, for an intent that does not decide (`Intent.decides`)."""
+    return replace(reply, sentence=_LEAD.sub("", reply.sentence))
 
 
 def release_label(name: str, version: str) -> str:
-    """``CUDA 13.5``, ``CuPy 14.2.0``."""
+    """Return the label of a release: ``CUDA 13.5``, ``CuPy 14.2.0``."""
     return f"{'CUDA' if name == 'cuda' else library_label(name)} {version}"
 
 
 def _product(name: str) -> str:
-    """``RTX 4090``, ``Hopper``; a bare number of a card with its series."""
+    """Return the label of a product: ``RTX 4090``, ``Hopper``. A bare number of a card gets its series."""
     if name in GENERATIONS or name == "ada lovelace":
         return name.title()
     if re.match(r"(sm_|compute_|gfx)\d", name):

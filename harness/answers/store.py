@@ -41,7 +41,7 @@ from harness.records import Record, merge, read_records
 from harness.records.record import RecordError
 
 Use = tuple[str, str, str, str]
-"""Backend, version of its library, header library or host compiler, and its version."""
+"""Backend, version of its library, header library or host compiler, and the version of that."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,23 +51,23 @@ class Store:
     Parameters
     ----------
     features : Mapping[str, Feature]
-        By case, in order.
+        The features by case, in order.
     variants : Mapping[str, sequence of str]
-        By case, the parameters of its variants that are no library.
+        The parameters of variants that are not libraries, by case.
     uses : Mapping[str, set of Use]
-        By case, with what it was tried.
+        The tried tools and versions, by case.
     toolkits, targets : sequence of str
-        CUDA releases, and targets that a compiler said something of.
+        CUDA releases, and targets with a compiler's answer.
     runs : Mapping[str, str]
-        When each run started, by its name.
+        The start of each run, by the run's name.
     answered : int
-        Cells that a compiler answered.
+        The number of cells with a compiler's answer.
     rows_of : callable
-        Cells of some cases.
+        Returns the cells of some cases.
     hosts : tuple of str
         Versions of the machines' own host compilers (`harness.answers.cells.Known`).
     message_words : Mapping[str, frozenset of str]
-        By case, words of what compilers said against it.
+        Words of the compilers' refusals, by case.
     """
 
     features: Mapping[str, Feature]
@@ -83,7 +83,7 @@ class Store:
 
     @classmethod
     def of(cls, known: Known) -> Store:
-        """Of cells that are all there."""
+        """Return the store of cells that are already built."""
         variants: dict[str, dict[str, None]] = {}
         uses: dict[str, set[Use]] = {}
         by_case: dict[str, list[Row]] = {}
@@ -105,13 +105,16 @@ class Store:
         )
 
     def known(self, cases: Iterable[str]) -> Known:
-        """The cells of some cases."""
+        """Return the cells of some cases."""
         wanted = set(cases)
         features = {case: feature for case, feature in self.features.items() if case in wanted}
         return Known(rows=self.rows_of(features), features=features, runs=self.runs, hosts=self.hosts)
 
     def bounds(self, query: Query, vocabulary: Vocabulary) -> dict[str, int]:
-        """By case, how many of a question's words none of its variants has; only cases that use the header libraries that are named."""
+        """Return the number of words that no variant of a case has, by case.
+
+        If a case uses one of the named header libraries, only such cases count.
+        """
         headers, hosts = query.headers(), query.hosts()
         cases = [case for case in self.features if any(use[2] in headers for use in self.uses.get(case, ()))]
         words = [word for word in query.words if word not in hosts and not (cases and word in headers)]
@@ -125,27 +128,27 @@ class Store:
         return found
 
     def answer(self, query: Query, vocabulary: Vocabulary, most: int = SHOWN) -> QueryResult:
-        """Answer a question: `harness.answers.answer.answer`, from the cells of the cases that can be meant."""
+        """Answer a question from the cells of the cases that may match (`harness.answers.answer.answer`)."""
         bounds = self.bounds(query, vocabulary)
         missing = min(bounds.values(), default=0)
         unknown = len(query.unknown)
         while True:
             known = self.known(case for case, count in bounds.items() if count <= missing)
             found = answer(query, known, vocabulary, most)
-            # Words that a case has, but no variant of it by itself: then another case may have more of them.
+            # No variant of the case has all the words that the case has: then another case may have more of them.
             if len(found.lacking) - unknown <= missing:
                 return found
             missing = len(found.lacking) - unknown
 
     @cached_property
     def replies(self) -> Replies:
-        """Replies to questions that no single feature answers."""
+        """Replies to questions without a single feature."""
         known = self.known(self.features)
         return Replies(known, known_of_itself(known), vocabulary_of(self))
 
     @cached_property
     def releases(self) -> Mapping[str, Sequence[str]]:
-        """Releases that occur in the results by name, oldest first."""
+        """Releases in the results by name, oldest first."""
         uses = frozenset().union(*self.uses.values())
         return releases_by_name(
             (
@@ -156,13 +159,13 @@ class Store:
 
 
 def use_of(row: Row) -> Use:
-    """With what a cell was tried."""
+    """Return the tool and versions of a cell."""
     backend, library, *_ = (*row.tool.split(" "), "")
     return (backend, library, row.axis, row.version) if row.axis else (backend, row.version, "", "")
 
 
 def vocabulary_of(*stores: Store) -> Vocabulary:
-    """All that questions may name, with the versions and words that results have."""
+    """Return the vocabulary of questions, with the versions and words in the results."""
     features: dict[str, Feature] = {}
     rests: dict[str, None] = {}
     versions: dict[str, set[str]] = {}
@@ -173,33 +176,35 @@ def vocabulary_of(*stores: Store) -> Vocabulary:
         features |= store.features
         rests.update(dict.fromkeys(rest for found in store.variants.values() for rest in found))
         targets.update(dict.fromkeys(store.targets))
-        # What was paired with the headers of another release is no version that people have.
+        # Users do not have a toolkit paired with the headers of another release.
         for name, releases in store.releases.items():
             versions.setdefault(name, set()).update(releases)
     return make_vocabulary(features.values(), rests, versions, targets, in_messages)
 
 
 loads = lru_cache(maxsize=None)(json.loads)
-"""JSON that many records share: treat it as immutable."""
+"""Parse JSON that many records share: treat the value as immutable."""
 
 _FACTS = ("case", "title", "topic", "features_json", "links_json", "expected_json", "backend", "library", "toolkit")
 
 
 def read_known(paths: Sequence[Path]) -> Known:
-    """Cells of results: ``results.parquet`` files, ``.jsonl`` files and folders of these; a later one counts more.
+    """Read the cells of results: ``results.parquet`` files, ``.jsonl`` files and folders of these.
+
+    A later file takes precedence.
 
     Raises
     ------
     RecordError
-        When one cannot be read.
+        If a file cannot be read.
     PartUnavailable
-        When Parquet cannot be read for want of pyarrow.
+        If a file is Parquet and pyarrow is not installed.
     """
     return _known([_parquet(path) if path.suffix == ".parquet" else _lines(path) for path in paths])
 
 
 def known_of(records: Iterable[Record]) -> Known:
-    """Cells of records that are at hand, one a cell."""
+    """Return the cells of records in memory, one record per cell."""
     return _known([_records(records, ())])
 
 
@@ -210,7 +215,7 @@ def _known(parts: Iterable[_Part]) -> Known:
     hosts: set[str] = set()
     for found, part_rows, started, own in parts:
         for row in found:
-            # An answer is never hidden behind a run that had none.
+            # A cell with an answer wins over a later one without an answer.
             if row.cell not in rows or row.letter not in (UNTRIED, UNAVAILABLE):
                 rows[row.cell] = row
         facts.update(dict.fromkeys(part_rows))
@@ -233,8 +238,9 @@ def _parquet(path: Path) -> _Part:
         raise needs(f"{path}: reading Parquet", "report", error) from None
     wanted = list(dict.fromkeys((*COLUMNS, "reason", "notes_json", *_FACTS, "toolchain_json")))
     try:
-        # Not read_table, which loads pandas where it is installed: that takes longer than the answer.
-        # Later axes have no column of their own: they are in the last one, and missing from files of earlier versions.
+        # read_table is not used: it loads pandas if installed, which takes longer than the answer.
+        # Later axes have no column of their own: the last column contains them, and files of earlier versions lack
+        # them.
         wanted = [name for name in wanted if name not in FURTHER]
         further = ["more_json"] if "more_json" in pq.read_schema(path).names else []
         with pq.ParquetFile(path, read_dictionary=[*wanted, *further]) as file:
@@ -259,14 +265,14 @@ def _parquet(path: Path) -> _Part:
 
 
 def _values(column: Any) -> list[Any]:
-    """Values of a column; each different one is made once."""
+    """Return the values of a column. Each distinct value is built once."""
     found: list[Any] = []
     for chunk in column.chunks:
         if not hasattr(chunk, "dictionary"):
             found += chunk.to_pylist()
             continue
         values = [*chunk.dictionary.to_pylist(), None]
-        # Not fill_null, which loads pandas where it is installed.
+        # fill_null is not used: it loads pandas if installed.
         found += [values[-1 if place is None else place] for place in chunk.indices.to_pylist()]
     return found
 
@@ -306,15 +312,16 @@ SCHEMA = 3
 """2: host compilers. 3: the places of known faults, and names in programs."""
 _NAMES = ("variant", "backend", "library", "toolkit", "host_compiler", "target", "message")
 _LARGEST = 256 << 20
-"""Bytes that the file may have when it is unpacked."""
+"""The maximum unpacked size of the file in bytes."""
 
 
 def packed_answers(
     cells: Iterable[Sequence[str]], features: Mapping[str, Feature], runs: Mapping[str, str], hosts: Iterable[str] = ()
 ) -> bytes:
-    """``answers.json.gz`` of cells, each with the values of `COLUMNS`; the same cells give the same bytes.
+    """Return ``answers.json.gz`` of cells, each with the values of `COLUMNS`. The same cells give the same bytes.
 
-    Each name and message appears once; the cells of a case are grouped by what they share, and each group has its targets with their marks.
+    Each name and message occurs once. The cells of a case are grouped by their common values, and each group has its
+    targets with their marks.
     """
     names: dict[str, dict[str, int]] = {name: {} for name in _NAMES}
     marks: dict[tuple[str, str], int] = {}
@@ -345,12 +352,12 @@ def packed_answers(
 
 
 def read_packed(path: Path) -> Store:
-    """The content of `packed_answers`.
+    """Read the output of `packed_answers`.
 
     Raises
     ------
     RecordError
-        When it is no such file.
+        If the file is not such an output.
     """
     try:
         with gzip.open(path) as file:
@@ -363,21 +370,21 @@ def read_packed(path: Path) -> Store:
         return _store(_converted(value))
     except (OSError, EOFError, zlib.error, ValueError, KeyError, IndexError, TypeError, RecursionError) as error:
         why = (str(error).splitlines() or ["damaged"])[0]
-        raise RecordError(f"{path}: these are no packed answers of cumatrix's: {why}") from None
+        raise RecordError(f"{path}: not a file of cumatrix's packed answers: {why}") from None
 
 
 def _converted(value: Mapping[str, Any]) -> Mapping[str, Any]:
     if value["schema"] < 2:
         value = _with_hosts(value)
     if value["schema"] < 3:
-        # Which cells a fault is of is not known.
+        # Schema 2 does not contain the cells of a fault.
         features = [[*of[:-1], [[*fault, []] for fault in of[-1]], []] for of in value["features"]]
         value = {**value, "features": features}
     return value
 
 
 def _with_hosts(value: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The format of schema 1, without host compilers."""
+    """Convert the format of schema 1, which has no host compilers."""
     cells = {case: [[*group[:4], 0, *group[4:]] for group in groups] for case, groups in value["cells"].items()}
     return {**value, "hosts": [], "names": {**value["names"], "host_compiler": [""]}, "cells": cells}
 

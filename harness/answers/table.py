@@ -37,11 +37,11 @@ class Field:
     target : str
         The architecture.
     verdict : Support
-        In a few words.
+        The verdict in a few words.
     where : str
         Architectures that work, if not all do: ``from sm_80``, ``on sm_90a; 0 of 9 others``, ``nowhere``.
     own : Support or None
-        The verdict of own cells alone, in addition to published ones.
+        The verdict on own cells alone, in addition to published ones.
     """
 
     entry: Entry
@@ -52,12 +52,12 @@ class Field:
 
     @property
     def grid(self) -> VersionGrid:
-        """Versions, and what became of each."""
+        """Versions, and the outcome of each."""
         return self.entry.grids[self.target]
 
     @property
     def visible(self) -> tuple[object, ...]:
-        """The visible part: programs that look the same for all tools are shown as one."""
+        """The visible part. Programs with the same visible part for all tools share a row."""
         return (self.entry.tool, self.entry.axis, self.target, self.verdict, self.where, self.grid, self.own)
 
 
@@ -70,13 +70,14 @@ class FeatureRow:
     case : str
         The case.
     label : str
-        What tells the variants: ``half, signed char``; empty where there is no other line of the case.
+        The difference between the variants and the case's other rows: ``half, signed char``. Empty if the case has no
+        other row.
     variants : tuple of str
         Their parameters.
     fields : tuple of Field
-        One a tool and architecture.
+        One field for each tool and architecture.
     weight : int
-        Weight of the words that it has of a question (`harness.answers.question.score`).
+        The weight of the row's words in the question (`harness.answers.question.score`).
     """
 
     case: str
@@ -92,7 +93,7 @@ class FeatureRow:
 
 
 def lines_of(known: Known, targets: Sequence[str], case: str = "") -> list[FeatureRow]:
-    """Every feature, or one, on these architectures; untried ones have no line."""
+    """Return the rows of every feature, or of one, on these architectures. Untried features have no row."""
     found: dict[str, dict[str, list[Field]]] = {}
     for entry in known.entries_of(case) if case else known.entries:
         fields = [field_of(entry, target) for target in targets if target in entry.grids]
@@ -112,12 +113,12 @@ def lines_of(known: Known, targets: Sequence[str], case: str = "") -> list[Featu
 
 
 def field_of(entry: Entry, target: str) -> Field:
-    """The finding for an entry on an architecture."""
+    """Return the finding for an entry on an architecture."""
     grid = entry.grids[target]
     library = entry.axis or library_of(entry.backend)
     verdict = _verdict(grid, library)
     if any(claim.axis == "library" for claim in verdict.claims) and (others := companions_of(library)):
-        # Its releases do not say which release of these they need: environments have another one each.
+        # Releases of this library do not pin the release of its companions: each environment has another one.
         also = f"each with its own {' and '.join(map(library_label, others))}"
         verdict = replace(verdict, note="; ".join(filter(None, (verdict.note, also))))
     if note := _unlinked_with(entry.unlinked.get(target, ())):
@@ -132,7 +133,7 @@ def field_of(entry: Entry, target: str) -> Field:
 
 
 def unlinked(rows: Iterable[Row]) -> str:
-    """``not linked with CUDA 11.7, 11.8``: releases whose built cells were not linked; empty without any."""
+    """Return ``not linked with CUDA 11.7, 11.8``: the releases with unlinked built cells, or an empty string without any."""
     return _unlinked_with({row.toolkit for row in rows if row.letter == WORKS and row.message.startswith(UNLINKED)})
 
 
@@ -150,7 +151,7 @@ def _verdict(grid: VersionGrid, library: str) -> Support:
 
 @cache
 def known_releases() -> Mapping[str, Sequence[str]]:
-    """Releases by name: of CUDA, libraries and header libraries, oldest first."""
+    """Return releases by name: of CUDA, libraries and header libraries, oldest first."""
     table = read_table("answers/releases.toml")
     headers = {name: tuple(known_versions(library)) for name, library in HEADERS.items()}
     wheels = {
@@ -161,7 +162,10 @@ def known_releases() -> Mapping[str, Sequence[str]]:
 
 
 def releases_like(name: str, tried: Iterable[str]) -> Sequence[str]:
-    """Known releases of a name, in the form of the tried ones: clang has first numbers as a host compiler, and whole versions as a backend."""
+    """Return the known releases of a name, in the form of the tried ones.
+
+    clang has major versions as a host compiler, and full versions as a backend.
+    """
     known, dotted = known_releases().get(name, ()), any("." in version for version in tried)
     return [item for item in known if ("." in item) == dotted] if name in HOST_VERSIONS else known
 
@@ -173,20 +177,20 @@ def make_vocabulary(
     targets: Iterable[str],
     in_messages: Iterable[str] = (),
 ) -> Vocabulary:
-    """All that questions may name.
+    """Return the vocabulary of questions.
 
     Parameters
     ----------
     features : iterable of Feature
         The cases.
     variants : iterable of str
-        Parameters of their variants.
+        Parameters of the cases' variants.
     versions : Mapping[str, iterable of str]
-        Versions that were tried, by name of the library; those of CUDA as ``cuda``.
+        Tried versions by name of the library. ``cuda`` has the CUDA releases.
     targets : iterable of str
-        Targets that were tried.
+        Tried targets.
     in_messages : iterable of str
-        Words of what compilers said.
+        Words of compiler messages.
     """
     found: dict[str, set[str]] = {name: set(known) for name, known in known_releases().items()}
     for name, tried in versions.items():
@@ -227,4 +231,5 @@ def make_vocabulary(
         message_words=sorted(frozenset(in_messages) - vocabulary.IGNORED - words.keys()),
         parts=vocabulary.PARTS,
         named=sorted(named),
+        phrases=vocabulary.PHRASES,
     )

@@ -2,11 +2,12 @@
 
 A statement follows from the cells of its grid:
 
-- a change along an axis needs a pair of cells that differ in that axis alone (`Claim`); where both axes changed together, the statement names both;
-- a refusal by all of them comes with their number, and is ``never`` from `NEVER` releases on each axis on;
-- a range contains tried versions only.
+- A change along an axis requires a pair of cells that differ only in that axis (`Claim`). If both axes changed
+  together, the statement names both.
+- A refusal by all cells includes their number. It says ``never`` if each axis has at least `NEVER` releases.
+- A range contains only tried versions.
 
-``.ci/check_statements.py`` checks the published ones against the cells.
+``.ci/check_statements.py`` checks the published statements against the cells.
 """
 
 from __future__ import annotations
@@ -28,10 +29,10 @@ SILENT = frozenset(group.letter for group in GROUPS.values() if not group.answer
 """Letters of cells without a compiler's answer."""
 
 REFUSED = frozenset((NOT, FAULT, SURPRISE))
-"""Letters of cells that a compiler said something against."""
+"""Letters of cells with a compiler's refusal."""
 
 NEVER = 3
-"""Least number of CUDA releases, and of releases of the library, in a statement with the word never."""
+"""Minimum number of CUDA releases, and of the library's releases, for the word ``never`` in a statement."""
 
 _LISTED = 3
 _RANGES, _EVERY = 4, 1000
@@ -46,16 +47,16 @@ CLAIM_AXES = ("library", "cuda")
 
 @dataclass(frozen=True)
 class Claim:
-    """A change along an axis, with the pair of cells that shows it: they differ in that axis alone.
+    """A change along an axis, with the pair of cells that proves it. The cells differ only in that axis.
 
     Parameters
     ----------
     axis : str
         ``library`` or ``cuda``.
     before, after : tuple of (str, str)
-        The last place with one outcome, and the first with the other.
+        The last place with one outcome, and the first place with the other outcome.
     builds : bool
-        Whether the program builds from there on.
+        Whether the program builds from ``after`` on.
     """
 
     axis: str
@@ -73,13 +74,13 @@ class Support:
     kind : str
         A key of `harness.matrix.marks.ANSWER_KINDS`.
     text : str
-        In a few words.
+        The statement in a few words.
     note : str
-        A qualification of it; may be empty.
+        A qualification of the statement; may be empty.
     tried : str
         The versions with an answer: ``13.0.0 to 14.2.0, CUDA 12.4``.
     cells : int
-        Their number.
+        The number of cells with an answer.
     claims : tuple of Claim
         The changes that the text names.
     """
@@ -93,12 +94,12 @@ class Support:
 
     @property
     def sense(self) -> str:
-        """The sense of its kind (`harness.matrix.marks.AnswerKind`)."""
+        """The sense of the kind (`harness.matrix.marks.AnswerKind`)."""
         return ANSWER_KINDS[self.kind].sense
 
     @property
     def works(self) -> bool:
-        """Return whether it builds in the newest tried versions."""
+        """Return whether the program builds in the newest tried versions."""
         return self.sense == "works"
 
     @property
@@ -108,12 +109,12 @@ class Support:
 
     @property
     def refused(self) -> bool:
-        """Return whether it builds in no version."""
+        """Return whether the program builds in no version."""
         return self.sense == "refused"
 
 
 def _plain(kind: str) -> Support:
-    """The statement of a kind whose words name no version."""
+    """Return the statement of a kind whose text names no version."""
     return Support(kind=kind, text=ANSWER_KINDS[kind].text)
 
 
@@ -122,7 +123,7 @@ UNTRIED_VERDICT = _plain("untried")
 
 @dataclass(frozen=True)
 class VersionGrid:
-    """Versions of a library, CUDA releases, and a letter for each pair: row by row, a library's version each.
+    """Versions of a library, CUDA releases, and a letter for each pair. Each version of the library has a row.
 
     Parameters
     ----------
@@ -131,7 +132,7 @@ class VersionGrid:
     toolkits : tuple of str
         CUDA releases, oldest first.
     letters : str
-        One a pair.
+        One letter per pair.
     """
 
     libraries: tuple[str, ...]
@@ -139,32 +140,32 @@ class VersionGrid:
     letters: str
 
     def answered(self) -> dict[Place, bool]:
-        """Places that a compiler answered, and whether the program builds there."""
+        """Return the places with a compiler's answer, and whether the program builds there."""
         return {place: letter == WORKS for place, letter in self.cells() if letter not in SILENT}
 
     def cells(self) -> Iterator[tuple[Place, str]]:
-        """Places with their letters."""
+        """Yield the places with their letters."""
         size = len(self.toolkits)
         for number, letter in enumerate(self.letters):
             yield (self.libraries[number // size], self.toolkits[number % size]), letter
 
 
 def verdict_of(grid: VersionGrid, known: Mapping[str, Sequence[str]], library: str = "") -> Support:
-    """The statement of a grid.
+    """Return the statement of a grid.
 
     Parameters
     ----------
     grid : VersionGrid
-        The versions, and what became of each.
+        The versions, and the outcome of each.
     known : Mapping[str, sequence of str]
         Releases by name (``cuda``, and libraries), to name the untried ones.
     library : str
-        Whose versions they are.
+        The library that the grid's versions belong to.
     """
     answered = grid.answered()
     if not answered:
         return _silent(grid.letters)
-    # A version that is not applicable, or not available, was tried.
+    # A version that is not applicable or not available counts as tried.
     silent = [{place[axis] for place, letter in grid.cells() if letter != UNTRIED} for axis in (0, 1)]
     silent = [values - {place[axis] for place in answered} for axis, values in enumerate(silent)]
     releases = (known.get(library, ()), known.get("cuda", ()))
@@ -176,12 +177,12 @@ def verdict_of(grid: VersionGrid, known: Mapping[str, Sequence[str]], library: s
 
 
 class Places:
-    """Answered places of a grid, and whether the program builds there.
+    """The places of a grid with an answer, and whether the program builds there.
 
     Parameters
     ----------
     answered : Mapping[tuple of (str, str), bool]
-        By place; at least one.
+        Whether the program builds, by place. At least one place is required.
     known : sequence of (sequence of str)
         Known releases of the library, and of CUDA.
     """
@@ -191,7 +192,7 @@ class Places:
         self.values = [sorted({place[axis] for place in answered}, key=version_key) for axis in (0, 1)]
 
     def statement(self, fault: bool = False) -> Support:
-        """The statement about all of them."""
+        """Return the statement about all places."""
         count, tried = len(self.answered), self.tried(self.answered)
         if all(self.answered.values()):
             return Support(kind="works", text=ANSWER_KINDS["works"].text, tried=tried, cells=count)
@@ -204,19 +205,19 @@ class Places:
         return Support(kind=found.kind, text=found.text, note=found.note, tried=tried, cells=count, claims=found.claims)
 
     def refusal(self) -> str:
-        """``0 of 2``, or ``never (0 of 14)`` from `NEVER` releases on each axis on."""
+        """Return ``0 of 2``, or ``never (0 of 14)`` if each axis has at least `NEVER` releases."""
         enough = all(len(values) >= NEVER or values == [""] for values in self.values)
         return f"{ANSWER_KINDS['never'].text} (0 of {len(self.answered)})" if enough else f"0 of {len(self.answered)}"
 
     def tried(self, places: Iterable[Place], last: str = ", ") -> str:
-        """``13.0.0 to 14.2.0, CUDA 12.4``."""
+        """Return the versions of places: ``13.0.0 to 14.2.0, CUDA 12.4``."""
         chosen = list(places)
         return last.join(
             filter(None, (self.spell(axis, [place[axis] for place in chosen], _RANGES) for axis in (0, 1)))
         )
 
     def spell(self, axis: int, values: Sequence[str], most: int = _EVERY) -> str:
-        """Tried values of an axis, with the prefix of its name."""
+        """Return the tried values of an axis, with the prefix of the axis."""
         chosen = {value for value in values if value}
         if not chosen:
             return ""
@@ -225,16 +226,16 @@ class Places:
         return ("CUDA " if axis else "") + spell_tried(chosen, self.known[axis], version_key, most=most)
 
     def gaps(self, axis: int, runs: Iterable[Range[str, Any]]) -> str:
-        """``CUDA 13.1, 13.2 untried``: the known releases at the borders of ranges that no cell tried."""
+        """Return the untried known releases next to changes: ``CUDA 13.1, 13.2 untried``."""
         untried = self.spell(axis, [value for run in runs for value in run.untried])
         return f"{untried} untried" if untried else ""
 
     def count(self, libraries: Sequence[str]) -> int:
-        """The number of answered places of some versions of the library."""
+        """Return the number of places with some versions of the library."""
         return sum(place[0] in libraries for place in self.answered)
 
     def pair(self, axis: int, before: str, after: str) -> Claim | None:
-        """Two places that differ in this axis alone and in their outcome."""
+        """Return two places that differ only in this axis and have different outcomes, or None."""
         for place, works in self.answered.items():
             if place[axis] == before:
                 other: Place = (place[0], after) if axis else (after, place[1])
@@ -243,7 +244,7 @@ class Places:
         return None
 
     def outcomes(self, axis: int) -> list[tuple[str, bool]] | None:
-        """Values of an axis, and whether the program builds with them; None if the other axis matters as well."""
+        """Return the values of an axis, and whether the program builds with them, or None if the other axis also matters."""
         found: dict[str, bool] = {}
         for place, works in self.answered.items():
             if found.setdefault(place[axis], works) != works:
@@ -251,7 +252,7 @@ class Places:
         return [(value, found[value]) for value in self.values[axis]]
 
     def along_one(self) -> Support | None:
-        """Ranges of one axis, where that alone decides and a pair of cells shows each change."""
+        """Return the ranges of one axis, if that axis alone decides and a pair of cells proves each change, else None."""
         for axis in (0, 1):
             runs, claims = self.changes(axis)
             if claims and len(claims) == len(runs) - 1:
@@ -259,12 +260,15 @@ class Places:
         return None
 
     def changes(self, axis: int) -> tuple[list[Range[str, bool]], tuple[Claim, ...]]:
-        """Ranges of an axis that alone decides, and those of their borders that a pair of cells shows; none where the other axis matters as well."""
+        """Return the ranges of an axis that alone decides, and the changes that a pair of cells proves.
+
+        Both are empty if the other axis also matters.
+        """
         runs = ranges(self.outcomes(axis) or (), self.known[axis], version_of)
         return runs, tuple(filter(None, (self.pair(axis, str(run.before), run.values[0]) for run in runs[1:])))
 
     def ranges(self, axis: int, runs: Sequence[Range[str, bool]], claims: tuple[Claim, ...]) -> Support:
-        """Ranges of versions that build and that do not."""
+        """Return the statement about ranges of versions that build and ranges that do not."""
         (first, *_, last), prefix = runs, "CUDA " if axis else ""
         (held,) = self.values[1 - axis] if len(self.values[1 - axis]) == 1 else ("",)
         held = f" ({'' if axis else 'CUDA '}{held})" if held else ""
@@ -296,7 +300,7 @@ class Places:
         return Support(kind="until", text=f"builds only with {good}{held}", note=note, claims=claims)
 
     def together(self) -> Support | None:
-        """Both axes by name, where either would explain the outcomes and no pair of cells separates them."""
+        """Return a statement that names both axes, if either explains the outcomes and no pair of cells separates them."""
         if not any(self.outcomes(axis) for axis in (0, 1)):
             return None
         good, bad = ([place for place, works in self.answered.items() if works is wanted] for wanted in (True, False))
@@ -305,7 +309,10 @@ class Places:
         return Support(kind="part" if newest else "until", text=text, note="library and CUDA changed together")
 
     def along_both(self) -> Support:
-        """A phrase along CUDA for each version; versions with the same phrase together."""
+        """Return a statement along CUDA for each version of the library.
+
+        Versions with the same statement form a group.
+        """
         rows = []
         for version in self.values[0]:
             row = {place: works for place, works in self.answered.items() if place[0] == version}
@@ -314,7 +321,7 @@ class Places:
             if phrase is None:
                 kind = "works" if all(row.values()) else "never"
                 phrase = Support(kind=kind, text=ANSWER_KINDS[kind].text)
-            # The row names its version already.
+            # The row already names its version.
             text = ", ".join(filter(None, (phrase.text.removesuffix(f" ({version})"), phrase.note)))
             rows.append((version, (phrase.kind, text, phrase.claims)))
         runs = [
@@ -340,14 +347,14 @@ class Places:
 
 
 def picked(grid: VersionGrid, libraries: Sequence[str] | None, toolkits: Sequence[str] | None) -> Support:
-    """The statement about some of the versions. The page's script does the same (`assets/answer.js`).
+    """Return the statement about some of the versions. The page's script does the same (`assets/answer.js`).
 
     Parameters
     ----------
     grid : VersionGrid
-        The versions, and what became of each.
+        The versions, and the outcome of each.
     libraries, toolkits : sequence of str, optional
-        The requested ones; by default, all.
+        The requested versions; by default, all.
     """
     found = [
         (place, letter)

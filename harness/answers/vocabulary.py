@@ -1,8 +1,8 @@
 """The words of questions: names of tools and features, and intents (`since when`, `what breaks`, `may I drop`).
 
-Names of backends and libraries come from their entries, those of architectures from `harness.model.target`. One table serves the terminal and the page:
-the page's script gets it as data (`harness/report/assets/intents.js` interprets it), with the replies to every question whose intent has a key
-(`harness.answers.replies`).
+The entries of backends and libraries define their names. `harness.model.target` defines the names of architectures. One
+table serves the terminal and the page. The page's script gets the table as data (`harness/report/assets/intents.js`
+interprets it), with the replies to every question whose intent has a key (`harness.answers.replies`).
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ _OTHERS: Mapping[str, str] = {
 
 @cache
 def aliases() -> Mapping[str, str]:
-    """Names that a version can follow: of CUDA, host compilers, header libraries, libraries under test and backends.
+    """Return the names that a version can follow: of CUDA, host compilers, header libraries, libraries under test and backends.
 
-    A label or an alias of one entry never replaces the name of another.
+    A label or alias of an entry never replaces the name of another entry.
     """
     libraries = {info.library: LIBRARIES[info.library] for info in BACKENDS.values() if info.library}
     backends = {name: info for name, info in BACKENDS.items() if info.in_questions}
@@ -54,13 +54,16 @@ def aliases() -> Mapping[str, str]:
 
 
 def _asked(name: str) -> str:
-    """A name as a question has it: ``cupy jitify``."""
+    """Return a name in the form that questions use: ``cupy jitify``."""
     return name.lower().replace("-", " ").replace(",", "")
 
 
 @cache
 def tools() -> Mapping[str, tuple[str, ...]]:
-    """Backends by the name of a tool: a backend, or the library of several, without those for AMD GPUs alone."""
+    """Return backends by the name of a tool, without backends for AMD GPUs alone.
+
+    A tool is a backend, or the library behind several backends.
+    """
     found: dict[str, tuple[str, ...]] = {name: (name,) for name, info in BACKENDS.items() if info.in_questions}
     for library in {info.library: None for info in BACKENDS.values() if info.library}:
         found[library] = tuple(info.name for info in BACKENDS.values() if info.library == library and not info.rocm)
@@ -69,7 +72,7 @@ def tools() -> Mapping[str, tuple[str, ...]]:
 
 SYNONYMS: tuple[tuple[str, ...], ...] = (
     ("bf16", "bfloat16"),
-    ("fp16", "half", "float16", "f16"),
+    ("fp16", "half", "halves", "float16", "f16"),
     ("fp8", "float8", "e4m3", "e5m2"),
     ("fp4", "e2m1", "nvfp4", "mxfp4"),
     ("fp64", "double", "float64"),
@@ -93,13 +96,44 @@ SYNONYMS: tuple[tuple[str, ...], ...] = (
     ("namedtuple", "named"),
     ("numpy", "np"),
 )
-"""Words that mean the same in titles, features and parameters."""
+"""Synonyms in titles, features and parameters."""
 
 TERMS = ("warp",)
-"""Names of tools that are terms of CUDA as well: they mean the tool with a version, or by a longer alias (``warp 1.14``, ``nvidia warp``)."""
+"""Names of tools that are also terms of CUDA.
+
+They mean the tool only with a version or by a longer alias (``warp 1.14``, ``nvidia warp``).
+"""
+
+_STANDARD = (
+    "algorithm|any|array|atomic|bitset|cassert|cfloat|chrono|climits|cmath|cstddef|cstdint|cstdio|cstdlib|cstring|deque|functional|function|iostream"
+    "|iterator|limits|list|map|memory|mutex|numeric|optional|ostream|pair|queue|random|set|shared_ptr|sort|sstream|stdexcept|string|string_view|thread"
+    "|tuple|type_traits|unique_ptr|unordered_map|utility|variant|vector"
+)
+PHRASES: Mapping[str, str] = {
+    r"\bkernels? (?:with)?(?:from|in|inside)(?: (?:a|an|another|other|the))? kernels?\b": "dynamic parallelism",
+    r"\b(?:nested|child) kernels?\b": "dynamic parallelism",
+    r"\bsync\w* (?:across|between|of) (?:all )?(?:the )?(?:thread ?)?blocks\b": "grid sync",
+    r"\b(?:global|grid[- ]wide|grid) barriers?\b": "grid sync",
+    r"\b(?:__)?half2\b": "half pair",
+    r"\b(?:__)?(?:nv_)?(?:bfloat16|bf16)2\b": "bfloat16 pair",
+    r"\bpython (?=\d)": "python",
+    r"\b__(?:any|all|ballot)\b": "maskless vote",
+    r"\bundefined reference\b": "linking",
+    r"\b__(?:global|device|host)__\b": "kernel",
+    r"(?<!cuda::)\bstd::\w*(?:error|exception)\b": "exception",
+    rf"(?<!cuda::)\bstd::(?:{_STANDARD})\b": "standard library headers",
+    rf"# ?include ?<(?:{_STANDARD})>": "standard library headers",
+}
+"""Words of a feature by patterns of longer descriptions, in a syntax that JavaScript has, too."""
 
 PARTS = (
     "add",
+    "global",
+    "launch",
+    "missing",
+    "undefined",
+    "variable",
+    "variables",
     "async",
     "bytes",
     "cuda",
@@ -121,39 +155,42 @@ PARTS = (
     "type",
     "types",
 )
-"""Parts of the names of functions and instructions, and nouns that say little: a case that has the other words may lack them."""
+"""Parts of names of functions and instructions, and nouns with little meaning.
+
+A case that has the other words may lack them.
+"""
 
 IGNORED = frozenset(
-    "nv a about actual actually after again against all allow almost along already also although always am among an and any anybody anyone "
+    "nv a able about accept accepted accepts actual actually after again against all allow almost along already also although always am among an and any anybody anymore anyone "
     "anything anyway anywhere api apis architecture architectures are aren ask asked asks at attempting attributeerror available basic be "
     "because become been before being best better between board boards both break breaking breaks bring brings broke broken bug build building "
     "builds built bunch but by call called calling came can cannot cant card cards case causing center centre cheap choose code come comes "
-    "compatibility compatible compilation compile compiled compiler compiles compiling consumer correct correctly could couldn cpp crash crashed crashes crashing currently d data "
+    "compatibility compatible compilation compile compiled compiler compiles compiling consumer correct correctly could couldn cpp cu crash crashed crashes crashing currently d data "
     "datacenter day days declared defined deprecated desktop device did didn different directly do does doesn doesnt don done dont down dropping "
-    "due each easily either else enough error errors even every everything exactly exist exists explain expose exposed exposes fail failed failure failures fails fatal few file files "
+    "due each earlier easily either else enough error errors even every everything exactly exist exists explain expose exposed exposes fail failed failure failures fails fatal few file files "
     "finally find fine fix fixed following for found from full fully function functions geforce get gets getting give given gives gnu going good "
-    "gpu gpu-architecture gpu-name gpus graphics great guys h had hand happen happened happens hard hardware has have he hello help her here hi "
+    "gpu gpu-architecture gpu-name gpus graphics great guys h had hand handle handled handles happen happened happens hard hardware has have he hello help her here hi "
     "hang hangs his hour hours how however i idea identifier if im implement implementation implemented importerror in include incompatible information "
     "inside issue issues install installed installing instead instruction instructions interesting into intrinsic intrinsics involving is isn it its ive just "
-    "keep kernel kernels know lack laptop last least less let lets like little ll longer look looking lot m made make makes making many may maybe me "
+    "keep kernel kernels kind kinds know lack laptop last least less let lets like little ll longer look looking lot m made make makes making many may maybe me "
     "mean means might mobile more most much must my namely near necessary need needs never new nice no nor normal not nothing now nvidia nvl of "
-    "often ok okay old on one ones only open operation operations option options or other others our out over oversized particular pcie people "
-    "per perhaps plain please possible possibly probably problem program programs project properly ptxas purely quadro question raises rather "
+    "officially often ok okay old older on one ones only open operation operations option options or other others our out over oversized particular pcie people "
+    "per perhaps permit permits permitted plain please possible possibly probably problem program programs project properly ptxas purely quadro question raises rather "
     "rawkernel re really reason recent recently recognised recognize recognized regression release releases reported request requests require required requires right run running runs "
     "runtimeerror s said same say says see seem seems send server she should shouldn show shows similar simple simply since situation so solve solved some somebody "
     "someone something sometimes soon sort source start started still stuff such super support supported supporting supports sure sxm t take "
     "takes talk tell tesla than thank thanks that the their them themselves then there these they thing things think this those though through "
     "to today together too tool toolchain toolchains tools tried tries trouble true trying turn typeerror undeclared under understand unknown "
-    "unsupported until unusable up upon us usable use used user users uses using usually utils value valueerror values variable variables various ve "
+    "unsupported until unusable up upon us usable use used user users uses using usually utils value valueerror values various ve "
     "version versions very via vs want wanted wants was wasn way ways we well were what whatever when where whether which while who whose why "
     "will with without won wonder word words work workaround workarounds working works would wouldn wrong yes yet you your yours".split()
 )
-"""Words of a question that say nothing of what it is about."""
+"""Words of a question that do not describe its subject."""
 
 
 @cache
 def parameter_labels() -> Mapping[tuple[str, str, str], str]:
-    """Plain names by case, parameter and value."""
+    """Return plain names by case, parameter and value."""
     return {
         (case, table["name"], value): label
         for table in read_table("answers/labels.toml")["parameter"]
@@ -163,13 +200,17 @@ def parameter_labels() -> Mapping[tuple[str, str, str], str]:
 
 
 def variant_label(case: str, variant: str) -> str:
-    """The name of a variant, with a plain name for each value that has one: ``architecture named, fragment=tf32``."""
+    """Return the name of a variant, with a plain name for each value that has one: ``architecture named, fragment=tf32``."""
     parts = (part.partition("=") for part in variant.split(",") if part)
     return ", ".join(parameter_labels().get((case, key, value), f"{key}={value}") for key, _, value in parts)
 
 
 def group_label(case: str, variants: Sequence[str], every: Sequence[str]) -> str:
-    """The name of some variants: values without those that all variants of the case share, and without a parameter's name where the values say enough."""
+    """Return the name of some variants.
+
+    The name omits values that all variants of the case share. It also omits a parameter's name if the values are clear
+    without it.
+    """
     split = {item: dict(part.partition("=")[::2] for part in item.split(",") if part) for item in every}
     names = dict.fromkeys(key for item in split.values() for key in item)
     keys = [key for key in names if len({item.get(key, "") for item in split.values()}) > 1]
@@ -200,22 +241,27 @@ class Intent:
     Parameters
     ----------
     name : str
-        Its key.
+        The key of the intent.
     pattern : str
-        Regular expression for the question in lower case, with single spaces; the syntax is common to Python and JavaScript.
+        Regular expression for the question in lower case, with single spaces. Its syntax is common to Python and
+        JavaScript.
     needs : tuple of str
-        What the question has to name: ``target``, ``toolkit`` (a CUDA release), ``release`` (of anything), ``library`` (a tool with releases of its
-        own), ``package``, ``own`` (packages that are no tools), ``bare`` (no feature).
+        Kinds of names that the question requires: ``target``, ``toolkit`` (a CUDA release), ``release`` (of anything),
+        ``library`` (a tool with releases of its own), ``package``, ``own`` (packages that are not tools), ``bare`` (no
+        feature).
     lacks : tuple of str
-        What it must not name.
+        Kinds of names that the question must not contain.
     words : tuple of str
-        Words that tell the intent, and no feature.
+        Words that express the intent and do not describe a feature.
     key : str
-        What the reply depends on: ``target``, ``target or none``, ``release``, ``change`` (two releases, or one and the release before it),
-        ``vendor`` (a tool, and the beginning of targets that it does not build for), ``pair`` (an architecture and releases), ``combination`` (a library, perhaps with a release, and CUDA releases), ``each`` (each architecture, or else each release), ``package`` (a package, and a compute
-        capability), or nothing, for an answer from the features.
+        The parameters of the reply: ``target``, ``target or none``, ``release``, ``change`` (two releases, or one and
+        the previous release), ``vendor`` (a tool, and the prefix of targets that it does not build for), ``pair`` (an
+        architecture and releases), ``combination`` (a library, perhaps with a release, and CUDA releases), ``each``
+        (each architecture, or else each release), ``package`` (a package, and a compute capability), or empty for an
+        answer from the features.
     decides : bool
-        Whether a yes or no leads the answer: a form that builds may still not be needed, and a yes to "is it broken" would mean the opposite.
+        Whether the answer starts with a yes or no. It does not if a form that builds may be unnecessary, or if a yes
+        would mean the opposite, as for "is it broken".
     """
 
     name: str
@@ -234,6 +280,7 @@ def _words(text: str) -> tuple[str, ...]:
 _LIMIT_WORDS = _words(
     "max maximum min minimum limit limits most largest biggest large big much many shared memory smem static dynamic per block thread threads "
     "register registers constant parameter parameters argument arguments warp warps size bytes kb kib grid multiprocessor launch optin resident "
+    "pass passed "
     "total available amount allowed opt opt-in cudafuncsetattribute in"
 )
 _VERSION_WORDS = _words(
@@ -248,13 +295,15 @@ _CHANGES = (
     r"^should (i|we)\b|\b(break|breaks|breaking|broke|broken|regress\w*|upgrad\w*|migrat\w*|updat\w*|moving)\b|\bchange[ds]?\b|->|\u2192|what('s| is) new"
     r"|\bdifferen(ce|ces|t)\b|\bcompared?\b|\bvs\b|\bversus\b|\b(stops|stopped) (working|building|compiling)\b"
 )
-"""Of questions about two releases."""
+"""Patterns for questions about two releases."""
 
 _CHANGE_WORDS = _words(
     "breaks regression regressions regressed regress upgrade upgrading upgraded migrate migrating migration update updating moving move "
     "lose loses lost losing compare versus changed changes change between new safely safe code release compared difference different "
     "differences impact downgrade downgrading downgraded roll rolling rolled back go going against relative stop stops stopped"
 )
+_BROKEN = r"\b(is|was|are)\b.*\b(broken|bad|buggy|faulty)\b|\bbroken$|\bavoid\b"
+_SOUND = r"\b(is|was|are|can)\b.*\b(usable|ok|okay|safe|good|stable|reliable)\b"
 _NEED_WORDS = _words("need needs needed require requires required necessary")
 _OF_TOOLS = ("tool", "toolkit", "header", "host")
 
@@ -265,10 +314,12 @@ INTENTS: tuple[Intent, ...] = (
         r"|nvrtc_error|\bis undefined\b|has no (member|attribute)|uses too much|no instance of|is not allowed|incomplete type"
         r"|cannot open source|no such file|no kernel image|unresolved extern|no definition for|requires \.target|unsupported (\.version|gnu|clang)"
         r"|versions later than|not supported (for|on) \.?target|requires \.?target|no operator|match(es)? these operands|too (few|many) arguments"
-        r"|is ambiguous|no suitable|not a template|could not be resolved|no binary for",
+        r"|is ambiguous|no suitable|not a template|could not be resolved|no binary for|static assertion|resources requested|illegal memory access"
+        r"|kernel image is invalid|unspecified launch failure",
+        decides=False,
     ),
     Intent(name="vendor", pattern="", needs=("target",), key="vendor"),
-    # A name that is a tool's too needs a word that tells; a package's own name needs none.
+    # A name that is also a tool's requires an explicit word. A package's own name requires none.
     Intent(
         name="runs",
         pattern=r"\bruns?\b|\brunning\b|\bwheels?\b|\b(which|what) gpus?\b",
@@ -286,20 +337,38 @@ INTENTS: tuple[Intent, ...] = (
         key="package",
     ),
     Intent(
+        name="with",
+        pattern=_BROKEN,
+        needs=("library", "toolkit", "bare"),
+        lacks=("target",),
+        words=_words("faulty buggy bad avoid"),
+        key="combination",
+        decides=False,
+    ),
+    Intent(
+        name="with",
+        pattern=_SOUND,
+        needs=("library", "toolkit", "bare"),
+        lacks=("target",),
+        words=_words("usable ok okay safe good stable reliable together combination"),
+        key="combination",
+    ),
+    Intent(
         name="release",
-        pattern=r"\b(is|was|are)\b.*\b(broken|bad|buggy|faulty)\b|\bbroken$|\bavoid\b",
+        pattern=_BROKEN,
         needs=("release", "bare"),
         lacks=("target",),
         words=_words("faulty buggy bad avoid"),
         key="release",
     ),
     Intent(
-        name="sound",
-        pattern=r"\b(is|was|are|can)\b.*\b(usable|ok|okay|safe|good|stable|reliable)\b",
+        name="release",
+        pattern=_SOUND,
         needs=("release", "bare"),
         lacks=("target",),
         words=_words("usable ok okay safe good stable reliable"),
         key="release",
+        decides=False,
     ),
     *(
         Intent(name="breaks", pattern=pattern, needs=("release", "bare"), lacks=("target",), words=_CHANGE_WORDS, key=key)
@@ -308,6 +377,15 @@ INTENTS: tuple[Intent, ...] = (
             (r"\bdowngrad|\b(roll(ing|ed)?|go(ing)?|mov(e|ing)) back\b", "change down"),
             (_CHANGES, "change up"),
         )
+    ),
+    Intent(
+        name="requires",
+        pattern=r"^(?!.*\b(still|only|drop\w*|remov\w*)\b)(?!.*\b(i|we|you|one) needs?\b).*\b(what|which|anything|features?|cases?)\b"
+        r"(?!.*\b(cuda|toolkit|version|release|driver)\b).*\b(needs?|requires?|adds?|added|introduced?|introduces|new)\b",
+        needs=("target", "bare"),
+        lacks=("toolkit", "release", "library"),
+        words=_words("features cases need needs require requires add adds added introduce introduced introduces new over least minimum instructions what's"),
+        key="target",
     ),
     Intent(
         name="drop",
@@ -414,7 +492,7 @@ INTENTS: tuple[Intent, ...] = (
         key="target",
     ),
     Intent(
-        name="removed",
+        name="supports",
         pattern=r"\b(deprecated|removed|dropped|unsupported|gone|obsolete)\b",
         needs=("target", "toolkit", "bare"),
         lacks=("release", "library"),
@@ -446,27 +524,27 @@ INTENTS: tuple[Intent, ...] = (
     ),
     Intent(
         name="since",
-        pattern=r"\b(which|what)\b.*\b(cuda|toolkit|release|version)\b.*\b(needs?|needed|requires?|required)\b|\bsince\b|\bfrom (which|what)\b|\bfirst\b|\bearliest\b|\bwhen (did|was|were|is|are)\b|\b(introduced|added) in\b|\bstarting\b",
-        words=_words("first earliest introduced added starting release toolkit allowed need needs needed require requires required"),
+        pattern=r"\b(which|what)\b.*\b(cuda|toolkit|release|version)\b.*\b(needs?|needed|requires?|required)\b|\bsince\b|\bfrom (which|what)\b|\bfirst\b|\bearliest\b|\bwhen (did|was|were|is|are)\b|\b(introduced|added|fixed|solved) in\b|\b(which|what)\b.*\b(release|version)\b.*\b(fix\w*|solve\w*)\b|\bstarting\b",
+        words=_words("first earliest introduced added fixes solves solved starting release toolkit allowed need needs needed require requires required"),
     ),
 )  # fmt: skip
-"""Every intent; of several that fit the first counts, and a question that fits none asks whether a feature builds."""
+"""Every intent. The first intent that matches applies. A question that matches none asks whether a feature builds."""
 
 FEATURE = Intent(name="feature", pattern="")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Reading:
-    """A question as it is read.
+    """A question with its intent.
 
     Parameters
     ----------
     intent : Intent
-        What it wants to know.
+        The intent of the question.
     chips : tuple of Chip
-        Its parts, without the words that tell the intent.
+        The chips of the question, without the words that express the intent.
     keys : tuple of str
-        Keys of the replies: ``breaks cuda 12.9 13.0``; none where the features answer.
+        Keys of the replies: ``breaks cuda 12.9 13.0``. Empty if the features answer the question.
     """
 
     intent: Intent
@@ -480,9 +558,9 @@ def read(text: str, vocabulary: Vocabulary, tried: Mapping[str, Sequence[str]]) 
     Parameters
     ----------
     text : str
-        As typed.
+        The typed text.
     vocabulary : Vocabulary
-        What is known.
+        The known names.
     tried : Mapping[str, sequence of str]
         Tried releases by name, oldest first.
     """
@@ -502,13 +580,13 @@ def read(text: str, vocabulary: Vocabulary, tried: Mapping[str, Sequence[str]]) 
 
 
 def _tells(chip: Chip, intent: Intent) -> bool:
-    """Return whether a word tells the intent, and no feature; a size in a question about limits does."""
+    """Return whether a word expresses the intent, and not a feature. A size in a question about limits does."""
     size = intent.key == "target or none" and (chip.name.isdigit() or chip.text.isdigit())
     return chip.kind in ("word", "unknown") and (size or chip.text in intent.words)
 
 
 def _named(chips: Sequence[Chip], vocabulary: Vocabulary) -> frozenset[str]:
-    """Kinds of names in a question, as `Intent.needs` has them."""
+    """Return the kinds of names in a question, as in `Intent.needs`."""
     found = {chip.kind for chip in chips}
     if any(name != "cuda" for name, _ in _releases(chips, vocabulary)) or (
         "toolkit" in found and "target" not in found
@@ -524,7 +602,7 @@ def _named(chips: Sequence[Chip], vocabulary: Vocabulary) -> frozenset[str]:
 
 
 def _releases(chips: Sequence[Chip], vocabulary: Vocabulary) -> list[tuple[str, Sequence[str]]]:
-    """Names with the releases that the question gives them."""
+    """Return names with the releases in the question."""
     return [
         (vocabulary.libraries.get(chip.name, chip.name), chip.values)
         for chip in chips
@@ -585,7 +663,7 @@ def _combinations(
     tried: Mapping[str, Sequence[str]],
     vocabulary: Vocabulary,
 ) -> list[str]:
-    """A library, the newest of its releases in a question or ``*``, and the first and last CUDA release."""
+    """Return a library, its newest release in the question or ``*``, and the first and last CUDA release."""
     of = dict(releases)
     names = dict.fromkeys(
         vocabulary.libraries[backend]
@@ -609,5 +687,5 @@ def _number(target: str) -> str:
 
 
 def to_json() -> list[dict[str, Any]]:
-    """The table as plain values, for the page's script."""
+    """Return the table as plain values for the page's script."""
     return [asdict(intent) for intent in INTENTS]

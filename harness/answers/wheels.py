@@ -23,19 +23,19 @@ _NOT_THERE = "What a package compiles or downloads on your machine is not in its
 
 @cache
 def wheels_in(folder: Path | None) -> tuple[Package, ...]:
-    """Packages of a published matrix; none where it has no wheels.
+    """Return the packages of a published matrix, or an empty tuple if it has no wheels.
 
     Raises
     ------
     UsageError
-        When the file is damaged.
+        If the file is damaged.
     """
     path = folder / WHEELS if folder else None
     return tuple(read_wheels(path)) if path and path.is_file() else ()
 
 
 def names_of(packages: Sequence[Package]) -> dict[str, str]:
-    """Names that users give packages, by each name that a question may have."""
+    """Return the labels of packages, by each name that a question may use."""
     found = {name.lower(): each.label for each in packages for name in (each.name, each.label)}
     return dict(sorted(found.items()))
 
@@ -46,7 +46,7 @@ class WheelReplies:
     Parameters
     ----------
     packages : sequence of Package
-        What was read.
+        The packages with known wheels.
     """
 
     def __init__(self, packages: Sequence[Package]) -> None:
@@ -55,7 +55,10 @@ class WheelReplies:
             self.packages.setdefault(each.label, []).append(each)
 
     def of(self, key: str) -> Reply | None:
-        """The reply of a key: ``runs vllm 120``, ``runs vllm@0.33.0 120``, ``runs vllm``; None for another package or compute capability."""
+        """Return the reply of a key: ``runs vllm 120``, ``runs vllm@0.33.0 120``, ``runs vllm``.
+
+        Return None for an unknown package or compute capability.
+        """
         _, named, *cc = key.split(" ")
         name, _, version = named.partition("@")
         if name not in self.packages:
@@ -77,7 +80,7 @@ class WheelReplies:
         )
 
     def known_keys(self) -> Iterator[str]:
-        """Every key with a reply about the newest releases."""
+        """Yield every key with a reply about the newest releases."""
         for name in self.packages:
             yield f"runs {name}"
             yield from (f"runs {name} {cc}" for cc in CAPABILITIES)
@@ -150,7 +153,7 @@ def _rows(package: Package, release: WheelRelease, found: Support) -> Iterator[R
 
 
 def _of_all(package: Package, release: WheelRelease) -> Reply:
-    """For no GPU in particular: those of each way."""
+    """Return the reply for a question without a GPU: the GPUs of each state."""
     groups = by_state(support(release, SHOWN))
     words = {
         "native": "native code for",
@@ -172,18 +175,18 @@ STATES: Mapping[str, str] = {
     "unknown": "not known",
     "none": "no",
 }
-"""States of a release on a GPU, with the words for readers."""
+"""States of a release on a GPU, with their labels."""
 
 
 def state_of(found: Support) -> str:
-    """The state of a release on a GPU: `native` and `jit` only where all of its code runs there."""
+    """Return the state of a release on a GPU: `native` and `jit` only if all of its code runs there."""
     if found.runs and not found.complete:
         return "part"
     return found.way.value
 
 
 def by_state(found: Iterable[Support]) -> dict[str, list[str]]:
-    """GPUs by state, in the order of `STATES`."""
+    """Return GPUs by state, in the order of `STATES`."""
     gpus: dict[str, list[str]] = {state: [] for state in STATES}
     for each in found:
         gpus[state_of(each)].append(str(each.gpu))
@@ -191,4 +194,4 @@ def by_state(found: Iterable[Support]) -> dict[str, list[str]]:
 
 
 SHOWN = tuple(Gpu(cc) for cc in (61, 70, 75, 80, 86, 87, 89, 90, 100, 103, 110, 120, 121))
-"""GPUs that tables have."""
+"""GPUs in tables."""

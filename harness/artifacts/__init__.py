@@ -1,10 +1,10 @@
 """Cubins and PTX: their targets, kernels and instructions.
 
-The NVIDIA parts of cubins are laid out as LLVM's ``llvm/BinaryFormat/ELF.h`` (``EF_CUDA_*``) and the binary tools'
-``cuobjdump --dump-resource-usage`` show them.
+The NVIDIA-specific parts of cubins follow LLVM's ``llvm/BinaryFormat/ELF.h`` (``EF_CUDA_*``) and the output of
+``cuobjdump --dump-resource-usage``.
 
-PTX is hostile text, since inline assembly reaches it as written. Every expression is searched once over each part of the text, and no
-expression looks at the same part from several starting points: blanks are matched on one line only, or possessively (`*+`).
+PTX is hostile text, because inline assembly reaches it unchanged. Every regular expression searches each part of the text once, and none
+tries the same part from several starting points: blanks match within one line only, or possessively (`*+`).
 """
 
 from __future__ import annotations
@@ -25,22 +25,23 @@ from harness.model import KernelResources, Target
 class Code:
     """The instructions of a function.
 
-    Few opcodes are known here, as the binary utilities show them: NOP, EXIT, BRA, BPT, which is what ``trap`` becomes, and those of tensor
-    cores. From 7.0 on an instruction has 16 bytes, with the opcode in the lowest 12 bits; before, one word of 8 in four is for scheduling,
-    and the opcode is in the highest bits (https://docs.nvidia.com/cuda/cuda-binary-utilities/#instruction-set-reference).
+    Only a few opcodes are recognized, as the binary utilities print them: NOP, EXIT, BRA, BPT (the code of ``trap``), and those of tensor
+    cores. From compute capability 7.0 on, an instruction has 16 bytes, with the opcode in the lowest 12 bits. Before 7.0, an instruction has
+    8 bytes, every fourth 8-byte word holds scheduling information, and the opcode is in the highest bits
+    (https://docs.nvidia.com/cuda/cuda-binary-utilities/#instruction-set-reference).
 
     Parameters
     ----------
     instructions : int
-        How many there are, without those that fill up its end.
+        Number of instructions without the padding at the end.
     opcodes : int
-        How many kinds of them.
+        Number of different opcodes.
     ends : bool
-        Whether one of them ends the kernel as usual.
+        Whether an instruction ends the kernel normally.
     traps : bool
-        Whether one of them is a trap.
+        Whether an instruction is a trap.
     tensor_cores : tuple of str
-        Instructions for tensor cores among them: ``HMMA``.
+        Tensor-core instructions: ``HMMA``.
     """
 
     instructions: int
@@ -51,7 +52,7 @@ class Code:
 
     @property
     def only_traps(self) -> bool:
-        """Return whether every path through it ends in a trap."""
+        """Return whether every path through the function ends in a trap."""
         return self.traps and not self.ends
 
 
@@ -59,7 +60,7 @@ def read_code(text: bytes | memoryview, cc: int) -> Code:
     """Read the section ``.text.<kernel>`` of a cubin for compute capability `cc` (80)."""
     counts = _opcodes(text, cc)
     names = _NEW if cc >= 70 else _OLD
-    # The end is filled up with NOPs, and with a branch to itself.
+    # NOPs and a branch to itself pad the end.
     telling = {code: count for code, count in counts.items() if names.get(code) not in ("NOP", "BRA")}
     found = {names.get(code) for code in counts}
     return Code(sum(telling.values()), len(telling), "EXIT" in found, "BPT" in found, _tensor_cores(counts, cc))
@@ -68,13 +69,14 @@ def read_code(text: bytes | memoryview, cc: int) -> Code:
 _NEW = {0x918: "NOP", 0x94D: "EXIT", 0x947: "BRA", 0x95C: "BPT"}
 _OLD = {0x50B: "NOP", 0xE30: "EXIT", 0xE24: "BRA", 0xE3A: "BPT"}
 
-# Found by what nvdisasm 12.4 (sm_70, sm_72) and 13.5 (sm_75 to sm_120) make of cubins of ptxas 12.4, 12.9 and 13.5 (tests/artifacts/test_code.py).
-# The lowest nine bits are the instruction, the other three the kinds of its operands. UTCHMMA, UTCIMMA, UTCQMMA and UTCOMMA are one opcode.
+# Derived from the output of nvdisasm 12.4 (sm_70, sm_72) and 13.5 (sm_75 to sm_120) for cubins of ptxas 12.4, 12.9 and 13.5
+# (tests/artifacts/test_code.py). The lowest nine bits are the instruction, the other three the kinds of its operands. UTCHMMA, UTCIMMA,
+# UTCQMMA and UTCOMMA share one opcode.
 _TENSOR_CORES = {
     0x037: "IMMA", 0x03C: "HMMA", 0x03D: "BMMA", 0x03F: "DMMA", 0x07A: "QMMA", 0x07F: "OMMA",
     0x1EA: "UTCxMMA", 0x1F0: "HGMMA", 0x1F1: "IGMMA", 0x1F2: "BGMMA", 0x1F3: "QGMMA",
 }  # fmt: skip
-_VOLTA = {0x036: "HMMA", 0x037: "IMMA"}  # VIADD from 9.0 on is 0x836
+_VOLTA = {0x036: "HMMA", 0x037: "IMMA"}  # VIADD is 0x836 from 9.0 on
 
 
 def _tensor_cores(opcodes: Iterable[int], cc: int) -> tuple[str, ...]:
@@ -83,10 +85,8 @@ def _tensor_cores(opcodes: Iterable[int], cc: int) -> tuple[str, ...]:
 
 
 def _opcodes(text: bytes | memoryview, cc: int) -> Counter[int]:
-    """Count instructions by opcode; code of gigabytes is counted in place, without a list of its instructions."""
-    parts = memoryview(text)[: len(text) // 8 * 8].cast(
-        "H"
-    )  # an instruction's opcode is in one of its parts of 16 bits
+    """Count instructions by opcode, in place, because code can have gigabytes."""
+    parts = memoryview(text)[: len(text) // 8 * 8].cast("H")  # the opcode is in one of the instruction's 16-bit parts
     found: Counter[int] = Counter()
     if cc >= 70:
         for part, count in Counter(parts[::8]).items():
@@ -100,7 +100,7 @@ def _opcodes(text: bytes | memoryview, cc: int) -> Counter[int]:
     return found
 
 
-# In text without comments, at the beginning of an instruction.
+# Matches at the beginning of an instruction, in text without comments.
 _PTX_TENSOR_CORES = re.compile(
     r"(?:^|[;{}])\s*+(?:@!?%?\w++\s++)?+(mma|wmma\.mma|wgmma\.mma_async|tcgen05\.mma)[.:]", re.MULTILINE
 )
@@ -108,7 +108,10 @@ _PTX_COMMENT = re.compile(r"//[^\n]*+|/\*(?:[^*]|\*(?!/))*+(?:\*/)?")
 
 
 def tensor_cores_of_ptx(text: str) -> tuple[str, ...]:
-    """Instructions for tensor cores in PTX, in alphabetical order: ``mma``, ``tcgen05.mma``, ``wgmma.mma_async``, ``wmma.mma``."""
+    """Return the tensor-core instructions in PTX, in alphabetical order.
+
+    These are ``mma``, ``tcgen05.mma``, ``wgmma.mma_async`` and ``wmma.mma``.
+    """
     if "mma" not in text:
         return ()
     return tuple(sorted(set(_PTX_TENSOR_CORES.findall(_PTX_COMMENT.sub(" ", text)))))
@@ -121,11 +124,11 @@ class Contents:
     Parameters
     ----------
     target : Target
-        What it is for.
+        The target.
     kernels : tuple of KernelResources
         In file order.
     only_trap : tuple of str
-        Names of the kernels that do nothing but end in a trap, whatever they are given.
+        Names of the kernels whose only effect is a trap, whatever their arguments.
     """
 
     target: Target
@@ -134,9 +137,9 @@ class Contents:
 
 
 def split(data: bytes) -> list[bytes]:
-    """Files that lie one after another, as artifacts of several kernels do; what is left over stays with the last.
+    """Split concatenated ELF files, such as artifacts of several kernels; the last file keeps any remaining bytes.
 
-    A file ends with its tables of section and program headers: so ptxas, nvlink and nvJitLink write cubins.
+    A file ends with its tables of section and program headers: ptxas, nvlink and nvJitLink write cubins in this order.
     """
     found: list[bytes] = []
     start = 0
@@ -156,26 +159,26 @@ EM_CUDA = 190
 _KERNEL_SYMBOL = 0x10  # STO_CUDA_ENTRY, in a symbol's st_other
 _FRAME_SIZE, _MIN_STACK_SIZE, _REGCOUNT = 0x11, 0x12, 0x2F
 _SIZED_VALUE = 4
-_SYSTEM_SHARED = 1024  # what the system reserves in each block from sm_90 on, counted in .nv.shared.* of linked cubins
+_SYSTEM_SHARED = 1024  # reserved by the system in each block from sm_90 on; .nv.shared.* of linked cubins includes it
 
 
 def read_cubin(data: bytes, log: str = "") -> Contents:
-    """Target and kernels of a cubin.
+    """Read the target and kernels of a cubin.
 
     Parameters
     ----------
     data : bytes
         The cubin.
     log : str
-        What ``ptxas -v`` printed of it, if it was asked: the only place that tells of spills.
+        Output of ``ptxas -v`` for the cubin, if it ran with ``-v``: the only source of spills.
 
     Raises
     ------
     ValueError
-        When it is no cubin.
+        If `data` is not a cubin.
     """
     try:
-        # CuPy takes the last byte of what NVRTC gives for a terminator and cuts it off.
+        # CuPy takes the last byte of NVRTC's output for a terminator and cuts it off.
         elf = Elf(data + b"\0")
         if elf.machine != EM_CUDA:
             raise ValueError("an ELF file for another machine")
@@ -191,12 +194,12 @@ def read_cubin(data: bytes, log: str = "") -> Contents:
 
 
 def kernel_names_of_cubin(data: bytes) -> tuple[Target, frozenset[str]]:
-    """Target of a cubin and the names of its kernels, without a look at their code.
+    """Return the target of a cubin and the names of its kernels, without reading their code.
 
     Raises
     ------
     ValueError
-        When it is no cubin.
+        If `data` is not a cubin.
     """
     try:
         elf = Elf(data)
@@ -209,12 +212,12 @@ def kernel_names_of_cubin(data: bytes) -> tuple[Target, frozenset[str]]:
 
 
 def is_empty_cubin(data: bytes) -> bool:
-    """Return whether a cubin has neither functions nor variables, which nvcc writes for a file without device code.
+    """Return whether a cubin has neither functions nor variables; nvcc writes one for a file without device code.
 
     Raises
     ------
     ValueError
-        When it is no cubin.
+        If `data` is not a cubin.
     """
     elf = Elf(data)
     if elf.machine != EM_CUDA:
@@ -223,12 +226,12 @@ def is_empty_cubin(data: bytes) -> bool:
 
 
 def is_empty_ptx(text: str) -> bool:
-    """Return whether PTX has neither functions nor variables; a comment that names one counts."""
+    """Return whether PTX has neither functions nor variables; their keywords in a comment count too."""
     return not any(word in text for word in (".entry", ".func", ".global", ".const"))
 
 
 def kernel_names_of_ptx(text: str) -> frozenset[str]:
-    """Names of the kernels in PTX, without a look at their code."""
+    """Return the names of the kernels in PTX, without reading their code."""
     return frozenset(_ENTRY.findall(text))
 
 
@@ -236,12 +239,12 @@ _VERSION = re.compile(r"^[^\S\n]*+\.version\s++(\d{1,3})\.(\d{1,3})\b", re.MULTI
 
 
 def header_of_ptx(text: str) -> tuple[Target, tuple[int, int]]:
-    """Target of PTX, as the virtual architecture, and its version.
+    """Return the target of PTX as a virtual architecture, and the version of the PTX.
 
     Raises
     ------
     ValueError
-        When it names none.
+        If `text` has no target or no version.
     """
     target, version = _TARGET.search(text), _VERSION.search(text)
     if not target or not version:
@@ -277,7 +280,7 @@ def _kernels(elf: Elf, target: Target, spills: dict[str, int]) -> Iterator[tuple
         const = elf.sections.get(f".nv.constant0.{name}")
         text = elf.sections.get(f".text.{name}")
         if text is not None and name not in codes:
-            # Sections of what a compiler wrote do not overlap; a hostile file could have the same code read for each of its symbols.
+            # Sections from a compiler do not overlap; a hostile file could make every symbol read the same code.
             left -= len(text.data)
             if left < 0:
                 raise ValueError("the code of its kernels overlaps")
@@ -299,7 +302,10 @@ def _kernels(elf: Elf, target: Target, spills: dict[str, int]) -> Iterator[tuple
 
 
 def _without_own(elf: Elf, target: Target) -> str | None:
-    """Tensor-core instructions of kernels that have none of their own: none, or None (not known) where functions that they may call could have some."""
+    """Return the tensor-core instructions for kernels without any of their own.
+
+    The result is empty, or None (unknown) if functions that the kernels may call could contain some.
+    """
     return None if elf.type == ET_REL or _functions_use_tensor_cores(elf, target.cc) else ""
 
 
@@ -312,7 +318,7 @@ def _functions_use_tensor_cores(elf: Elf, cc: int) -> bool:
 
 
 def _info(elf: Elf) -> dict[tuple[int, int], int]:
-    """Values of ``.nv.info`` by symbol and attribute."""
+    """Return the values of ``.nv.info`` by symbol and attribute."""
     section = elf.sections.get(".nv.info")
     data: bytes | memoryview = section.data if section is not None else b""
     values, place = {}, 0
@@ -339,7 +345,7 @@ _TARGET = re.compile(r"^[^\S\n]*+\.target\s++(\w+)", re.MULTILINE)
 _ENTRY = re.compile(r"\.entry\s++([\w$]+)")
 # Compilers write the braces of a function's body at the beginning of a line.
 _BODY, _END = re.compile(r"^[^\S\n]*+\{", re.MULTILINE), re.compile(r"^\}", re.MULTILINE)
-# An instruction ends at its semicolon. Text that reaches another mark first is none, and neither is any line up to that mark.
+# An instruction ends at its semicolon. Text that ends at ":", "{" or "}" is no instruction, nor is any line before that character.
 _INSTRUCTION = re.compile(
     r"^[^\S\n]*+(?:@!?%\w++\s++)?+([a-z]\w*+(?:\.(?:global|shared|local|param|const))?+)[^;:{}]*+(;?)", re.MULTILINE
 )
@@ -358,23 +364,23 @@ class _Body:
 
     @property
     def only_traps(self) -> bool:
-        # Behind a trap stands an exit, which is never reached; another one would be.
+        # An unreachable exit follows a trap. A second exit would be reachable.
         return self.last[0] == "trap" and self.last[1] in _LEAVES and self.leaves == 1
 
 
 def read_ptx(text: str) -> Contents:
-    """Read the target, as the virtual architecture, and the kernels of a PTX text, in time that grows with its length.
+    """Read the target, as a virtual architecture, and the kernels of a PTX text in linear time.
 
     Raises
     ------
     ValueError
-        When it names no target.
+        If `text` has no target.
     """
     found = _TARGET.search(text)
     if not found:
         raise ValueError("not PTX: it has no .target")
     bodies = _bodies(text)
-    # A function that a kernel calls has its own text.
+    # A function that a kernel calls has a body of its own.
     others = None if ".func" in text and tensor_cores_of_ptx(text) else ""
     return Contents(
         Target.parse(found[1]).as_virtual,
@@ -389,7 +395,10 @@ def read_ptx(text: str) -> Contents:
 
 
 def _bodies(text: str) -> dict[str, _Body]:
-    """Kernels by name, of each the first body that follows its name. Functions of PTX do not nest: ``.entry`` within a body is no kernel."""
+    """Return kernels by name, each with the first body that follows its name.
+
+    PTX functions do not nest: ``.entry`` within a body is no kernel.
+    """
     found: dict[str, _Body] = {}
     place = 0
     while entry := _ENTRY.search(text, place):
@@ -397,7 +406,7 @@ def _bodies(text: str) -> dict[str, _Body]:
         end = _END.search(text, start.end()) if start else None
         body = _read_body(text[start.end() : end.start()]) if start and end else _Body()
         place = end.end() if end else len(text)
-        # A kernel that is only declared stands before the body of another one.
+        # A kernel that is only declared precedes the body of another kernel.
         for each in _ENTRY.finditer(text, entry.start(), start.start() if start else place):
             found.setdefault(each[1], body)
     return found
@@ -417,7 +426,7 @@ def _read_body(text: str) -> _Body:
 
 
 _USAGE_ENTRY = re.compile(r"Compiling entry function '([^']{1,4000})' for '(sm_\d{2,3}[af]?)'")
-# A log is hostile text: a number begins in one place only and is no longer than one.
+# A log is hostile text: a number matches from one starting point only, and has at most 18 digits.
 _SPILLS = re.compile(
     r"(?<!\d)(\d{1,18}) bytes stack frame, (\d{1,18}) bytes spill stores, (\d{1,18}) bytes spill loads"
 )
@@ -426,14 +435,16 @@ _SHARED = re.compile(r"(?<!\d)(\d{1,18})(?:\+\d{1,18})? bytes smem")
 
 
 def kernels_of_log(log: str, target: str | None = None) -> list[tuple[dict[str, Any], str]]:
-    """Kernels with their resources, as records spell them, each with its target; of one that was compiled again the last.
+    """Return the kernels in a log, as records store them, each with its target.
+
+    The last compilation of a kernel counts.
 
     Parameters
     ----------
     log : str
         Output of ``ptxas -v`` or ``nvcc -Xptxas -v``.
     target : str, optional
-        Count only this target.
+        Return only kernels for this target.
     """
     found: dict[tuple[str, str], dict[str, Any]] = {}
     kernel: dict[str, Any] | None = None
@@ -444,7 +455,7 @@ def kernels_of_log(log: str, target: str | None = None) -> list[tuple[dict[str, 
         elif kernel is None:
             continue
         elif match := _SPILLS.search(line):
-            # Once for the kernel, and then for each function that it calls.
+            # Printed for the kernel, and then for each function that it calls.
             kernel["spill_bytes"] = max(int(match[2]), kernel["spill_bytes"] or 0)
         elif match := _USED.search(line):
             kernel["num_regs"] = int(match[1])

@@ -1,7 +1,7 @@
 """AMD code objects: ELF files for AMD GPUs, with their target and kernels.
 
-The header and the metadata are laid out as LLVM's guide to AMDGPU says (https://llvm.org/docs/AMDGPUUsage.html): ``EF_AMDGPU_MACH`` of
-``e_flags`` names the processor, and the note ``NT_AMDGPU_METADATA`` lists the kernels in MessagePack.
+The header and the metadata follow LLVM's guide to AMDGPU (https://llvm.org/docs/AMDGPUUsage.html): ``EF_AMDGPU_MACH`` in
+``e_flags`` identifies the processor, and the note ``NT_AMDGPU_METADATA`` lists the kernels in MessagePack.
 """
 
 from __future__ import annotations
@@ -24,21 +24,21 @@ _PROCESSORS = {
     0x44: "1103", 0x43: "1150", 0x4A: "1151", 0x55: "1152", 0x58: "1153", 0x48: "1200", 0x4E: "1201", 0x49: "1250",
 }  # fmt: skip
 _METADATA = (b"AMDGPU\0", 32)  # name and type of the note
-# ``amdgcn-amd-amdhsa--gfx942:xnack-``, and of later LLVMs ``amdgpu9.42-amd-amdhsa-unknown-gfx942``.
+# ``amdgcn-amd-amdhsa--gfx942:xnack-``, and in later LLVMs ``amdgpu9.42-amd-amdhsa-unknown-gfx942``.
 _TARGET = re.compile(r"amd(?:gcn|gpu[0-9a-f.]{0,8})-amd-amdhsa-(?:unknown)?-(gfx[0-9a-f]{3,4})(?::[a-z:+-]+)?")
-_REGISTER = 4  # bytes of a vector register for each thread
+_REGISTER = 4  # bytes of a vector register per thread
 
 
 def read_code_object(data: bytes) -> tuple[Target, tuple[KernelResources, ...]]:
-    """Target and kernels of an AMD code object.
+    """Read the target and kernels of an AMD code object.
 
-    A kernel's registers are its vector registers, its local memory is scratch, and its shared memory is LDS. Spilled vector registers count
-    in bytes for each thread. The instructions are not read.
+    A kernel's registers are its vector registers, its local memory is scratch, and its shared memory is LDS. Spilled vector registers are
+    counted in bytes per thread. Instructions are not read.
 
     Raises
     ------
     ValueError
-        When it is no code object, or its header and its metadata name different processors.
+        If `data` is not a code object, or its header and its metadata name different processors.
     """
     try:
         elf = Elf(data)
@@ -106,7 +106,7 @@ _NUMBERS = {
     0xCA: ">f", 0xCB: ">d", 0xCC: ">B", 0xCD: ">H", 0xCE: ">I", 0xCF: ">Q", 0xD0: ">b", 0xD1: ">h", 0xD2: ">i", 0xD3: ">q",
 }  # fmt: skip
 _CONSTANTS = {0xC0: None, 0xC2: False, 0xC3: True}
-# By first byte, the number of bytes of the length that follows it.
+# By first byte, the format of the length that follows it.
 _TEXTS = {0xC4: ">B", 0xC5: ">H", 0xC6: ">I", 0xD9: ">B", 0xDA: ">H", 0xDB: ">I"}
 _ARRAYS = {0xDC: ">H", 0xDD: ">I"}
 _MAPS = {0xDE: ">H", 0xDF: ">I"}
@@ -119,7 +119,10 @@ class _MessagePack:
         self._data, self._place = data, 0
 
     def value(self) -> Any:
-        """The next value. Every value has a byte at least, so that no length makes more of them than there are bytes."""
+        """Return the next value.
+
+        Every value takes at least one byte, so no length yields more values than there are bytes.
+        """
         first = self._take(1)[0]
         if first < 0x80:
             return first

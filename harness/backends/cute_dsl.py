@@ -1,8 +1,9 @@
 """CuTe DSL, CUTLASS's Python DSL (nvidia-cutlass-dsl 4.2 to 4.8), for a chosen target instead of the device's.
 
-A program is run as ``python FILE does`` (`harness.backends.python_program`) and compiles its kernels itself, by ``cute.compile`` with tensors
-that need no device (``cutlass.cute.runtime.make_fake_compact_tensor``). CuTe DSL takes the target from ``CUTE_DSL_ARCH`` and writes cubin and
-PTX of each compilation into a folder: those are the artifact, whatever the compiled object says of itself.
+A program runs as with ``python FILE`` (`harness.backends.python_program`) and compiles its kernels itself, with
+``cute.compile`` and tensors that need no device (``cutlass.cute.runtime.make_fake_compact_tensor``). CuTe DSL reads the
+target from ``CUTE_DSL_ARCH`` and writes the cubin and PTX of each compilation into a folder. These files are the
+artifact, whatever the compiled object reports.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ class CuteDslBackend:
     """`harness.protocol.backend.Backend` for CuTe DSL."""
 
     def prepare(self, setup: Setup) -> Ready:
-        """Look for the library only: it reads its settings when it is imported, and the target is one of them."""
+        """Find the library without importing it: it reads its settings, the target included, at import."""
         for name in [name for name in os.environ if name.startswith("CUTE_DSL_")]:
             del os.environ[name]
         try:
@@ -36,7 +37,7 @@ class CuteDslBackend:
             raise Unavailable(f"this environment has no {DISTRIBUTION}: install it there") from None
         if not setup.bundled:
             raise Unsupported(f"CuTe DSL {self.version} has its own compilers, and takes none of CUDA {setup.release}")
-        sys.dont_write_bytecode = True  # of programs; the library's own modules are kept compiled
+        sys.dont_write_bytecode = True  # for programs; the library's own modules have bytecode already
         return Ready(observed={"cute_dsl": self.version, "python": platform.python_version()})
 
     def compile(self, setup: Setup, job: Job) -> None:
@@ -45,7 +46,7 @@ class CuteDslBackend:
         self._build(job).note_failure()
 
     def execute(self, setup: Setup, job: Job) -> None:
-        """Run the program on the device: what it launches, and checks of the result, are part of the cell."""
+        """Run the program on the device; its launches and its checks of results are part of the cell."""
         self._build(job).raise_on_device()
 
     def _build(self, job: Job) -> Program:
@@ -75,7 +76,10 @@ class CuteDslBackend:
 
 
 def _load(job: Job) -> None:
-    """Import the library with the target in its settings; up to 4.5 it looks for a driver when the code is there already."""
+    """Import the library with the target in its settings.
+
+    Up to 4.5, it looks for a driver after it has generated the code.
+    """
     cutlass: Any = importlib.import_module("cutlass")
     importlib.import_module("cutlass.cute")
     if cuda := getattr(cutlass, "CUDA_VERSION", None):
@@ -86,7 +90,7 @@ def _load(job: Job) -> None:
 
 
 def _keep(job: Job, dump: Path) -> None:
-    """Keep what was written, oldest first: PTX for a virtual target, else cubins."""
+    """Keep the written files, oldest first: PTX for a virtual target, otherwise cubins."""
     kind = "ptx" if job.virtual else "cubin"
     made = sorted(dump.glob(f"*.{kind}"), key=lambda path: path.stat().st_mtime_ns)
     for path in made:

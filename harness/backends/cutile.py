@@ -1,7 +1,8 @@
 """cuTile, NVIDIA's tile language for Python (cuda-tile 1.3 to 1.7 with its tileiras), for a chosen target.
 
-A program is run as ``python FILE`` does (`harness.backends.python_program`) and compiles its kernels itself, by
-``cuda.tile.compilation.export_kernel``, which came with 1.3. Whatever GPU it names there, the cell's target takes its place.
+A program runs as with ``python FILE`` (`harness.backends.python_program`) and compiles its kernels itself, with
+``cuda.tile.compilation.export_kernel``, which 1.3 introduced. The cell's target replaces any GPU that the program
+names.
 """
 
 from __future__ import annotations
@@ -32,7 +33,10 @@ class CutileBackend:
     """`harness.protocol.backend.Backend` for cuTile."""
 
     def prepare(self, setup: Setup) -> Ready:
-        """Look for the parts only: cuTile makes a temporary folder when it is imported, and would take the machine's tileiras for want of its own."""
+        """Find the parts without importing cuTile.
+
+        At import, cuTile creates a temporary folder, and uses the machine's tileiras if it lacks its own.
+        """
         for name in [name for name in os.environ if name.startswith("CUDA_TILE_")]:
             del os.environ[name]
         try:
@@ -47,23 +51,23 @@ class CutileBackend:
         self.name = f"cuTile {tile}"
         if tuple(map(int, tile.split(".")[:2])) < FIRST:
             raise Unsupported(f"{self.name} compiles for devices that are there only: export_kernel is in 1.3")
-        sys.dont_write_bytecode = True  # of programs; the library's own modules are kept compiled
+        sys.dont_write_bytecode = True  # for programs; the library's own modules have bytecode already
         return Ready(observed={"cutile": tile, "tileiras": parts[0], "python": platform.python_version()})
 
     def compile(self, setup: Setup, job: Job) -> None:
-        """Run the program, with no device in sight."""
+        """Run the program with no visible device."""
         job.device.update(virtual=True, compute_capability=job.compute_capability)
         self._check(job)
         with left_out(job, importlib.import_module("cuda.tile"), "launch"):
             self._build(job).note_failure()
 
     def execute(self, setup: Setup, job: Job) -> None:
-        """Run the program on the device: what it launches, and checks of the result, are part of the cell."""
+        """Run the program on the device; its launches and its checks of results are part of the cell."""
         self._check(job)
         self._build(job).raise_on_device()
 
     def _check(self, job: Job) -> None:
-        """Raise for what cuTile has no word for, and have it write into the cell's folder alone."""
+        """Raise for options that cuTile does not support, and make cuTile write into the cell's folder only."""
         check_plain(job, "cuTile", "@ct.kernel(opt_level=...)")
         if job.options.get("arch", "given") == "implicit":
             raise Unsupported("without a target, cuTile builds for the device that it sees")
@@ -87,7 +91,10 @@ class CutileBackend:
 
 @contextmanager
 def _exports(job: Job) -> Iterator[None]:
-    """Have ``export_kernel`` make a cubin for the cell's target, and keep it; files that the program names are written all the same."""
+    """Make ``export_kernel`` generate a cubin for the cell's target, and keep the cubin.
+
+    The files that the program names are still written.
+    """
     module: Any = importlib.import_module("cuda.tile.compilation")
     original = module.export_kernel
 
@@ -120,7 +127,7 @@ def _exports(job: Job) -> Iterator[None]:
 
 @contextmanager
 def _crashes(job: Job) -> Iterator[None]:
-    """Tell a signal that ended tileiras from its refusal."""
+    """Distinguish a signal that ended tileiras from a refusal."""
     try:
         yield
     except Exception as error:

@@ -1,4 +1,4 @@
-"""The parts of a ROCm installation that compilers of HIP need, by their places in AMD's packages and in Debian's."""
+"""The parts of a ROCm installation that HIP's compilers need, in AMD's packages and in Debian's."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ BITCODE = (
     "amdgcn/bitcode", "lib/*/amdgcn/bitcode", "lib/llvm*/lib/clang/*/lib/amdgcn/bitcode", "lib/llvm*/lib/clang/*/amdgcn/bitcode",
 )  # fmt: skip
 """Places of AMD's device libraries."""
-# Debian's Comgr is linked with the LLVM that Debian's hipcc takes its clang from.
+# Debian's Comgr is linked with the same LLVM as the clang of Debian's hipcc.
 _LLVM = re.compile(rb"libLLVM-(\d+)\.so|libLLVM\.so\.(\d+)")
 _ISA = "amdgcn-amd-amdhsa--"
 
 
 def version(setup: Setup) -> str:
-    """HIP's version, as its header tells: ``"5.2.21153"``."""
+    """Return HIP's version from its header: ``"5.2.21153"``."""
     text = (setup.home / "include" / "hip" / "hip_version.h").read_text("utf-8", "replace")
     return ".".join(re.findall(r"#define HIP_VERSION_(?:MAJOR|MINOR|PATCH) (\d+)", text))
 
 
 def library(setup: Setup, *names: str) -> Path:
-    """The file of the first of some libraries that the installation has, with its whole version in the name.
+    """Return the file of the first library found in the installation, with the full version in its name.
 
     Raises
     ------
     Unavailable
-        When it has none of them.
+        If the installation has none of them.
     """
     for name in names:
         found = [path for folder in ("lib", "lib/*") for path in setup.home.glob(f"{folder}/{name}.so*")]
@@ -40,12 +40,12 @@ def library(setup: Setup, *names: str) -> Path:
 
 
 def device_libraries(setup: Setup) -> Path:
-    """The folder of AMD's device libraries.
+    """Return the folder of AMD's device libraries.
 
     Raises
     ------
     Unavailable
-        When there is none.
+        If the installation has none.
     """
     found = [path for pattern in BITCODE for path in sorted(setup.home.glob(pattern)) if (path / "ockl.bc").is_file()]
     if not found:
@@ -56,12 +56,12 @@ def device_libraries(setup: Setup) -> Path:
 
 
 def clang(setup: Setup) -> Path:
-    """The clang of the installation: AMD's own, or Debian's of the LLVM that Comgr is linked with.
+    """Return the installation's clang: AMD's own, or Debian's clang of the LLVM that Comgr is linked with.
 
     Raises
     ------
     Unavailable
-        When there is none.
+        If the installation has none.
     """
     for place in ("llvm/bin/clang", "lib/llvm/bin/clang"):
         if (setup.home / place).is_file():
@@ -85,7 +85,7 @@ class Comgr:
         self.version = f"{major.value}.{minor.value}"
 
     def targets(self) -> list[str]:
-        """Processors that it lists: ``["gfx600", …]``."""
+        """Return the processors that Comgr supports: ``["gfx600", …]``."""
         count = ctypes.c_size_t()
         self.lib.amd_comgr_get_isa_count(ctypes.byref(count))
         names = []
@@ -97,14 +97,14 @@ class Comgr:
 
 
 def check(job: Job, compiler: str) -> None:
-    """Raise `Unsupported` for what no compiler of HIP is asked here.
+    """Raise `Unsupported` for options that cumatrix passes to no HIP compiler.
 
     Parameters
     ----------
     job : Job
         The cell.
     compiler : str
-        Who would be asked.
+        The compiler's name.
     """
     if job.options.get("arch", "given") != "given":
         raise Unsupported(f"without an architecture {compiler} builds for the machine's own device")
@@ -115,7 +115,7 @@ def check(job: Job, compiler: str) -> None:
 
 
 def options_of(job: Job) -> list[str]:
-    """Options of clang's for a job, which hipRTC takes too, without the target and the optimization."""
+    """Return the options for a job that clang and hipRTC share, without the target and the optimization."""
     options = job.options
     return [
         *([f"-std={options['std']}"] if "std" in options else []),

@@ -1,6 +1,9 @@
-"""clang as a compiler of HIP for AMD GPUs, for the device alone: that of ziglang's wheel in the environment under test, else that of the ROCm installation.
+"""clang as a compiler of HIP for AMD GPUs, for device code only.
 
-clang lists its commands (``-###``), which run one by one: clang makes an object, and lld links it to a code object.
+clang comes from ziglang's wheel in the environment under test, or else from the ROCm installation.
+
+clang lists its commands (``-###``), and this module runs them one by one: clang generates an object, and lld links it
+to a code object.
 """
 
 from __future__ import annotations
@@ -26,7 +29,7 @@ _ROCM_LACKS = re.compile(r"cannot find ROCm device library for (gfx\w+|ABI versi
 
 
 def options_of(job: Job) -> list[str]:
-    """clang's options for a job, without folders of the installation and files; optimized as hipcc does by default."""
+    """Return clang's options for a job at hipcc's default optimization, without the installation's folders and files."""
     optimized = job.options.get("debug") or any(flag.startswith("-O") for flag in job.options.get("flags", []))
     return [
         "-x", "hip", f"--offload-arch={job.target}", "--cuda-device-only", "--no-gpu-bundle-output",
@@ -43,7 +46,7 @@ class HipClangBackend:
     zig: Zig | None = None
 
     def prepare(self, setup: Setup) -> Ready:
-        """Look for clang, lld and the device libraries; nothing is loaded."""
+        """Find clang, lld and the device libraries, without loading anything."""
         self.bitcode, observed = hip.device_libraries(setup), {"hip": hip.version(setup)}
         if importlib.util.find_spec("ziglang"):
             self.zig = Zig.find()
@@ -65,7 +68,7 @@ class HipClangBackend:
         return Ready(observed={**observed, "clang": self.version})
 
     def compile(self, setup: Setup, job: Job) -> None:
-        """The device pass of each file."""
+        """Run the device pass of each file."""
         hip.check(job, "clang")
         os.chdir(job.scratch)
         for source in job.sources:
@@ -83,7 +86,7 @@ class HipClangBackend:
         job.keep(Path("kernel.hsaco").read_bytes(), "hsaco")
 
     def _plan(self, setup: Setup, job: Job, argv: Sequence[str]) -> Iterator[Step]:
-        """The commands that clang would run; what it says itself is kept, and an error of it is a refusal."""
+        """Yield the commands that clang would run; an error of the driver itself is a refusal."""
         done = start(Step([*self.clang, "-###", *argv]))
         words = messages_of(done.output)
         job.say("\n".join(words))
@@ -99,12 +102,12 @@ class HipClangBackend:
         objects = {after(command, "-o") for command in commands if "-cc1" in command}
         for command in commands:
             words = ["kernel.o" if word in objects else word for word in command]
-            if self.zig and words[0] == "lld":  # ziglang has no file of that name
+            if self.zig and words[0] == "lld":  # ziglang has no program of that name
                 words[:3] = [str(self.zig.program), "ld.lld"]
             yield Step(words)
 
     def execute(self, setup: Setup, job: Job) -> None:
-        """AMD devices are not looked for, so that no cell comes here."""
+        """Raise, because cumatrix does not look for AMD devices; no cell comes here."""
         raise Unsupported("cumatrix runs nothing on AMD GPUs")
 
 

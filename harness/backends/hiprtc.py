@@ -13,12 +13,12 @@ from harness.protocol.backend import Job, Rejected, Setup, Unsupported
 from harness.protocol.messages import Ready
 
 SUCCESS = 0
-# Comgr compiles a copy in a folder whose name differs each time.
+# Comgr compiles a copy in a folder with a different name each time.
 _COPY = re.compile(r"[^\s'\"]*/comgr-[0-9a-f]+/input/(?:CompileSource|[\w.+-]+)")
 
 
 class Hiprtc:
-    """hipRTC of a ROCm installation: a library of its own, or a part of the HIP runtime up to ROCm 5.2."""
+    """hipRTC in a ROCm installation: a separate library, or up to ROCm 5.2 a part of the HIP runtime."""
 
     def __init__(self, setup: Setup) -> None:
         self.lib = ctypes.CDLL(str(hip.library(setup, "libhiprtc", "libamdhip64")))
@@ -28,7 +28,7 @@ class Hiprtc:
         self.version = f"{major.value}.{minor.value}"
 
     def compile(self, source: bytes, name: str, options: Sequence[str]) -> tuple[int, str, bytes]:
-        """Compile; returns hipRTC's result code, its log and the code object."""
+        """Compile a program; return hipRTC's result code, its log and the code object."""
         program = ctypes.c_void_p()
         code = self.lib.hiprtcCreateProgram(ctypes.byref(program), source, os.fsencode(name), 0, None, None)
         if code != SUCCESS:
@@ -39,7 +39,7 @@ class Hiprtc:
         return code, log, b"" if code else self._output(program, "Code")
 
     def text(self, code: int) -> str:
-        """Name of a result code."""
+        """Return the name of a result code."""
         name: bytes = self.lib.hiprtcGetErrorString(code)
         return name.decode()
 
@@ -66,9 +66,10 @@ class HiprtcBackend:
         )
 
     def compile(self, setup: Setup, job: Job) -> None:
-        """Straight to a code object of each file.
+        """Compile each file to a code object.
 
-        hipRTC of ROCm 5.2 aborts on a processor that Comgr does not list: it gets such a one only with the case's ``every_target``.
+        ROCm 5.2's hipRTC aborts on a processor that Comgr does not list. It receives such a processor only with the
+        case's ``every_target``.
         """
         hip.check(job, "hipRTC")
         if job.target not in self.comgr.targets() and not job.options.get("every_target"):
@@ -92,7 +93,7 @@ class HiprtcBackend:
         job.keep(image, "hsaco")
 
     def execute(self, setup: Setup, job: Job) -> None:
-        """AMD devices are not looked for, so that no cell comes here."""
+        """Raise, because cumatrix does not look for AMD devices; no cell comes here."""
         raise Unsupported("cumatrix runs nothing on AMD GPUs")
 
 

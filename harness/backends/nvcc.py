@@ -12,16 +12,21 @@ from harness.protocol.messages import Ready
 
 
 def include_of(setup: Setup, job: Job) -> list[str]:
-    """Include directories for ``-I``; nvcc's own go without saying and are found last, unless the headers are another release's."""
+    """Return the include directories for ``-I``.
+
+    nvcc's own directories need no option and are searched last, unless the headers are of another release.
+    """
     next_to_source = [] if job.toolkit_first else job.include_next_to_source(setup)
     return [*next_to_source, *(setup.include if setup.headers != setup.release else [])]
 
 
 def behind_toolkit(setup: Setup, job: Job) -> list[str]:
-    """Options for include directories behind the toolkit's: every ``-I`` is searched before any ``-isystem``.
+    """Return options for include directories that are searched after the toolkit's.
 
-    nvcc has ``include`` with ``-I``, and from CUDA 13 on ``include/cccl`` with ``-isystem``, behind the user's. So the toolkit's are
-    named as well, first; of a folder that is named twice the first counts.
+    Every ``-I`` is searched before any ``-isystem``.
+
+    nvcc passes ``include`` with ``-I``, and from CUDA 13 on ``include/cccl`` with ``-isystem``, after the user's. So
+    the toolkit's directories are passed too, first; a directory that is passed twice counts at its first position.
     """
     if not job.toolkit_first:
         return []
@@ -30,7 +35,7 @@ def behind_toolkit(setup: Setup, job: Job) -> list[str]:
 
 
 def options_of(job: Job) -> list[str]:
-    """nvcc's options for a job, without architecture, output and include directories."""
+    """Return nvcc's options for a job, without architecture, output and include directories."""
     options = job.options
     return [
         *([f"-std={options['std']}"] if "std" in options else []),
@@ -51,7 +56,7 @@ class NvccBackend:
         return nvcc.describe(setup)
 
     def compile(self, setup: Setup, job: Job) -> None:
-        """A whole unit (``-c``) unless the case or the user wants the device pass alone."""
+        """Compile a whole unit (``-c``), unless the case or the user requests only the device pass."""
         depth = job.options.get("depth", "unit")
         if depth == "extension":
             raise Unsupported("nvcc alone makes no extension of PyTorch")
@@ -68,7 +73,7 @@ class NvccBackend:
         for number, source in enumerate(job.sources, 1):
             product = f"kernel-{number}.o" if job.together else "kernel.o"
             argv = [
-                # Of -dlto nvcc says that it conflicts with -gencode.
+                # nvcc reports that -dlto conflicts with -gencode.
                 f"-arch={job.target}" if job.lto else f"-gencode=arch={job.options.get('compile_for', f'compute_{job.arch}')},code={job.target}",
                 *options_of(job), *(f"-I{folder}" for folder in include_of(setup, job)), *behind_toolkit(setup, job), "-c", str(source), "-o", product,
             ]  # fmt: skip
@@ -83,7 +88,7 @@ class NvccBackend:
             nvcc.link_device_code(setup, job, objects)
 
     def execute(self, setup: Setup, job: Job) -> None:
-        """Compile as without a device, then hand the device code to the driver: a host program is the user's own."""
+        """Compile as without a device, then pass the device code to the driver: a host program is left to the user."""
         self.compile(setup, job)
         run_on_driver(job)
 

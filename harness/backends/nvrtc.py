@@ -1,4 +1,7 @@
-"""NVRTC through its C interface (https://docs.nvidia.com/cuda/nvrtc/): the control that separates a library's fault from the compiler's."""
+"""NVRTC through its C interface (https://docs.nvidia.com/cuda/nvrtc/).
+
+It is the control that separates a library's fault from the compiler's.
+"""
 
 from __future__ import annotations
 
@@ -19,12 +22,12 @@ COMPILATION = 6
 
 
 class Nvrtc:
-    """The one NVRTC of this process; a second one cannot be loaded.
+    """The NVRTC of this process, which cannot load a second one.
 
     Raises
     ------
     Unavailable
-        When the toolkit has none, or it is of another release than the toolkit.
+        If the toolkit has none, or its release differs from the toolkit's.
     """
 
     def __init__(self, setup: Setup) -> None:
@@ -38,11 +41,11 @@ class Nvrtc:
 
     @property
     def precompiles(self) -> bool:
-        """Return whether it has precompiled headers, as from CUDA 12.8 on."""
+        """Return whether it supports precompiled headers, as from CUDA 12.8 on."""
         return hasattr(self.lib, "nvrtcGetPCHHeapSize")
 
     def architectures(self) -> list[int]:
-        """Compute capabilities that `nvrtcGetSupportedArchs` lists: ``[50, 52, …]``."""
+        """Return the compute capabilities that `nvrtcGetSupportedArchs` lists: ``[50, 52, …]``."""
         count = ctypes.c_int()
         self.lib.nvrtcGetNumSupportedArchs(ctypes.byref(count))
         numbers = (ctypes.c_int * count.value)()
@@ -50,7 +53,7 @@ class Nvrtc:
         return list(numbers)
 
     def compile(self, source: bytes, name: str, options: Sequence[str]) -> tuple[int, str, ctypes.c_void_p]:
-        """Compile; returns NVRTC's result code, its log, and the program to ask for output."""
+        """Compile a program; return NVRTC's result code, its log, and the program for further queries."""
         program = ctypes.c_void_p()
         code = self.lib.nvrtcCreateProgram(ctypes.byref(program), source, os.fsencode(name), 0, None, None)
         if code != SUCCESS:
@@ -60,18 +63,18 @@ class Nvrtc:
         return code, self._output(program, "ProgramLog").decode(errors="replace"), program
 
     def get(self, program: ctypes.c_void_p, kind: str) -> bytes:
-        """The ``PTX``, ``CUBIN`` or ``LTOIR`` of a program; empty where it has none."""
+        """Return the ``PTX``, ``CUBIN`` or ``LTOIR`` of a program; empty if it has none."""
         data = self._output(program, kind)
         return data.rstrip(b"\0") if kind == "PTX" else data
 
     def text(self, code: int) -> str:
-        """Name of a result code."""
+        """Return the name of a result code."""
         name: bytes = self.lib.nvrtcGetErrorString(code)
         return name.decode()
 
     def _output(self, program: ctypes.c_void_p, kind: str) -> bytes:
         size = ctypes.c_size_t()
-        ask = getattr(self.lib, f"nvrtcGet{kind}Size", None)  # LTOIR came with 12.0
+        ask = getattr(self.lib, f"nvrtcGet{kind}Size", None)  # 12.0 introduced LTOIR
         if ask is None or ask(program, ctypes.byref(size)) != SUCCESS or not size.value:
             return b""
         data = ctypes.create_string_buffer(size.value)
@@ -80,7 +83,7 @@ class Nvrtc:
 
 
 def load(setup: Setup) -> ctypes.CDLL:
-    """Load the toolkit's NVRTC for everybody in this process, its builtins first."""
+    """Load the toolkit's NVRTC for the whole process, its builtins first."""
     builtins, library = setup.library("libnvrtc-builtins"), setup.library("libnvrtc")
     if builtins is None or library is None:
         raise Unavailable(f"{setup.home} has no NVRTC")
@@ -89,12 +92,12 @@ def load(setup: Setup) -> ctypes.CDLL:
 
 
 def macros(definitions: dict[str, Any]) -> list[str]:
-    """Definitions as ``-D`` options; true and false are 1 and 0."""
+    """Return definitions as ``-D`` options; true and false become 1 and 0."""
     return [f"-D{name}={int(value) if isinstance(value, bool) else value}" for name, value in definitions.items()]
 
 
 def switches(job: Job) -> list[str]:
-    """NVRTC's options for a case's named options; CuPy passes the same on."""
+    """Return NVRTC's options for a case's named options; CuPy passes them on unchanged."""
     options = job.options
     return [
         *(["--relocatable-device-code=true"] if options.get("rdc") else []),
@@ -106,7 +109,10 @@ def switches(job: Job) -> list[str]:
 
 
 def options_of(setup: Setup, job: Job) -> list[str]:
-    """NVRTC's options for a job, without the architecture; the toolkit's own headers are found last, as with nvcc, unless the case has them first."""
+    """Return NVRTC's options for a job, without the architecture.
+
+    The toolkit's own headers are searched last, as with nvcc, unless the case puts them first.
+    """
     options = job.options
     return [
         *([f"--std={options['std']}"] if "std" in options else []),
@@ -133,12 +139,12 @@ class NvrtcBackend:
         )
 
     def ahead(self, setup: Setup, job: Job, alike: int, pulse: Callable[[], None]) -> None:
-        """`harness.protocol.backend.Ahead`: the headers that the program begins with."""
+        """Prepare the headers at the program's beginning (`harness.protocol.backend.Ahead`)."""
         if self.precompiled:
             self.precompiled.ahead(setup, job, alike, lambda blank: self.compile(setup, blank), pulse)
 
     def compile(self, setup: Setup, job: Job) -> None:
-        """Straight to a cubin for a real architecture, which has NVRTC's own ptxas in it; to PTX for a virtual one."""
+        """Compile to a cubin with NVRTC's built-in ptxas, or to PTX for a virtual architecture."""
         if job.options.get("arch", "given") != "given":
             raise Unsupported("NVRTC asks no device: without an architecture it builds for one of its own choice")
         if job.virtual and (job.assembler or job.linker or "compile_for" in job.options):
@@ -156,7 +162,7 @@ class NvrtcBackend:
         argv = [f"--gpu-architecture={job.made_for}", *options_of(setup, job)]
         job.command.append("nvrtcCompileProgram " + " ".join(argv))
         job.enter("compile")
-        # By its whole name headers in quotes are found from where the program lies, as nvcc finds them.
+        # With the full path as its name, quoted headers are found next to the program, as nvcc finds them.
         code, log, program = self._compiled(setup, job, source, argv)
         job.say(log)
         if code != SUCCESS:
@@ -184,7 +190,7 @@ class NvrtcBackend:
                 tools.assemble(setup, job, ptx, relocatable=bool(job.options.get("rdc")))
 
     def _compiled(self, setup: Setup, job: Job, source: Path, argv: list[str]) -> tuple[int, str, ctypes.c_void_p]:
-        """Compile with NVRTC, and with a precompiled header if there is one, which changes nothing but the time."""
+        """Compile with NVRTC, and with a precompiled header if there is one, which changes only the time."""
         text = source.read_bytes()
         if self.precompiled:
             early = self.precompiled.early(setup, job, text, argv, macros(job.definitions))
@@ -200,13 +206,13 @@ class NvrtcBackend:
         return code == SUCCESS, log
 
     def execute(self, setup: Setup, job: Job) -> None:
-        """Compile as without a device, then go on through the driver's own interface."""
+        """Compile as without a device, then load and launch through the driver API."""
         self.compile(setup, job)
         run_on_driver(job)
 
 
 def is_ptxas_error(log: str) -> bool:
-    """Return whether the errors of an NVRTC log come from the assembler inside it."""
+    """Return whether the errors in an NVRTC log come from its built-in assembler."""
     return bool(re.search(r"^ptxas\b.*\b(error|fatal)\b", log, re.MULTILINE)) and not re.search(
         r"^(?!ptxas).*\): (catastrophic )?error", log, re.MULTILINE
     )

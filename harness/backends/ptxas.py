@@ -9,7 +9,7 @@ from harness.protocol.messages import Ready
 
 
 def options_of(job: Job) -> list[str]:
-    """Options for ptxas: the case's own, and those that a user hands through to it (``-Xptxas``)."""
+    """Return ptxas's options: the case's own, and those that a user passes with ``-Xptxas``."""
     return [*job.options.get("ptxas", []), *(flag.partition("=")[2] for flag in job.options.get("flags", []))]
 
 
@@ -24,7 +24,7 @@ class PtxasBackend:
         return Ready(observed={"ptxas": version}, architectures=sorted(numbers), architectures_of=f"ptxas {version}")
 
     def compile(self, setup: Setup, job: Job) -> None:
-        """Assemble for a real architecture; PTX is for a virtual one already."""
+        """Assemble for a real architecture; for a virtual one, PTX is already the result."""
         if job.virtual:
             raise Unsupported(f"ptxas makes code for real architectures, and {job.target} is a virtual one")
         job.options = {**job.options, "ptxas": options_of(job)}
@@ -34,7 +34,7 @@ class PtxasBackend:
                 job.complete()
 
     def execute(self, setup: Setup, job: Job) -> None:
-        """Assemble as without a device, then hand the code to the driver."""
+        """Assemble as without a device, then pass the code to the driver."""
         self.compile(setup, job)
         run_on_driver(job)
 

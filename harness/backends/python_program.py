@@ -1,4 +1,4 @@
-"""Run a Python program as ``python FILE`` does, in a working directory that keeps its writes."""
+"""Run a Python program as ``python FILE`` does, in a working directory that contains its writes."""
 
 from __future__ import annotations
 
@@ -38,29 +38,29 @@ _PLACES: dict[str, list[tuple[int, int | None]]] = {
     "shutil.rmtree": [(0, 1)],
     "sqlite3.connect": [(0, None)],
 }
-"""Audit events that change files, by name: positions of a path and of its base folder
+"""Audit events that change files, by name: argument positions of a path and of its base folder
 (https://docs.python.org/3/library/audit_events.html)."""
 _OF_NAMES = frozenset({"os.mkdir", "os.remove", "os.rmdir", "os.rename", "os.link", "os.symlink"})
 
 
 class WorkFolder:
-    """The working directory of a program: links to everything next to it.
+    """The working directory of a program, with links to everything next to the program.
 
-    Reads go to the user's files, through links. When the program writes to one of them, or below a
-    folder of them, the link becomes a copy first. Writing by another way, such as the program's own ``__file__``, is
-    a PermissionError. Compiled code that opens files by itself, and other processes, are not seen.
+    Reads follow the links to the user's files. Before the program writes to a linked file, or below a linked folder, a
+    copy replaces the link. Writing by another path, such as the program's own ``__file__``, raises PermissionError.
+    Compiled code that opens files itself, and other processes, are not guarded.
 
     Parameters
     ----------
     program : Path
-        The folder of the program.
+        The program's folder.
     scratch : Path
-        The folder of the cell, where the working directory is made and everything may be written.
+        The cell's folder, which contains the working directory, and in which everything is writable.
     """
 
     def __init__(self, program: Path, scratch: Path) -> None:
         self.program = os.path.realpath(program)
-        # A level deeper, so that what goes to ".." is out of the way too.
+        # One level deeper, so that writes to ".." stay in the cell's folder too.
         self.path = os.path.join(os.path.realpath(scratch), "work", os.path.basename(self.program) or "program")
         os.makedirs(self.path)
         self._free = tuple(place + os.sep for place in (os.path.realpath(scratch), "/dev", "/proc"))
@@ -71,7 +71,10 @@ class WorkFolder:
 
     @contextmanager
     def guarded(self) -> Iterator[None]:
-        """Keep the user's files as they are; for once, since what listens to a process cannot be taken off again."""
+        """Protect the user's files inside the context.
+
+        Call this once per process, because an audit hook cannot be removed.
+        """
         self._guarding = True
         sys.addaudithook(self._listen)
         try:
@@ -92,9 +95,9 @@ class WorkFolder:
                 self._let_go(arguments[place], folder_argument, name=event in _OF_NAMES)
 
     def _let_go(self, path: Any, folder: Any, *, name: bool = False) -> None:
-        """See to it that changing `path` changes nothing of the user's, or raise.
+        """Make sure that changing `path` changes none of the user's files, or raise.
 
-        With `name` it is the directory's entry that changes, and what a link points to stays as it is.
+        With `name`, the operation changes the directory's entry, and not the target of a link.
         """
         if not isinstance(path, (str, bytes, os.PathLike)):
             return
@@ -106,7 +109,7 @@ class WorkFolder:
                 self._own(os.path.dirname(place) if name else place)
             where = os.path.realpath(os.path.dirname(place)) if name else os.path.realpath(place)
             if self._is_users(where) or self._is_users(place):
-                words = "cumatrix lets a program change nothing beside itself"
+                words = "cumatrix keeps the files next to a program unchanged"
                 raise PermissionError(errno.EACCES, words, os.path.relpath(place, self.program))
         finally:
             self._busy = False
@@ -116,7 +119,7 @@ class WorkFolder:
         return inside and not (place + os.sep).startswith(self._free)
 
     def _own(self, place: str) -> None:
-        """Replace links to the user's files on the way to `place` by folders and a copy."""
+        """Replace links to the user's files on the way to `place` with folders and a copy."""
         here = self.path
         for part in Path(place).relative_to(self.path).parts:
             here = os.path.join(here, part)
@@ -138,7 +141,7 @@ class WorkFolder:
                 self._links.add(link)
 
 
-# Entry points of the driver that a stand-in lacks, as Numba and NVIDIA's bindings report them.
+# Messages of Numba and NVIDIA's bindings about entry points of the driver that a stand-in lacks.
 _LACKING = re.compile(r"Driver missing function: cu|[Ff]unction \"?cu[A-Z]\w*\"? (is )?not found")
 _OURS = str(Path(__file__).resolve().parents[1]) + os.sep
 _RENAMED = str(Path(__file__).with_name("numba") / "renamed.py")
@@ -146,23 +149,24 @@ _GUARDS = {(__file__, "_listen"), (__file__, "_let_go"), (_RENAMED, "import_"), 
 _STANDARD = sysconfig.get_path("stdlib") + os.sep
 _USUAL = re.compile(r"[A-Z]\w*(Error|Exception|Exit|Interrupt|Iteration)")
 _MOST, _MOST_OF_LOG = 20_000, 1 << 20
-# The driver's own linker does not say that its words are ptxas's, nor does nvJitLink where it assembles what may be linked later.
+# The driver's own linker does not name ptxas in ptxas's messages, nor does nvJitLink if it assembles relocatable code.
 _PTXAS = re.compile(
     r"^((nvJitLink|Linker) error log: )?(ptxas\b.*\b(error|fatal)\b|error\s*: Entry function\b)", re.MULTILINE
 )
 
 
 def from_elsewhere(error: BaseException) -> bool:
-    """Return whether an exception came out of a library or the program, and not out of cumatrix.
+    """Return whether a library or the program raised an exception, and not cumatrix.
 
-    The innermost frame decides that is neither the standard library's nor made up: it may have passed something wrong.
+    The innermost frame that is neither the standard library's nor synthetic decides: it may have passed a wrong
+    argument.
     """
     if isinstance(error, SyntaxError):
         return not str(error.filename).startswith(_OURS)
     if _LACKING.search(_text(error)):
         return False
     for frame in reversed(traceback.extract_tb(error.__traceback__)):
-        if (frame.filename, frame.name) in _GUARDS:  # they refuse in the program's own line
+        if (frame.filename, frame.name) in _GUARDS:  # these functions refuse on the program's behalf
             continue
         if frame.filename.startswith(_OURS):
             return False
@@ -173,18 +177,21 @@ def from_elsewhere(error: BaseException) -> bool:
 
 
 def by_library(error: BaseException, job: Job) -> bool:
-    """Return whether the library under test took part: then it refused something, whichever line raised in the end."""
+    """Return whether the library under test was involved in an exception.
+
+    If so, the library refused something, whichever line raised the exception.
+    """
     names = (frame.f_globals.get("__name__") for frame, _ in _frames(error))
     return any(isinstance(name, str) and f"{name}.".startswith(tuple(f"{n}." for n in job.modules)) for name in names)
 
 
 def passed(error: BaseException, name: str) -> bool:
-    """Return whether an exception passed through a function of a name."""
+    """Return whether an exception passed through a function with a given name."""
     return any(frame.f_code.co_name == name for frame, _ in _frames(error))
 
 
 def missing(error: ImportError, job: Job) -> str:
-    """A missing module of a program, and how to install it; empty if the library under test lacks it."""
+    """Describe a program's missing module, and how to install it; empty if the library under test lacks it."""
     name = error.name if isinstance(error.name, str) else ""
     top = name.partition(".")[0]
     if top in job.modules and top in sys.modules:
@@ -197,14 +204,14 @@ def missing(error: ImportError, job: Job) -> str:
 
 
 def described(error: BaseException, job: Job) -> str:
-    """The exception's class and full text, and its place where the program and not the library raised it."""
+    """Return the exception's class and full text, and its location if the program raised it and not the library."""
     return tidy(_described(error, job), job)
 
 
 def _described(error: BaseException, job: Job) -> str:
     name = " ".join(str(type(error).__name__).split())
     if not _USUAL.fullmatch(name):
-        name = f"error: {name}"  # or a log would not show that it is one
+        name = f"error: {name}"  # otherwise a log does not show that this is an error
     if isinstance(error, SyntaxError) and error.filename:
         return f"{name}: {error.msg}\n  {error.filename}:{error.lineno}: {(error.text or '').strip()}"
     if isinstance(error, SystemExit):
@@ -215,12 +222,13 @@ def _described(error: BaseException, job: Job) -> str:
         text = f"{name}: {_text(error)}"
     if by_library(error, job) and not isinstance(error, ImportError):
         return text
-    # Words of the program's own choice must not look like a compiler's: those begin at the start of a line.
+    # Messages are indented if the program chose the words, because a compiler's messages start at the beginning of a
+    # line.
     return "\n  ".join([*text.splitlines(), *place_of(error, job)])
 
 
 def place_of(error: BaseException, job: Job) -> list[str]:
-    """The program's last position: file, line and its text."""
+    """Return the program's last position: file, line and source text."""
     if isinstance(error, SyntaxError) and error.filename:
         return [f"{error.filename}:{error.lineno}"]
     folder = os.path.realpath(job.source.parent) + os.sep
@@ -230,7 +238,7 @@ def place_of(error: BaseException, job: Job) -> list[str]:
 
 
 def in_short(error: BaseException, job: Job) -> str:
-    """The exception on one line, with its place."""
+    """Return the exception on one line, with its position."""
     whole = _described(error, job).removeprefix("error: ")
     name, _, words = whole.partition(":")
     first_line = next((line.strip() for line in words.splitlines() if line.strip()), "")
@@ -240,12 +248,12 @@ def in_short(error: BaseException, job: Job) -> str:
 
 
 def tidy(text: str, job: Job) -> str:
-    """Without colours and without the names of the folders, so that the same refusal reads the same everywhere."""
+    """Remove colours and folder names from a text, so that equal refusals read the same everywhere."""
     text = re.sub(r"\x1b\[[0-9;]*m", "", text)
     folder = os.path.realpath(job.source.parent)
     work = os.path.join(os.path.realpath(job.scratch), "work", os.path.basename(folder))
     for place in (work, folder):
-        # Numba writes names as seen from the current folder.
+        # Numba writes names relative to the current folder.
         for name in (place, os.path.relpath(place)):
             if name not in (".", os.sep):
                 text = re.sub(rf"(?<![\w./-]){re.escape(name)}/", "", text)
@@ -254,14 +262,14 @@ def tidy(text: str, job: Job) -> str:
 
 @contextmanager
 def outcome_of(job: Job, library: str) -> Iterator[None]:
-    """Tell refusals of a library that brings its own compilers from the program's and our own mistakes.
+    """Distinguish refusals by a library with its own compilers from errors of the program and of cumatrix.
 
     Parameters
     ----------
     job : Job
         The cell.
     library : str
-        The library and its release, as messages name them.
+        The library and its release for messages.
     """
     try:
         yield
@@ -281,13 +289,13 @@ def outcome_of(job: Job, library: str) -> Iterator[None]:
 
 
 def signal_of(code: int) -> int:
-    """The signal behind an exit code, of a shell's too; 0 for none."""
+    """Return the signal behind an exit code, also a shell's; 0 if there is none."""
     return -code if code < 0 else code - 128 if 128 < code < 160 else 0
 
 
 @contextmanager
 def errors_in_log(job: Job) -> Iterator[None]:
-    """Have what compiled code prints to the standard error in the log of the cell, even when it aborts."""
+    """Redirect standard error of compiled code into the cell's log, even if the code aborts."""
     sys.stderr.flush()
     before, log = os.dup(2), os.open(job.scratch / "log", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     os.dup2(log, 2)
@@ -302,7 +310,7 @@ def errors_in_log(job: Job) -> Iterator[None]:
 
 @contextmanager
 def left_out(job: Job, library: ModuleType, *names: str) -> Iterator[None]:
-    """Have functions of a library that launch do nothing, since there is no device; a note counts the calls."""
+    """Disable functions of a library that launch, because there is no device; note the number of calls."""
     skipped = list[str]()
     before = {name: getattr(library, name) for name in names}
     for name in names:
@@ -317,16 +325,16 @@ def left_out(job: Job, library: ModuleType, *names: str) -> Iterator[None]:
 
 
 def check_plain(job: Job, library: str, instead: str) -> None:
-    """Raise for options of a case that a library with its own compilers takes from the program alone.
+    """Raise for case options that a library with its own compilers accepts only from the program.
 
     Parameters
     ----------
     job : Job
         The cell.
     library : str
-        The library, as messages name it.
+        The library's name for messages.
     instead : str
-        What a program calls for them.
+        What a program uses instead of the options.
     """
     for name in ("debug", "fastmath", "flags", "lineinfo", "ptxas"):
         if job.options.get(name):
@@ -334,17 +342,17 @@ def check_plain(job: Job, library: str, instead: str) -> None:
 
 
 def is_ptxas_error(text: str) -> bool:
-    """Return whether a linker's refusal is that of the assembler inside it."""
+    """Return whether a linker's refusal comes from its built-in assembler."""
     return bool(_PTXAS.search(text))
 
 
 def first_line(error: BaseException) -> str:
-    """The first line of an exception's text that says something."""
+    """Return the first nonblank line of an exception's text."""
     return next((line.strip() for line in _text(error).splitlines() if line.strip()), type(error).__name__)
 
 
 def _text(error: BaseException) -> str:
-    """An exception's text; a class of the program's own may fail to tell it."""
+    """Return an exception's text; a class in the program may fail to produce it."""
     try:
         text = str(error)
     except Exception as other:  # noqa: BLE001 (code of the program under test)
@@ -362,9 +370,9 @@ def _code(end: SystemExit) -> str:
 
 
 def _innermost(error: BaseException, name: str) -> list[FrameType]:
-    """Frames of functions of a name; of the last one's callee where that is compiled code."""
+    """Return the frames of functions with a given name; for compiled code, the frame of its caller."""
     frames = list(_frames(error))
-    if name == "input":  # it is compiled code and has no frame
+    if name == "input":  # compiled code has no frame
         return [frame for frame, line in frames[-1:] if "input" in frame.f_code.co_names]
     return [frame for frame, _ in frames if frame.f_code.co_name == name]
 
@@ -378,21 +386,21 @@ def _frames(error: BaseException) -> Iterator[tuple[FrameType, int]]:
 
 @dataclass
 class Program:
-    """A program of one cell.
+    """The program of one cell.
 
     Parameters
     ----------
     job : Job
-        The cell; its definitions are there before the program's first line.
+        The cell; its definitions exist before the program's first line.
     given : Mapping
-        What is there as well, by name: ``JIT_OPTIONS`` and its like.
+        Additional names, such as ``JIT_OPTIONS``.
 
     Attributes
     ----------
     module : ModuleType
-        What it defined so far, as ``__main__``.
+        The module with the program's definitions so far, as ``__main__``.
     failure : BaseException or None
-        What ended it early, where that was neither the library's refusal nor a mistake of ours.
+        The exception that ended the program early, unless it was the library's refusal or an error of cumatrix.
     """
 
     job: Job
@@ -402,18 +410,18 @@ class Program:
 
     @cached_property
     def folder(self) -> str:
-        """The folder of the program, which its own modules are below."""
+        """The program's folder, which contains its own modules."""
         return os.path.realpath(self.job.source.parent)
 
     def run(self) -> None:
-        """Run it to its end.
+        """Run the program to its end.
 
         Raises
         ------
         ImportError
-            When it needs what is not there.
+            If a required module or name is missing.
         Exception
-            When the library refused something, or by a mistake of ours.
+            If the library refused something, or cumatrix has an error.
         """
         job, names = self.job, vars(self.module)
         path = str(Path(self.folder) / job.source.name)
@@ -441,18 +449,18 @@ class Program:
             sys.stdout, sys.stderr = streams
 
     def raise_failure(self, library: str) -> None:
-        """Raise what ended it early, as the outcome of a cell that made nothing; see `outcome_of`."""
+        """Raise the failure as the outcome of a cell without an artifact; see `outcome_of`."""
         if self.failure:
             with outcome_of(self.job, library):
                 raise self.failure
 
     def note_failure(self) -> None:
-        """Note what ended it early, in a cell whose kernels count all the same."""
+        """Note the failure in a cell whose kernels count anyway."""
         if self.failure:
             self.job.notes.append(f"{self.job.source.name} ended early: {in_short(self.failure, self.job)}")
 
     def raise_on_device(self) -> None:
-        """Raise what ended it early on a real device, after its kernels were compiled: a launch that failed, or a wrong result.
+        """Raise the failure on a real device after the kernels were compiled: a failed launch or a wrong result.
 
         Raises
         ------
@@ -465,23 +473,23 @@ class Program:
             raise Rejected(f"{self.job.source.name} ended early on the device", stage="launch")
 
     def owns(self, function: Any) -> bool:
-        """Return whether a function belongs to the program or to a module next to it, and not to an installed package."""
+        """Return whether a function belongs to the program or to a module next to it, and not to a package."""
         file = getattr(getattr(function, "__code__", None), "co_filename", "")
         return is_own(file, self.folder)
 
     def modules(self) -> list[ModuleType]:
-        """The program's module, then those that it imported from its own folder."""
+        """Return the program's module, then the modules that it imported from its own folder."""
         others = [module for module in list(sys.modules.values()) if module is not self.module]
         return [self.module, *(m for m in others if is_own(getattr(m, "__file__", None) or "", self.folder))]
 
 
 def is_own(file: str, folder: str) -> bool:
-    """Return whether a file is below a program's folder, and not in an environment there."""
+    """Return whether a file is below a program's folder, but not in an environment there."""
     below = file.startswith(folder.rstrip(os.sep) + os.sep)
     return below and "-packages" + os.sep not in file[len(folder) :]
 
 
 def _at_its_start(error: BaseException) -> bool:
-    """Return whether no line of the program has run: Python refused its text."""
+    """Return whether Python refused the program's text before any line ran."""
     trace = error.__traceback__
     return trace is not None and trace.tb_next is None

@@ -1,6 +1,6 @@
 """nvcc as `torch.utils.cpp_extension` calls it, with its flags, include directories and ninja file.
 
-PyTorch itself writes the build; ninja says which commands that are; they are then run one by one.
+PyTorch itself writes the build. ninja lists the build's commands, and this module runs them one by one.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ from harness.protocol.text import decoded
 
 
 def call_extension(job: Job, library: Path) -> None:
-    """Import what `torch.utils.cpp_extension` built, call what the case says how to launch, check the results.
+    """Import an extension that `torch.utils.cpp_extension` built, call it as the case specifies, and check the results.
 
     Raises
     ------
     Rejected
-        At ``load``, ``launch`` or ``verify``.
+        At the stages ``load``, ``launch`` or ``verify``.
     """
     job.enter("load")
     job.command.append(f"import {library.stem}")
@@ -56,7 +56,7 @@ def _imported(library: Path) -> ModuleType:
 
 
 def _call(job: Job, module: ModuleType, spec: LaunchSpec) -> None:
-    """Call the exported function of the kernel's name, or the only one there is."""
+    """Call the exported function with the kernel's name, or the only exported function."""
     import torch
 
     launch = Launch(job, spec)
@@ -74,20 +74,20 @@ def _call(job: Job, module: ModuleType, spec: LaunchSpec) -> None:
         getattr(module, name)(*arguments)
         torch.cuda.synchronize()
         results = [_array(torch, item) if isinstance(item, torch.Tensor) else None for item in arguments]
-    except (RuntimeError, TypeError) as error:  # what pybind11 and PyTorch raise: its own errors are RuntimeErrors
+    except (RuntimeError, TypeError) as error:  # exceptions of pybind11 and PyTorch, whose own errors are RuntimeErrors
         job.say(f"{type(error).__name__}: {error}")
         raise Rejected(f"{name} raised {type(error).__name__}", stage="launch") from None
     launch.verify(results)
 
 
 def _tensor(torch: Any, value: Any, kind: str) -> Any:
-    """A tensor on the device; a bfloat16 comes as its bits."""
+    """Return a tensor on the device; a bfloat16 array contains the bits."""
     tensor = torch.from_numpy(value.copy())
     return (tensor.view(torch.bfloat16) if kind == "bfloat16" else tensor).cuda()
 
 
 def _array(torch: Any, tensor: Any) -> Any:
-    """The same back."""
+    """Return a tensor as an array on the host."""
     tensor = tensor.cpu()
     if tensor.dtype is torch.bfloat16:
         return tensor.view(torch.int16).numpy().view("uint16")
@@ -103,7 +103,7 @@ class TorchBackend:
 
     def prepare(self, setup: Setup) -> Ready:
         ready = nvcc.describe(setup)
-        # ninja may be installed next to the interpreter without being on the path.
+        # ninja may be installed next to the interpreter, but not on PATH.
         os.environ["PATH"] += os.pathsep + os.path.dirname(sys.executable)
         import torch
 
@@ -126,7 +126,7 @@ class TorchBackend:
         return ready
 
     def compile(self, setup: Setup, job: Job) -> None:
-        """The device pass of ``load(sources=[…])``, its whole unit, or all of ``load_inline``, as the case wants."""
+        """Compile the device pass or the whole unit of ``load(sources=[…])``, or all of ``load_inline``."""
         depth = job.options.get("depth", "device")
         if job.virtual:
             raise Unsupported("TORCH_CUDA_ARCH_LIST has no word for PTX alone")
@@ -147,7 +147,7 @@ class TorchBackend:
                 job.complete()
 
     def execute(self, setup: Setup, job: Job) -> None:
-        """Compile as without a device; then an extension is imported and called, device code is handed to the driver."""
+        """Compile as without a device, then import and call an extension, or pass device code to the driver."""
         self.compile(setup, job)
         if job.options.get("depth", "device") == "extension":
             call_extension(job, job.scratch / "build" / "kernel.so")
@@ -171,7 +171,7 @@ class TorchBackend:
             options["extra_include_paths"] = include
         try:
             if depth == "extension":
-                # Diagnostics name the case's own file and lines, not those of the text that load_inline makes of it.
+                # Diagnostics name the case's own file and lines instead of those of load_inline's generated text.
                 text = f'#line 1 "{job.source.name}"\n{decoded(job.source.read_bytes())}'
                 options["functions"] = list(job.options.get("functions", []))
                 job.command.append(f"load_inline('kernel', cuda_sources=[{job.source.name}], {_shown(options)})")
@@ -196,7 +196,10 @@ class TorchBackend:
 
 @contextmanager
 def _no_look_at_devices(torch: Any) -> Iterator[None]:
-    """Importing `cpp_extension` asks for a device, for a warning only; cells, forked from here, could then use none."""
+    """Keep the import of `cpp_extension` from querying devices.
+
+    It does so only for a warning, and cells that are forked afterwards could then use no device.
+    """
     original = torch.cuda.is_available
     torch.cuda.is_available = lambda: True
     try:
@@ -206,7 +209,7 @@ def _no_look_at_devices(torch: Any) -> Iterator[None]:
 
 
 def _execute(setup: Setup, job: Job, command: str, depth: str, folder: Path) -> None:
-    """One command of the ninja file; below the depth of an extension only that of the CUDA source."""
+    """Run one command of the ninja file; below the depth of an extension, run only that of the CUDA source."""
     os.chdir(folder)
     step = Step.of_line(command)
     if step.program == "nvcc":
@@ -222,7 +225,7 @@ def _execute(setup: Setup, job: Job, command: str, depth: str, folder: Path) -> 
 
 
 def quoted(option: str) -> str:
-    """One word in a line of a build file, which ninja hands to a shell."""
+    """Quote a word for a build file; ninja passes the line to a shell."""
     return shlex.quote(option).replace("$", "$$")
 
 

@@ -1,13 +1,13 @@
 """Triton's compiler (triton 3.0 to 3.9), for a chosen target instead of the device's.
 
-A program is run as ``python FILE`` does (`harness.backends.python_program`), with a case's definitions in its globals. Its kernels are then
-compiled by ``triton.compile`` for the signatures of the case, written as for Triton's ahead-of-time tool (``triton/tools/compile.py``):
-types of arguments, and values of those that are ``tl.constexpr``::
+A program runs as with ``python FILE`` (`harness.backends.python_program`), with a case's definitions in its globals.
+``triton.compile`` then compiles its kernels for the case's signatures, in the syntax of Triton's ahead-of-time tool
+(``triton/tools/compile.py``): types of arguments, and values of ``tl.constexpr`` arguments::
 
     *fp16, *fp16, *fp32:16, i32, 128
 
-A name among them is a definition of the case. Every configuration of ``@triton.autotune`` is compiled, and decides on the arguments that
-it names. Programs may ask for the device: a driver with the cell's target answers, and launches nothing.
+A name in a signature is a definition of the case. Every configuration of ``@triton.autotune`` is compiled, and sets the
+arguments that it names. Programs may query the device: a driver with the cell's target answers, and launches nothing.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ from harness.protocol.messages import Ready
 _NAME = re.compile(r"[A-Za-z_]\w*")
 _HINTS = ("1", "16")
 _SHARED = 48 * 1024
-"""Dynamic shared memory that a kernel may have unasked, in bytes."""
+"""Dynamic shared memory that a kernel may use without opting in, in bytes."""
 CONFIGURED = "constexpr"
-"""In a signature, the place of an argument that a configuration of ``@triton.autotune`` gives."""
+"""Placeholder in a signature for an argument that a configuration of ``@triton.autotune`` sets."""
 
 
 @dataclass(frozen=True)
@@ -49,11 +49,11 @@ class Signature:
     Parameters
     ----------
     types : dict
-        Of the arguments that the compiled kernel takes.
+        Types of the arguments that the compiled kernel takes.
     constants : dict
-        Values of the others.
+        Values of the other arguments.
     aligned : tuple of str
-        Arguments that are divisible by 16.
+        Arguments divisible by 16.
     """
 
     types: dict[str, str]
@@ -79,7 +79,7 @@ class Kernel:
     options : Mapping
         ``num_warps``, ``num_stages``, …
     values : Mapping
-        Arguments that the configuration gives.
+        Arguments that the configuration sets.
     """
 
     function: Any
@@ -88,25 +88,25 @@ class Kernel:
 
     @property
     def name(self) -> str:
-        """With the configuration: ``dot[BLOCK=64, num_warps=4]``."""
+        """The name with the configuration: ``dot[BLOCK=64, num_warps=4]``."""
         words = ", ".join(f"{name}={value}" for name, value in {**self.values, **self.options}.items())
         return f"{self.function.__name__}[{words}]" if self.values else str(self.function.__name__)
 
 
 @dataclass(frozen=True)
 class Compiled:
-    """A kernel with the code that Triton made of it.
+    """A kernel with the code that Triton generated for it.
 
     Parameters
     ----------
     kernel, signature : Kernel, Signature
-        The kernel, and its arguments.
+        The kernel and its arguments.
     image : bytes
         The cubin, the PTX or the AMD code object.
     ptx : str
-        The PTX that the cubin is of; empty for AMD.
+        The PTX that the cubin was assembled from; empty for AMD.
     metadata : Mapping
-        Triton's: ``name``, ``shared`` in bytes, ``num_warps``, ``num_ctas``, …
+        Triton's metadata: ``name``, ``shared`` in bytes, ``num_warps``, ``num_ctas``, …
     """
 
     kernel: Kernel
@@ -117,18 +117,18 @@ class Compiled:
 
     @property
     def hidden(self) -> int:
-        """Number of pointers to memory of Triton's that the kernel takes after its arguments, from Triton 3.3 on."""
+        """Number of pointers to Triton's own memory after the kernel's arguments, from Triton 3.3 on."""
         head = self.ptx.partition(".entry")[2].partition(")")[0]
         return len(re.findall(r"\.param\b", head)) - len(self.signature.types)
 
 
 def read_signature(text: str, kernel: Kernel, definitions: Mapping[str, Any]) -> Signature:
-    """Read a signature of the ahead-of-time tool for the arguments of a kernel.
+    """Read a signature in the ahead-of-time tool's syntax for a kernel.
 
     Raises
     ------
     Unavailable
-        When it does not fit the kernel.
+        If the signature does not fit the kernel.
     """
     name, names = kernel.function.__name__, list(kernel.function.arg_names)
     text = _NAME.sub(lambda found: str(definitions.get(found[0], found[0])), text)
@@ -161,7 +161,7 @@ _NO_VALUE = object()
 
 
 def _value(word: str) -> Any:
-    """The value that a word of a signature is; none for a type."""
+    """Return the value of a word in a signature, or `_NO_VALUE` for a type."""
     try:
         value = ast.literal_eval(word)
     except (SyntaxError, ValueError):
@@ -170,24 +170,24 @@ def _value(word: str) -> Any:
 
 
 class CellDriver:
-    """In place of Triton's driver of CUDA devices, which needs PyTorch: a device of the cell's target.
+    """Replaces Triton's driver of CUDA devices, which needs PyTorch, with a device of the cell's target.
 
-    Releases up to 3.3 ask it while ``@triton.autotune`` is applied; nothing can be launched on it.
+    Releases up to 3.3 query it while they apply ``@triton.autotune``. Nothing can be launched on it.
     """
 
     def __init__(self, target: Any) -> None:
         self._target = target
 
     def get_current_target(self) -> Any:
-        """The target."""
+        """Return the target."""
         return self._target
 
     def get_current_device(self) -> int:
-        """The one device."""
+        """Return the number of the only device."""
         return 0
 
     def get_benchmarker(self) -> Callable[..., Any]:
-        """A function that cannot measure anything."""
+        """Return a function that raises, because nothing can be measured."""
         return _measured
 
 
@@ -199,7 +199,7 @@ class TritonBackend:
     """`harness.protocol.backend.Backend` for Triton."""
 
     def prepare(self, setup: Setup) -> Ready:
-        """Import Triton; the ptxas is its own, or the toolkit's by Triton's variables for that."""
+        """Import Triton; its variables select the toolkit's ptxas, or by default its own."""
         for name in [name for name in os.environ if name.startswith("TRITON_")]:
             del os.environ[name]
         if not setup.bundled:
@@ -211,18 +211,18 @@ class TritonBackend:
             raise Unavailable("this environment has no triton: install it there") from None
         for module in ("triton", "triton.language", "triton.compiler", "triton.backends.nvidia.compiler"):
             importlib.import_module(module)
-        sys.dont_write_bytecode = True  # of programs; the library's own modules are kept compiled
+        sys.dont_write_bytecode = True  # for programs; the library's own modules have bytecode already
         return Ready(observed={"triton": self.version, "python": platform.python_version()})
 
     def compile(self, setup: Setup, job: Job) -> None:
-        """To a cubin or an AMD code object for a real architecture, to PTX for a virtual one."""
+        """Compile to a cubin or an AMD code object for a real architecture, or to PTX for a virtual one."""
         self._check(job)
         if not _is_amd(job):
             job.device.update(virtual=True, compute_capability=job.compute_capability)
         self._build(job)
 
     def execute(self, setup: Setup, job: Job) -> None:
-        """Compile as without a device, then launch through the driver: Triton's own launcher needs PyTorch."""
+        """Compile as without a device, then launch through the driver, because Triton's own launcher needs PyTorch."""
         self._check(job)
         built = self._build(job)
         if not job.launches:
@@ -236,7 +236,7 @@ class TritonBackend:
         _launch(job, built)
 
     def _check(self, job: Job) -> None:
-        """Raise for what Triton has no word for."""
+        """Raise for options and targets that Triton does not support."""
         if _is_amd(job):
             if self._number < (3, 5):
                 raise Unsupported(
@@ -253,7 +253,7 @@ class TritonBackend:
                 raise Unsupported(f"Triton takes no options for compilers ({name})")
 
     def _made(self, job: Job) -> str:
-        """The architecture that Triton makes of the target's compute capability: ``"90a"``."""
+        """Return the architecture that Triton derives from the target's compute capability: ``"90a"``."""
         specific = job.capability >= (9, 0) and (self._number >= (3, 3) or job.capability == (9, 0))
         return job.arch.rstrip("af") + "a" * specific
 
@@ -263,7 +263,10 @@ class TritonBackend:
         return int(major), int(minor)
 
     def _build(self, job: Job) -> list[Compiled]:
-        """Run the program, then compile what its signatures name; one refusal makes the cell rejected, and the others are tried all the same."""
+        """Run the program, then compile the kernels that its signatures name.
+
+        One refusal makes the cell rejected, and the other kernels are still compiled.
+        """
         import triton
 
         job.modules = LIBRARIES["triton"].modules
@@ -321,7 +324,7 @@ class TritonBackend:
 
 
 def _fail(job: Job, version: str, program: Program) -> None:
-    """Raise what ended the program early."""
+    """Raise the exception that ended the program early."""
     if program.failure:
         with _outcome(job, version):
             raise program.failure
@@ -332,7 +335,7 @@ def _is_amd(job: Job) -> bool:
 
 
 def _gpu_target(job: Job) -> Any:
-    """The target in Triton's words; gfx9 has 64 threads in a wave, and later processors have 32."""
+    """Return the target as Triton's `GPUTarget`; a wave has 64 threads on gfx9, and 32 on later processors."""
     from triton.backends.compiler import GPUTarget
 
     if _is_amd(job):
@@ -341,7 +344,7 @@ def _gpu_target(job: Job) -> Any:
 
 
 def _note_tool(job: Job, arch: int) -> None:
-    """The version of the ptxas that Triton takes for an architecture."""
+    """Record the version of the ptxas that Triton uses for an architecture."""
     from triton.backends.nvidia import compiler
 
     parameters = inspect.signature(compiler.get_ptxas_version).parameters
@@ -351,7 +354,7 @@ def _note_tool(job: Job, arch: int) -> None:
 
 
 def _kernels(program: Program) -> dict[str, list[Kernel]]:
-    """Kernels of the program and its own modules by name, one for each configuration."""
+    """Return the kernels of the program and its own modules by name, one per configuration."""
     from triton.runtime.autotuner import Autotuner
     from triton.runtime.jit import JITFunction
 
@@ -369,19 +372,19 @@ def _kernels(program: Program) -> dict[str, list[Kernel]]:
 
 
 def _is_kernel(value: Any) -> bool:
-    """Return whether a name of the program is a kernel, and no class or module that has an attribute `fn`."""
+    """Return whether a value is a kernel, and not a class or module with an attribute `fn`."""
     return type(value).__module__.startswith("triton.")
 
 
 def _configuration(config: Any) -> dict[str, Any]:
-    """Arguments and options of one `triton.Config`."""
+    """Return the arguments and options of a `triton.Config`."""
     names = ("num_warps", "num_stages", "num_ctas", "maxnreg")
     options = {name: value for name in names if (value := getattr(config, name, None)) is not None}
     return {"values": dict(config.kwargs), "options": options}
 
 
 def _source(kernel: Kernel, signature: Signature) -> Any:
-    """The argument of ``triton.compile``, in the form of this release."""
+    """Return the argument of ``triton.compile`` in the form of this release."""
     from triton.compiler import ASTSource
 
     names = list(kernel.function.arg_names)
@@ -402,7 +405,7 @@ def _source(kernel: Kernel, signature: Signature) -> Any:
 
 
 def _compile(job: Job, kernel: Kernel, signature: Signature, target: Any) -> Compiled:
-    """One kernel, whose steps are followed: which one a crash was in, the log shows."""
+    """Compile one kernel and follow its steps: the log shows the step of a crash."""
     import triton
 
     compile_options: dict[str, Any] = {
@@ -429,7 +432,7 @@ def _compile(job: Job, kernel: Kernel, signature: Signature, target: Any) -> Com
 
 
 def _launch(job: Job, built: Sequence[Compiled]) -> None:
-    """Load each kernel and launch it as the case says, with the block and the shared memory that Triton chose."""
+    """Load each kernel and launch it as the case specifies, with Triton's block and shared memory."""
     job.enter("load")
     driver = Driver()
     for each in built:
@@ -451,12 +454,12 @@ def _launch(job: Job, built: Sequence[Compiled]) -> None:
 
 
 class _Made(BaseException):
-    """All that the target needs has come out."""
+    """Ends Triton's compilation when the target's code is complete."""
 
 
 @contextmanager
 def _followed(job: Job) -> Iterator[dict[str, Any]]:
-    """Note in the log which step begins, and keep what the last ones make; a virtual target ends with PTX."""
+    """Log the beginning of each step, and store the results; a virtual target ends with PTX."""
     from triton.backends import backends
 
     compiler = backends["amd" if _is_amd(job) else "nvidia"].compiler
@@ -489,7 +492,7 @@ def _followed(job: Job) -> Iterator[dict[str, Any]]:
 
 @contextmanager
 def _warnings_in_log(job: Job) -> Iterator[None]:
-    """Have Python's warnings in the log, without the places in Triton that they come from."""
+    """Log Python's warnings without their locations in Triton."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("default")
         try:
@@ -501,7 +504,7 @@ def _warnings_in_log(job: Job) -> Iterator[None]:
 
 @contextmanager
 def _outcome(job: Job, version: str) -> Iterator[None]:
-    """Tell refusals of Triton and of ptxas from the program's and our own mistakes."""
+    """Distinguish refusals by Triton and ptxas from errors of the program and of cumatrix."""
     try:
         yield
     except (Ended, MemoryError):
@@ -521,13 +524,13 @@ def _outcome(job: Job, version: str) -> Iterator[None]:
 
 
 def _exit_of_ptxas(error: BaseException) -> int | None:
-    """The exit code of ptxas, where it ended the compilation."""
+    """Return ptxas's exit code if ptxas ended the compilation."""
     cause = error.__context__
     return cause.returncode if isinstance(cause, subprocess.CalledProcessError) else None
 
 
 def _words(error: BaseException, job: Job) -> str:
-    """An exception's text, with what is wrong before the program's lines that Triton quotes."""
+    """Return an exception's text, with the error before the program's lines that Triton quotes."""
     if _exit_of_ptxas(error) is not None:
         lines = str(error).splitlines()
         messages = [line for line in lines if line.startswith(("ptxas ", "ptxas-"))]

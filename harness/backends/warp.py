@@ -1,7 +1,8 @@
 """NVIDIA Warp (warp-lang 1.9 to 1.19), for a chosen target instead of the device's.
 
-A program is run as ``python FILE`` does (`harness.backends.python_program`). Its kernels are then compiled module by module, as Warp groups
-them, by ``wp.compile_aot_module``, which came with 1.9: Warp writes CUDA C++, and the NVRTC inside it makes the cubin or PTX.
+A program runs as with ``python FILE`` (`harness.backends.python_program`). Warp groups its kernels into modules, and
+``wp.compile_aot_module``, which 1.9 introduced, then compiles them module by module: Warp generates CUDA C++, and its
+built-in NVRTC compiles that to a cubin or PTX.
 """
 
 from __future__ import annotations
@@ -26,10 +27,10 @@ class WarpBackend:
     """`harness.protocol.backend.Backend` for Warp."""
 
     def prepare(self, setup: Setup) -> Ready:
-        """Import Warp; it looks for devices when it is initialized, which each cell does for itself."""
+        """Import Warp without initializing it: each cell initializes it, and Warp then looks for devices."""
         for name in [name for name in os.environ if name.startswith("WARP_")]:
             del os.environ[name]
-        os.environ["OPENBLAS_NUM_THREADS"] = "1"  # or importing NumPy starts threads, and cells are forked from here
+        os.environ["OPENBLAS_NUM_THREADS"] = "1"  # or importing NumPy starts threads before cells are forked
         try:
             version = importlib.metadata.version("warp-lang")
         except importlib.metadata.PackageNotFoundError:
@@ -40,11 +41,11 @@ class WarpBackend:
             raise Unsupported(f"Warp {version} compiles for devices that are there only: compile_aot_module is in 1.9")
         self.name = f"Warp {version}"
         importlib.import_module("warp")
-        sys.dont_write_bytecode = True  # of programs; the library's own modules are kept compiled
+        sys.dont_write_bytecode = True  # for programs; the library's own modules have bytecode already
         return Ready(observed={"warp": version, "python": platform.python_version()})
 
     def compile(self, setup: Setup, job: Job) -> None:
-        """Compile every module of the program, with no device in sight."""
+        """Compile every module of the program with no visible device."""
         os.environ["CUDA_VISIBLE_DEVICES"] = ""
         self._start(job)
         job.device.update(virtual=True, compute_capability=job.compute_capability)
@@ -52,7 +53,7 @@ class WarpBackend:
             self._build(job).note_failure()
 
     def execute(self, setup: Setup, job: Job) -> None:
-        """Run the program on the device: what it launches, and checks of the result, are part of the cell."""
+        """Run the program on the device; its launches and its checks of results are part of the cell."""
         self._start(job)
         self._build(job).raise_on_device()
 
@@ -75,14 +76,17 @@ class WarpBackend:
         job.observed["cuda"] = ".".join(map(str, found)) if found else ""
 
     def _build(self, job: Job) -> Program:
-        """Run the program, then compile its modules; one refusal makes the cell rejected, and the others are tried all the same."""
+        """Run the program, then compile its modules.
+
+        One refusal makes the cell rejected, and the other modules are still compiled.
+        """
         job.enter("compile")
         program = Program(job)
         with outcome_of(job, self.name):
             try:
                 program.run()
             except Exception as error:
-                if not passed(error, "get_device"):  # which is not there, and says nothing of the kernels
+                if not passed(error, "get_device"):  # there is no device, which says nothing about the kernels
                     raise
                 program.failure = error
         modules = _modules(program)
@@ -109,7 +113,7 @@ class WarpBackend:
         return program
 
     def _compile(self, job: Job, module: Any, names: str) -> None:
-        """One module of Warp's: all of its kernels, forward and backward."""
+        """Compile one of Warp's modules: all of its kernels, forward and backward."""
         import warp as wp
 
         number, kind = int(job.arch.rstrip("af")), "ptx" if job.virtual else "cubin"
@@ -123,14 +127,17 @@ class WarpBackend:
 
 
 def _context() -> Any:
-    """The module with Warp's modules and its runtime: ``warp.context``, from 1.10 on ``warp._src.context``."""
+    """Return the module with Warp's modules and runtime: ``warp.context``, or from 1.10 on ``warp._src.context``."""
     import warp as wp
 
     return importlib.import_module("warp._src.context" if hasattr(wp, "_src") else "warp.context")
 
 
 def _modules(program: Program) -> list[Any]:
-    """Warp's modules with kernels of the program and of ``wp.map``, in its order; kernels without known types are in none that counts."""
+    """Return Warp's modules with kernels of the program and of ``wp.map``, in order.
+
+    Generic kernels without known types are ignored.
+    """
     kernel = _context().Kernel
     values = [value for module in program.modules() for value in vars(module).values()]
     own = [each for each in values if isinstance(each, kernel) and "-packages" not in each.func.__code__.co_filename]

@@ -1,1 +1,1 @@
-"""Bisection: compile releases or commits between two ends, and report each border where the outcome changes."""
+"""Bisection: compile releases or commits between two ends, and report each border, at which the outcome changes."""

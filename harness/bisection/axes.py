@@ -1,4 +1,4 @@
-"""The releases that a bisection searches, each installed in its own environment."""
+"""Releases and commits that a bisection searches, each in its own environment."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ from harness.toolkits.store import data_folder
 
 
 class _Releases:
-    """Versions that are named as they are."""
+    """Versions that users name as they are listed."""
 
     def named(self, text: str | None) -> str | None:
-        """The version of ``--good`` or ``--bad``; `harness.bisection.search.Ends` looks it up."""
+        """Return the version of ``--good`` or ``--bad`` unchanged; `harness.bisection.search.Ends` looks it up."""
         return text
 
     def title(self, version: str) -> str:
-        """A version in lists."""
+        """Return a version's text in lists."""
         return version
 
 
@@ -46,15 +46,15 @@ class LibraryReleases(_Releases):
     Parameters
     ----------
     library : str
-        Its name.
+        Name of the library.
     request : RunRequest
         The request; `plan` adds the releases.
     case : Case
         The program.
     versions : sequence of str
-        Oldest first.
+        Releases, oldest first.
     hopeless : Mapping[str, str]
-        Those without a wheel for this machine, and why.
+        Reasons why releases have no wheel for this machine, by release.
     """
 
     library: str
@@ -66,21 +66,22 @@ class LibraryReleases(_Releases):
 
     @classmethod
     def of(cls, library: str, request: RunRequest, case: Case, releases: str | None) -> LibraryReleases:
-        """Ask the index which releases there are.
+        """Read the releases from the index.
 
         Parameters
         ----------
         releases : str or None
-            As users write them: ``0.57..0.61``; None for all.
+            Releases in the user's spelling: ``0.57..0.61``; None for all.
 
         Raises
         ------
         UsageError
-            On words that no release is meant by.
+            If the words select no release.
         PartUnavailable
-            When the index cannot be asked.
+            If the index cannot be reached.
         """
-        # One thing is searched at a time: without -t, all releases get the same CUDA, but a library that is built for one.
+        # A search varies one thing: without -t, all releases get the same CUDA, unless the library is built for one
+        # CUDA release.
         if request.toolkits is None and not LIBRARIES[library].brings_cuda:
             request = replace(request, toolkits=DEFAULT_TOOLKIT)
         index = Index(data_folder() / "index", offline=request.offline)
@@ -97,11 +98,11 @@ class LibraryReleases(_Releases):
         return cls(library, request, case, [str(each.version) for each in found], hopeless)
 
     def called(self, version: str) -> str:
-        """``numba 0.59.0``."""
+        """Return the name in sentences: ``numba 0.59.0``."""
         return f"{self.library} {version}"
 
     def plan(self, versions: Sequence[str]) -> Planned:
-        """The cells of some releases, whose environments are resolved at once."""
+        """Plan the cells of several releases and resolve their environments together."""
         request = replace(self.request, libraries=(f"{self.library}={','.join(versions)}",))
         context = prepare(request)
         cells: dict[str, list[Cell]] = {}
@@ -111,27 +112,27 @@ class LibraryReleases(_Releases):
             return Planned(context, {}, dict.fromkeys(versions, str(error)))
         for cell in planned:
             resolved = context.environment_of(cell.toolchain).resolved
-            if resolved:  # else a backend that none of the releases has a part in
+            if resolved:  # else the backend needs none of the releases
                 cells.setdefault(resolved.recipe.version, []).append(cell)
         return Planned(context, cells)
 
 
 @dataclass(frozen=True)
 class LibraryCommits:
-    """Commits of a library under test, in the order of history, each built in an environment of its own.
+    """Commits of a library under test, in the order of history, each built in its own environment.
 
     Parameters
     ----------
     library : str
-        Its name.
+        Name of the library.
     request : RunRequest
         The request; `plan` adds the builds.
     case : Case
         The program.
     builds : Mapping[str, Development]
-        By short name of the commit, oldest first.
+        Builds by the commit's short name, oldest first.
     subjects : Mapping[str, str]
-        Name and subject of each commit, by its short name.
+        Short name and subject of each commit, by its short name.
     """
 
     library: str
@@ -144,14 +145,14 @@ class LibraryCommits:
 
     @classmethod
     def of(cls, library: str, request: RunRequest, case: Case) -> LibraryCommits:
-        """The commits that ``--with "NAME @ REPOSITORY@FIRST..LAST"`` names.
+        """Read the commits of ``--with "NAME @ REPOSITORY@FIRST..LAST"``.
 
         Raises
         ------
         UsageError
-            On anything else in ``--with``.
+            If ``--with`` names anything else.
         PartUnavailable
-            When the repository cannot be reached.
+            If the repository cannot be reached.
         """
         releases, builds = split_with(request.libraries, Path.cwd(), offline=request.offline)
         if releases or len(builds) < 2 or not all(each.commit and each.library == library for each in builds):
@@ -173,12 +174,12 @@ class LibraryCommits:
         return list(self.builds)
 
     def named(self, text: str | None) -> str | None:
-        """The commit that ``--good`` or ``--bad`` names.
+        """Return the commit that ``--good`` or ``--bad`` names.
 
         Raises
         ------
         UsageError
-            When it is none, or several, of those that are searched.
+            If the text matches no searched commit, or several.
         """
         found = [name for name, build in self.builds.items() if text and build.commit.startswith(text.lower())]
         if text and len(found) != 1:
@@ -186,15 +187,15 @@ class LibraryCommits:
         return found[0] if found else None
 
     def called(self, version: str) -> str:
-        """``numba-cuda 3f2a9c14 (Fix the cast)``."""
+        """Return the name in sentences: ``numba-cuda 3f2a9c14 (Fix the cast)``."""
         return f"{self.library} {self.title(version)}"
 
     def title(self, version: str) -> str:
-        """``3f2a9c14 (Fix the cast)``."""
+        """Return the name in lists: ``3f2a9c14 (Fix the cast)``."""
         return self.subjects.get(version, version)
 
     def plan(self, versions: Sequence[str]) -> Planned:
-        """The cells of some commits, which are built at once."""
+        """Plan the cells of several commits and build the commits together."""
         context = prepare(replace(self.request, libraries=tuple(self.builds[name].requirement for name in versions)))
         cells: dict[str, list[Cell]] = {}
         try:
@@ -214,24 +215,24 @@ class LibraryCommits:
 
 
 def short(commit: str) -> str:
-    """The first digits of a commit's name, which separate it from others."""
+    """Return the first digits of a commit's name."""
     return commit[:12]
 
 
 @dataclass(frozen=True)
 class HeaderReleases(_Releases):
-    """Versions of a header library, each in the place of those that the case names.
+    """Versions of a header library, each in place of the case's own.
 
     Parameters
     ----------
     library : HeaderLibrary
         The library.
     context : RunContext
-        The request, and the parts of this machine.
+        The request, and the tools on this machine.
     case : Case
         The program.
     versions : sequence of str
-        Oldest first.
+        Versions, oldest first.
     """
 
     library: HeaderLibrary
@@ -242,15 +243,15 @@ class HeaderReleases(_Releases):
 
     @property
     def place(self) -> str:
-        """The library's name in variants."""
+        """Name of the library in variants."""
         return self.library.name
 
     def called(self, version: str) -> str:
-        """``cutlass 3.5.1``."""
+        """Return the name in sentences: ``cutlass 3.5.1``."""
         return f"{self.library.name} {version}"
 
     def plan(self, versions: Sequence[str]) -> Planned:
-        """The cells of some versions."""
+        """Plan the cells of several versions."""
         cells, reasons = {}, {}
         for version in versions:
             try:
@@ -262,12 +263,12 @@ class HeaderReleases(_Releases):
 
 
 def versions_of(library: HeaderLibrary, text: str | None) -> list[str]:
-    """Versions out of what a user wrote, oldest first; all that cumatrix knows wheels of, but pre-releases, where nothing is written.
+    """Return the versions that a text selects, oldest first; by default all known versions in wheels, without pre-releases.
 
     Raises
     ------
     UsageError
-        When there is none of them.
+        If the text selects no version.
     """
     known = known_versions(library)
     stable = [version for version in known if not Version(version).is_prerelease]
@@ -290,12 +291,12 @@ def versions_of(library: HeaderLibrary, text: str | None) -> list[str]:
 
 
 def with_version(case: Case, library: HeaderLibrary, version: str) -> Case:
-    """The program with one version of a header library; a file gets it in addition to its options.
+    """Return the program with one version of a header library; a file gets the version in its options.
 
     Raises
     ------
     UsageError
-        For a case that has nothing to do with the library.
+        If the case does not use the library.
     """
     name = library.name
     if case.program:
@@ -323,7 +324,7 @@ NOT_INSTALLED = "not installed, and --offline downloads nothing"
 
 
 def not_there(axis: SearchAxis, versions: Sequence[str]) -> tuple[dict[str, str], Missing]:
-    """Releases that cannot be tried without the network, each with the reason; and all that is missing of them."""
+    """Return the releases that need the network, with the reason, and everything that they lack."""
     planned = axis.plan([version for version in versions if version not in axis.hopeless])
     lacking = {
         version: cells
@@ -336,18 +337,18 @@ def not_there(axis: SearchAxis, versions: Sequence[str]) -> tuple[dict[str, str]
 
 @dataclass(frozen=True)
 class CudaReleases(_Releases):
-    """Whole toolkits, or headers of each under one compiler.
+    """CUDA releases: whole toolkits, or the headers of each with one compiler.
 
     Parameters
     ----------
     context : RunContext
-        The request, and the parts of this machine; `plan` adds the toolkits.
+        The request, and the tools on this machine; `plan` adds the toolkits.
     case : Case
         The program.
     versions : sequence of str
         CUDA releases, oldest first.
     compiler : str
-        The release whose compiler takes the headers of each; empty where the whole toolkit is searched.
+        Release whose compiler reads the headers of each release; empty to search whole toolkits.
     """
 
     context: RunContext
@@ -358,14 +359,14 @@ class CudaReleases(_Releases):
     hopeless: Mapping[str, str] = field(default_factory=dict)
 
     def called(self, version: str) -> str:
-        """``CUDA 12.4``, or whose headers they are."""
+        """Return the name in sentences: ``CUDA 12.4``, or ``headers of CUDA 12.4 (compiler: 12.6)``."""
         return f"headers of CUDA {version} (compiler: {self.compiler})" if self.compiler else f"CUDA {version}"
 
     def plan(self, versions: Sequence[str]) -> Planned:
-        """The cells of some releases."""
+        """Plan the cells of several releases."""
         words = [f"{self.compiler}+headers{version}" if self.compiler else version for version in versions]
         context = self.context.asking(toolkits=",".join(words))
-        if context.request.libraries:  # the toolkit decides on the distribution of a library
+        if context.request.libraries:  # the toolkit determines the distribution of a library
             context = prepare(context.request, context.finder)
         cells: dict[str, list[Cell]] = {}
         try:
@@ -379,12 +380,12 @@ class CudaReleases(_Releases):
 
 
 def releases_of(text: str | None) -> list[str]:
-    """CUDA releases out of what a user wrote, oldest first; all that cumatrix knows where nothing is written.
+    """Return the CUDA releases that a text selects, oldest first; by default all known releases.
 
     Raises
     ------
     UsageError
-        On releases that are none of wheels, which cannot be put in a row.
+        If a toolkit is not a plain release from wheels, since others have no order.
     """
     refs = parse_toolkits(text) if text else parse_toolkits("all")
     if any(ref.local or ref.bundled or ref.headers != ref.release for ref in refs):

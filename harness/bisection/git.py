@@ -23,7 +23,7 @@ from harness.records.files import replace_files
 from harness.records.store import read_file
 
 SAME, OTHER, UNTESTABLE = 0, 1, 125
-"""Answers to ``git bisect run``: as at the older end, otherwise, or untestable."""
+"""Exit codes for ``git bisect run``: like the older end, different, or untestable."""
 
 _SECONDS = 120
 
@@ -35,21 +35,21 @@ class Checkout:
     Parameters
     ----------
     path : Path
-        Its top folder.
+        Top folder.
     """
 
     path: Path
 
     @classmethod
     def at(cls, text: str, *, clean: bool = True) -> Checkout:
-        """The checkout of a path; if it is to be bisected, a `clean` one.
+        """Return the checkout of a path; if `clean`, it must be ready for a bisection.
 
         Raises
         ------
         UsageError
-            When it is none, has changes that are not committed, or is being bisected already.
+            If the path is no checkout, has uncommitted changes, or is being bisected already.
         PartUnavailable
-            When there is no git.
+            If git is not installed.
         """
         folder = Path(text).expanduser()
         if not folder.is_dir():
@@ -71,12 +71,12 @@ class Checkout:
         return here
 
     def git(self, *words: str) -> str:
-        """Run git; what it prints.
+        """Run git and return its output.
 
         Raises
         ------
         UsageError
-            When it fails, with what it says.
+            If git fails, with its message.
         """
         try:
             done = subprocess.run(
@@ -92,12 +92,12 @@ class Checkout:
         return done.stdout.strip()
 
     def commit(self, rev: str) -> str:
-        """The full name of a commit.
+        """Return the full name of a commit.
 
         Raises
         ------
         UsageError
-            When there is none of that name.
+            If the name is unknown.
         """
         try:
             return self.git("rev-parse", "--verify", "--quiet", "--end-of-options", f"{rev}^{{commit}}")
@@ -109,18 +109,18 @@ class Checkout:
         return self.git("merge-base", old, new) == old
 
     def between(self, old: str, new: str) -> list[str]:
-        """Commits from one to the other, oldest first, both with them."""
+        """Return the commits between two, oldest first, both included."""
         return [old, *self.git("rev-list", "--reverse", "--topo-order", f"{old}..{new}").splitlines()]
 
     def subjects(self, commits: Sequence[str]) -> dict[str, str]:
-        """Short name and subject of each commit."""
+        """Return the short name and subject of each commit."""
         output = self.git("log", "--no-walk=unsorted", "--format=%H%x09%h%x09%s", *commits)
         rows = [line.split("\t", 2) for line in output.splitlines()]
         return {sha: f"{short} ({one_line(subject, 72)})" for sha, short, subject in rows}
 
     @contextmanager
     def bisecting(self) -> Iterator[None]:
-        """While another commit is checked out; afterwards what was there before is there again."""
+        """Restore the current checkout at exit."""
         self.git("bisect", "start")
         try:
             yield
@@ -128,16 +128,18 @@ class Checkout:
             self.git("bisect", "reset")
 
     def first_other(self, old: str, new: str, step: Sequence[str], *, quiet: bool = False) -> list[str]:
-        """Run ``git bisect run`` and return the first commit that `step` reports as other than `old`; several if those between cannot be tested.
+        """Run ``git bisect run`` and return the first commit that `step` reports as different from `old`.
+
+        If commits next to it are untestable, the list contains every possible first commit.
 
         Parameters
         ----------
         old, new : str
-            The ends; `step` has told them apart.
+            The ends, which `step` reports as different.
         step : sequence of str
-            Ends with 0, 1 or 125.
+            Command that exits with 0, 1 or 125.
         quiet : bool
-            Whether it prints nothing.
+            Whether to hide the command's errors.
         """
         self.git("bisect", "start", new, old)
         run_alone(["git", "-C", str(self.path), "bisect", "run", *step], quiet=quiet)
@@ -151,7 +153,7 @@ class Checkout:
 
 
 def run_alone(argv: Sequence[str], *, quiet: bool = False) -> None:
-    """Run a command without what git tells its own children and without its output; its errors are shown unless `quiet`.
+    """Run a command without git's variables and without its output; its errors appear unless `quiet`.
 
     See `harness.protocol.process_output.run_to_end`.
     """
@@ -160,7 +162,7 @@ def run_alone(argv: Sequence[str], *, quiet: bool = False) -> None:
 
 
 def plain_environment() -> dict[str, str]:
-    """Without what git tells its own children, and without questions on the terminal."""
+    """Return the environment without git's variables for its children, and without prompts on the terminal."""
     kept = {
         key: value
         for key, value in os.environ.items()
@@ -174,7 +176,7 @@ _TAIL = 4096
 
 @dataclass(frozen=True)
 class CommitLog:
-    """A folder with the records of each commit.
+    """A folder of records by commit.
 
     Parameters
     ----------
@@ -185,33 +187,33 @@ class CommitLog:
     folder: Path
 
     def keep(self, commit: str, records: Sequence[Record], reason: str = "") -> None:
-        """Keep what a commit showed, or why it could not be tested."""
+        """Store the records of a commit, or the reason why it was untestable."""
         lines = "".join(json.dumps(record, allow_nan=False) + "\n" for record in records)
         replace_files(
             {self._path(commit): lines.encode(), self._path(commit, ".why"): reason.encode("utf-8", "replace")}
         )
 
     def outcomes(self, commit: str) -> dict[Lane, LaneOutcome] | None:
-        """The outcome of a commit; empty if it could not be tested, None if it was not tried."""
+        """Return the outcomes of a commit; empty if it was untestable, None if it was not tested."""
         path = self._path(commit)
         try:
             records = read_file(path, []) if path.is_file() else None
         except RecordError:
-            return None  # of another version of cumatrix
+            return None  # written by another version of cumatrix
         if records is None:
             return None
         found = {Lane.of_commit(record): outcome_of(record) for record in records}
         return {lane: outcome for lane, outcome in found.items() if outcome}
 
     def reason(self, commit: str) -> str:
-        """The reason why a commit could not be tested."""
+        """Return the reason why a commit was untestable."""
         try:
             return self._path(commit, ".why").read_text("utf-8")
         except OSError:
             return ""
 
     def forget_untestable(self) -> None:
-        """Let what could not be tested be tried again: the machine may have been the reason."""
+        """Delete the results of untestable commits, since the machine may have been the reason."""
         for path in self.folder.glob("*.why"):
             if path.stat().st_size:
                 with contextlib.suppress(OSError):
@@ -223,7 +225,7 @@ class CommitLog:
 
 
 def compare(old: Mapping[Lane, LaneOutcome], new: Mapping[Lane, LaneOutcome]) -> int:
-    """The answer to ``git bisect run`` for a commit: it differs from the older end as soon as one cell does."""
+    """Return the exit code of a commit for ``git bisect run``: it differs from the older end if at least one cell does."""
     common = [lane for lane in old if lane in new]
     if any(old[lane].key != new[lane].key for lane in common):
         return OTHER
@@ -231,7 +233,7 @@ def compare(old: Mapping[Lane, LaneOutcome], new: Mapping[Lane, LaneOutcome]) ->
 
 
 def build(command: str, folder: Path, seconds: float) -> str:
-    """Run the project's own command; why it failed, or nothing."""
+    """Run the project's own build command; return the reason of a failure, or an empty text."""
     with tempfile.TemporaryFile() as log:
         process = subprocess.Popen(
             ["sh", "-c", command], cwd=folder, env=plain_environment(), stdin=subprocess.DEVNULL, stdout=log,

@@ -1,7 +1,7 @@
-"""The search for borders: a coarse sweep first, then each border between two releases that differ.
+"""Search for borders: a coarse sweep first, then each gap between two releases that differ.
 
-Nothing is known here of compilers: releases are places in a list, and outcomes are values that are equal or not. A history
-need not be monotonic. What is tried may hold several cells (targets, variants): each is a lane, with a history of its own.
+The search knows no compilers: releases are places in a list, and outcomes are values that are equal or not. A history
+need not be monotonic. A place may hold several cells (targets, variants). Each cell is a lane with its own history.
 """
 
 from __future__ import annotations
@@ -27,17 +27,17 @@ from harness.records import at_stage
 
 LaneT = TypeVar("LaneT", bound=Hashable)
 History = Mapping[int, Hashable | None]
-"""The outcome at each tried place; None if it could not be tried (skipped)."""
+"""Outcome of each tested place; None if the place was untestable (skipped)."""
 
 
 @dataclass(frozen=True)
 class Border:
-    """Two releases that differ, without a known one between them.
+    """Two releases that differ, without a release with a known outcome between them.
 
     Parameters
     ----------
     before, after : int
-        Their places.
+        Places of the releases.
     """
 
     before: int
@@ -45,21 +45,21 @@ class Border:
 
     @property
     def between(self) -> range:
-        """Places between the two: none of them could be tried, once the search has come to its end."""
+        """Places between the two; after a complete search all of them are untestable."""
         return range(self.before + 1, self.after)
 
 
 class Search(Generic[LaneT]):
-    """Says what to try next, from what was seen so far; no place is tried twice.
+    """Choose the next places to test from the outcomes so far; no place is tested twice.
 
     Parameters
     ----------
     versions : sequence of str
         Releases, oldest first.
     every : bool
-        Whether to try all of them.
+        Whether to test all of them.
     hopeless : collection of str
-        Releases that need not be tried: they count as skipped.
+        Releases that count as skipped without a test.
     """
 
     def __init__(self, versions: Sequence[str], *, every: bool = False, hopeless: Collection[str] = ()) -> None:
@@ -73,13 +73,13 @@ class Search(Generic[LaneT]):
         )
 
     def add(self, place: int, outcomes: Mapping[LaneT, Hashable | None]) -> None:
-        """Take note of what was seen at a place; empty where the release could not be tried."""
+        """Record the outcomes of a place; empty if the release was untestable."""
         if place in self.tried:
             raise ValueError(f"{self.versions[place]} was tried already")
         self.tried[place] = dict(outcomes)
 
     def next(self) -> list[int]:
-        """Places to try now, all at once if that can be; none when every border is found."""
+        """Return the places to test next, together if possible; empty when every border is found."""
         left = [place for place in self._sweep if place not in self.tried]
         if left:
             return left
@@ -92,15 +92,15 @@ class Search(Generic[LaneT]):
 
     @property
     def lanes(self) -> list[LaneT]:
-        """Every lane that was seen anywhere, in the order of their first sight."""
+        """Every lane with an outcome, in the order of the first place."""
         return list(dict.fromkeys(lane for place in sorted(self.tried) for lane in self.tried[place]))
 
     def history(self, lane: LaneT) -> dict[int, Hashable | None]:
-        """The outcomes of one lane, by place, oldest first."""
+        """Return the outcomes of one lane by place, oldest first."""
         return {place: self.tried[place].get(lane) for place in sorted(self.tried)}
 
     def borders(self, lane: LaneT) -> list[Border]:
-        """The borders of one lane, as far as they are known."""
+        """Return the known borders of one lane."""
         return borders(self.history(lane))
 
     def left(self) -> int:
@@ -111,23 +111,24 @@ class Search(Generic[LaneT]):
 
 
 def borders(history: History) -> list[Border]:
-    """Neighbors that differ, among those with an outcome."""
+    """Return the borders between neighbouring known outcomes that differ."""
     known = [(place, outcome) for place, outcome in sorted(history.items()) if outcome is not None]
     return [Border(run.before, run.values[0]) for run in ranges(known) if run.before is not None]
 
 
 def sweep(versions: Sequence[str], published: Sequence[str] = ()) -> list[int]:
-    """Places of the coarse sweep: where changes come, and nothing far from all that is tried.
+    """Return the places of the coarse sweep.
 
-    Both ends; the first and the last release of each major series; the first of each minor series (``0.59.0``), which most
-    changes come with, unless nearly every release is one; then the middles of what is wider than the root of their number.
+    The sweep contains both ends, and the first and the last release of each major series. It contains the first release
+    of each minor series (``0.59.0``), which brings most changes, unless nearly every release starts a series. It then
+    contains the middle of each gap that is wider than the square root of the number of releases.
 
     Parameters
     ----------
     versions : sequence of str
-        Those that can be tried, oldest first.
+        Testable releases, oldest first.
     published : sequence of str
-        All that there are, which say how many are the first of a series; `versions` when empty.
+        All releases, which determine how many start a series; `versions` if empty.
     """
     count = len(versions)
     numbers = [_numbers(version) for version in versions]
@@ -144,7 +145,7 @@ def sweep(versions: Sequence[str], published: Sequence[str] = ()) -> list[int]:
 
 
 def _series(numbers: Sequence[Sequence[int]], length: int) -> list[list[int]]:
-    """Places of releases that have the first numbers in common."""
+    """Group the places of releases by their first `length` numbers."""
     return [list(places) for _, places in groupby(range(len(numbers)), lambda place: tuple(numbers[place][:length]))]
 
 
@@ -156,16 +157,16 @@ def _numbers(version: str) -> tuple[int, ...]:
 
 
 def _open(history: History) -> Iterable[tuple[int, int]]:
-    """Pairs of places with a border between them, or an end of what can be tried, and something left to try."""
+    """Return the pairs of places around a border or an untestable end, with an untested place between them."""
     known = [place for place in sorted(history) if history[place] is not None]
     pairs = [(border.before, border.after) for border in borders(history)]
-    if known:  # if the ends could not be tried: the first and last releases that can
+    if known:  # for untestable ends: the first and last testable releases
         pairs += [(a, b) for a, b in pairwise(sorted(history)) if b == known[0] or a == known[-1]]
     return [(a, b) for a, b in pairs if any(place not in history for place in range(a + 1, b))]
 
 
 def _closer(history: History) -> Iterable[int]:
-    """For each border a place that brings it closer: the one that lies furthest from all that is tried."""
+    """Yield a place per border that narrows it: the one furthest from all tested places."""
     for a, b in _open(history):
         tried = [place for place in history if a <= place <= b]
         yield max(
@@ -175,18 +176,18 @@ def _closer(history: History) -> Iterable[int]:
 
 
 _LONGEST = 160
-# Header libraries of a checkout (`harness.git.build_of`).
+# Versions of header libraries from a checkout (`harness.git.build_of`).
 _BUILD = re.compile(r"=[\w.]+\+(?:git|local|build)\.[\w.]+")
 
 
 @dataclass(frozen=True, order=True)
 class Lane:
-    """A cell without the release that is looked for: the rest of what tells it from others.
+    """A cell without its release.
 
     Parameters
     ----------
     variant, backend, library, toolkit, target : str
-        As records have them; empty where releases stand.
+        Values as in records; empty for the searched part.
     """
 
     variant: str
@@ -197,16 +198,17 @@ class Lane:
 
     @classmethod
     def of(cls, record: Mapping[str, Any], axis: str) -> Lane:
-        """The lane of a cell's record.
+        """Return the lane of a cell's record.
 
         Parameters
         ----------
         axis : str
-            The part of the cell that holds the release: ``library``, ``toolkit``, or the name of a header library; empty for none of these.
+            Part of the cell with the release: ``library``, ``toolkit``, or the name of a header library; empty for
+            none.
         """
         found = {key: record[key] for key in ("variant", "backend", "library", "toolkit", "target")}
         if axis == "library" and found["toolkit"].endswith(BUNDLED):
-            found["toolkit"] = ""  # a release brings it along
+            found["toolkit"] = ""  # the release bundles the toolkit
         if axis in found:
             return cls(**{**found, axis: ""})
         if axis:
@@ -216,7 +218,7 @@ class Lane:
 
     @classmethod
     def of_commit(cls, record: Mapping[str, Any]) -> Lane:
-        """The lane of a cell of one commit: without the versions of development builds, which each commit changes."""
+        """Return the lane of a commit's cell, without the versions of development builds, which each commit changes."""
         lane = cls.of(record, "")
         library = library_of(lane.backend)
         distributions = LIBRARIES[library].distributions if library in LIBRARIES else ()
@@ -226,22 +228,22 @@ class Lane:
 
 @dataclass(frozen=True, kw_only=True)
 class LaneOutcome:
-    """The outcome of a release.
+    """The outcome of a lane at a release.
 
     Parameters
     ----------
     status, stage, verdict : str
-        As records have them.
+        Values as in records.
     fingerprint : str
-        Of the most telling diagnostic; of another reason, its words without numbers.
+        Fingerprint of the most informative diagnostic; without diagnostics, the reason without numbers.
     words : str
-        The message: the first diagnostic, or the reason.
+        Message: the first diagnostic, or the reason.
     kind : str
         Kind of the cell (`harness.matrix.marks`).
     signal : int or None
-        What ended the compiler.
+        Signal that ended the compiler.
     partial : bool
-        Whether PTX is all that was made.
+        Whether the build stopped at PTX.
     """
 
     status: str
@@ -255,27 +257,30 @@ class LaneOutcome:
 
     @property
     def key(self) -> tuple[Any, ...]:
-        """By what two outcomes are the same. How far something got that was built depends on the library, not on the program."""
+        """Key that equal outcomes share.
+
+        The stage of a build is not a part of it, since it depends on the library, not on the program.
+        """
         stage = None if self.status == Status.BUILT else self.stage
         return (self.status, stage, self.fingerprint, self.signal, self.partial)
 
     @property
     def good(self) -> bool | None:
-        """Return whether it is as it should be; None for an expected refusal, and for inapplicable cells."""
+        """Return whether the outcome is good; None for an expected refusal, and for inapplicable cells."""
         if self.verdict in (Verdict.FAIL, Verdict.XFAIL):
             return False
         return True if self.status == Status.BUILT else None
 
     @property
     def text(self) -> str:
-        """``rejected at assemble: uses too much shared data``."""
+        """Text with the message: ``rejected at assemble: uses too much shared data``."""
         if self.status == Status.UNSUPPORTED:
             return f"{self.brief} ({self.words})"
         return f"{self.brief}: {self.words}" if self.words else self.brief
 
     @property
     def brief(self) -> str:
-        """The same without the message."""
+        """Text without the message."""
         if self.status == Status.BUILT:
             return "compiled to PTX only" if self.partial else "built"
         if self.status == Status.UNSUPPORTED:
@@ -285,7 +290,7 @@ class LaneOutcome:
 
 
 def outcome_of(record: Mapping[str, Any]) -> LaneOutcome | None:
-    """The outcome of a record; None if the release could not be tried: a missing part, or an internal error."""
+    """Return the outcome of a record; None if the release was untestable (a missing part, or an internal error)."""
     status = Status(record["status"])
     if status in (Status.UNAVAILABLE, Status.HARNESS_ERROR):
         return None
@@ -308,12 +313,12 @@ LaneHistory = Mapping[tuple[int, Lane], LaneOutcome]
 
 
 def release_of(text: str, versions: Sequence[str], called: str) -> str:
-    """The release that a user means; of a series (``12``, ``0.58``) the newest.
+    """Return the release that a text names; for a series (``12``, ``0.58``) the newest.
 
     Raises
     ------
     UsageError
-        When there is none.
+        If no release matches.
     """
     if text in versions:
         return text
@@ -332,14 +337,14 @@ def release_of(text: str, versions: Sequence[str], called: str) -> str:
 
 @dataclass(frozen=True)
 class Ends:
-    """The releases that a user calls good and bad.
+    """The releases that the user calls good and bad.
 
     Parameters
     ----------
     versions : tuple of str
-        Releases from one to the other, oldest first; from the one that is named to the end where only one is.
+        Releases between the named ones, oldest first. With one named release, all releases from it to the other end.
     good, bad : int or None
-        Their places among these; None for one that is not named.
+        Places of the named releases in `versions`; None if not named.
     """
 
     versions: tuple[str, ...]
@@ -348,12 +353,12 @@ class Ends:
 
     @classmethod
     def of(cls, versions: Sequence[str], good: str | None, bad: str | None, called: str) -> Ends:
-        """Read what a user wrote.
+        """Read the values of ``--good`` and ``--bad``.
 
         Raises
         ------
         UsageError
-            On a release that is not known, and where fewer than two are left.
+            If a release is unknown, or fewer than two releases are left.
         """
         named = [release_of(text, versions, called) if text else None for text in (good, bad)]
         places = [versions.index(name) if name else None for name in named]
@@ -365,7 +370,7 @@ class Ends:
             low, high = 0, places[1]
         if low == high and len(versions) > 1:
             missing = "--bad" if places[1] is None else "--good"
-            raise UsageError(f"nothing lies beyond {called} {versions[low]}: name the other end with {missing}")
+            raise UsageError(f"there is no release beyond {called} {versions[low]}: name the other end with {missing}")
         return cls(tuple(versions[low : high + 1]), *(None if place is None else place - low for place in places))
 
     def good_of(self, history: LaneHistory, lane: Lane, each: LaneOutcome) -> bool | None:
@@ -378,12 +383,12 @@ class Ends:
         return each.good
 
     def contradiction(self, history: LaneHistory, reasons: Mapping[int, str]) -> str:
-        """A sentence if the outcomes contradict the user; empty otherwise.
+        """Return a sentence if the outcomes contradict the user; empty otherwise.
 
         Raises
         ------
         PartUnavailable
-            When a release that the user names could not be tried.
+            If a release that the user names was untestable.
         """
         for option, place in (("--good", self.good), ("--bad", self.bad)):
             if place is not None and place in reasons:

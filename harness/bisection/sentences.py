@@ -1,4 +1,4 @@
-"""Sentences about a bisection: one for each border, with the lanes that change together."""
+"""Sentences about a bisection: one per border, with the lanes that change together."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from harness.toolkits import LIBRARIES as HEADERS
 
 
 def name_of(lanes: Iterable[Lane], among: Sequence[Lane]) -> str:
-    """A label that separates some lanes from the others: ``[cache=true] sm_50–sm_80``; empty for all lanes."""
+    """Return a label that separates some lanes from the others: ``[cache=true] sm_50–sm_80``; empty for all lanes."""
     lanes = list(lanes)
     if len(lanes) == len(among):
         return ""
@@ -39,7 +39,7 @@ def name_of(lanes: Iterable[Lane], among: Sequence[Lane]) -> str:
 
 
 def _common_labels(lanes: Sequence[Lane], among: Sequence[Lane]) -> str:
-    """Labels that all variants of these lanes have and no other variant has: ``arch=given``; empty where there are none."""
+    """Return the labels that exactly the variants of these lanes have: ``arch=given``; empty without any."""
     mine, every = ({lane.variant for lane in some} for some in (lanes, among))
     words = [set(variant.split(",")) for variant in mine]
     shared = set.intersection(*words)
@@ -67,7 +67,7 @@ def _parts(lane: Lane, variant: str) -> tuple[str, str, str, str]:
 
 
 def lane_order(lane: Lane) -> tuple[object, ...]:
-    """Order of lanes, as in the matrix."""
+    """Return the sorting key of a lane, as in the matrix."""
     return (
         natural_key(lane.variant),
         lane.backend,
@@ -89,11 +89,11 @@ class LaneGroup:
     Parameters
     ----------
     name : str
-        What tells them from the others; empty where there are no others.
+        Label that separates the lanes from the others; empty without others.
     lanes : tuple of Lane
         The lanes.
     history : Mapping[int, LaneOutcome or None]
-        What was seen, by place of the release.
+        Outcomes by place of the release.
     """
 
     name: str
@@ -103,20 +103,20 @@ class LaneGroup:
 
 @dataclass(frozen=True, kw_only=True)
 class BorderSentence:
-    """A border, with all its lanes, and notes.
+    """A border with all its lanes.
 
     Parameters
     ----------
     border : Border
-        Where it is.
+        The border.
     name : str
-        What tells its lanes from the others.
+        Label that separates its lanes from the others.
     lanes : tuple of Lane
         The lanes.
     kind : str
         ``broke``, ``fixed`` or ``changed``.
     sentence : str
-        In plain words, without the lanes.
+        Sentence without the lanes.
     """
 
     border: Border
@@ -128,32 +128,32 @@ class BorderSentence:
 
 @dataclass(frozen=True, kw_only=True)
 class Findings:
-    """All that a search has found so far.
+    """Results of a search so far.
 
     Parameters
     ----------
     over : str
-        What was searched, as users name it.
+        Axis of the search, in the user's spelling.
     versions : sequence of str
-        All releases, oldest first; of a checkout the full names of commits.
+        All releases, oldest first; for a checkout the full names of commits.
     names : sequence of str
-        What tables and sentences call them.
+        Names of the releases in tables and sentences.
     called : callable
-        What one is called where a sentence begins: ``numba 0.59.0`` for ``0.59.0``.
+        Name of a release at the start of a sentence: ``numba 0.59.0`` for ``0.59.0``.
     tried : sequence of int
-        Places of those that were tried.
+        Places of the tested releases.
     reasons : Mapping[int, str]
-        Why some of these could not be.
+        Reasons why releases were untestable, by place.
     lacking : Mapping
-        Why single cells could not be, by place and lane.
+        Reasons why single cells were untestable, by place and lane.
     groups : sequence of LaneGroup
-        What was seen.
+        Lanes and their outcomes.
     borders : sequence of BorderSentence
-        Where it changes.
+        The borders.
     contradiction : str
-        A sentence where that is not what the user says of the ends.
+        Sentence on outcomes that contradict the user's ends; empty otherwise.
     interrupted : bool
-        Whether the search was ended early.
+        Whether the search ended early.
     """
 
     over: str
@@ -170,18 +170,18 @@ class Findings:
 
     @property
     def of_commits(self) -> bool:
-        """Return whether commits were searched, and not releases."""
+        """Return whether the search goes over commits instead of releases."""
         return list(self.names) != list(self.versions)
 
     @property
     def sides(self) -> list[str]:
-        """Releases on either side of a border, oldest first."""
+        """Releases on both sides of the borders, oldest first."""
         places = {place for each in self.borders for place in (each.border.before, each.border.after)}
         return [self.versions[place] for place in sorted(places)]
 
     @property
     def answered(self) -> bool:
-        """Return whether a compiler answered for any release."""
+        """Return whether a compiler ran to a result for any release."""
         return any(
             outcome and outcome.status != Status.UNSUPPORTED
             for group in self.groups
@@ -190,14 +190,14 @@ class Findings:
 
 
 def groups_of(outcomes: Mapping[tuple[int, Lane], LaneOutcome], good: Good) -> list[LaneGroup]:
-    """Lanes together that have one history.
+    """Group the lanes by history.
 
     Parameters
     ----------
     outcomes : Mapping
-        What was seen, by place and lane.
+        Outcomes by place and lane.
     good : callable
-        Whether an outcome is as it should be; None where that is not said.
+        Whether an outcome of a lane is good; None if unknown.
     """
     lanes = sorted({lane for _, lane in outcomes}, key=lane_order)
     places = sorted({place for place, _ in outcomes})
@@ -222,18 +222,18 @@ def tell(
     called: Callable[[str], str],
     good: Good,
 ) -> list[BorderSentence]:
-    """Every border once, oldest first, for all its lanes; each message appears once.
+    """Return a sentence per border, oldest first, for all its lanes; each message appears once.
 
     Parameters
     ----------
     versions : sequence of str
         Releases, oldest first.
     groups : sequence of LaneGroup
-        What was seen.
+        Lanes and their outcomes.
     borders : callable
         Borders of a lane.
     called : callable
-        What a release is called in a sentence: ``numba 0.59.0``.
+        Name of a release in a sentence: ``numba 0.59.0``.
     good : callable
         As for `groups_of`.
     """
@@ -266,7 +266,7 @@ def tell(
 
 @dataclass(frozen=True)
 class _Change:
-    """From one outcome to another; `back` where the same was seen still earlier."""
+    """A change between two outcomes; `back` if the new outcome occurred earlier in the history."""
 
     before: LaneOutcome
     after: LaneOutcome
@@ -295,7 +295,7 @@ class _Change:
 
 
 def _unknown(border: Border, versions: Sequence[str]) -> str:
-    """The releases between that a change may have come with as well."""
+    """Name the untested releases between, which may have brought the change as well."""
     if not border.between:
         return ""
     names = [versions[place] for place in border.between]
@@ -306,12 +306,12 @@ _CUDA = "https://docs.nvidia.com/cuda/archive/{}.0/cuda-toolkit-release-notes/in
 
 
 def release_notes(over: str, version: str) -> str:
-    """Address of the release notes; empty where none is known.
+    """Return the address of the release notes; empty if unknown.
 
     Parameters
     ----------
     over : str
-        What is searched: ``numba``, ``cuda``, ``headers``, …
+        Axis of the search: ``numba``, ``cuda``, ``headers``, …
     version : str
         The release.
     """

@@ -1,7 +1,7 @@
 """Trials of a bisection: install a release, compile the cells, and repeat until every border is found.
 
-Most outcomes answer from the cache, as everywhere. This file is for those that are kept nowhere else: a crash, a compilation
-without an end, a cell on a real device, one whose reads cannot be followed.
+Most outcomes come from the result cache. The journal of a bisection keeps the others: a crash, a time-out, a cell on a
+real device, and a cell with untraceable reads.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ _PRODUCTS = (".jsonl", ".json", ".log", ".html", ".parquet")
 
 
 class Kept:
-    """The file of one bisection.
+    """Journal of one bisection: the records that the cache does not keep.
 
     Parameters
     ----------
     path : Path or None
-        The file; None keeps nothing.
+        Path of the journal; None keeps nothing.
     """
 
     def __init__(self, path: Path | None) -> None:
@@ -55,7 +55,7 @@ class Kept:
         return len(self._records)
 
     def answer(self, cell: Cell) -> Record | None:
-        """Outcomes of a cell that the cache does not keep."""
+        """Return the record of a cell that the cache does not keep."""
         record = self._records.get(cell.id)
         if (
             record is None
@@ -66,7 +66,10 @@ class Kept:
         return record if record["status"] not in ("unavailable", "harness_error") else None
 
     def append(self, record: Record) -> None:
-        """Keep a record, with one write; a full disk costs the next bisection time, not this one its results."""
+        """Append a record with one write.
+
+        A full disk costs the next bisection time, but not this one its results.
+        """
         if self.path is None:
             return
         line = json.dumps(record, allow_nan=False, separators=(",", ":")).encode() + b"\n"
@@ -75,30 +78,30 @@ class Kept:
 
 
 def kept_for(case: Case, context: RunContext, words: Iterable[str]) -> Kept:
-    """The file for a program and all that is asked of it.
+    """Return the journal for a program and a search.
 
     Parameters
     ----------
     case : Case
         The program.
     context : RunContext
-        What it is run with; without a cache nothing is kept.
+        The tools and options; without a cache there is no journal.
     words : iterable of str
-        What else is asked: the axis that is searched.
+        Further parts of the key: the axis of the search.
     """
     path = place_for(case, context, words)
     return Kept(path and path.with_suffix(".jsonl"))
 
 
 def place_for(case: Case, context: RunContext, words: Iterable[str], outside: Path | None = None) -> Path | None:
-    """The file of a bisection's journal, None without one; files unused for a month are deleted.
+    """Return the path of a journal without suffix, None without one, and delete files unused for a month.
 
     Parameters
     ----------
     case, context, words
         As for `kept_for`.
     outside : Path, optional
-        A folder whose files do not count: what is searched.
+        Folder whose files do not count: the checkout that is searched.
     """
     stamp = _stamp(case, context, outside)
     if not isinstance(context.cache, ResultCache) or stamp is None:
@@ -117,7 +120,7 @@ def place_for(case: Case, context: RunContext, words: Iterable[str], outside: Pa
 
 
 def _mend(path: Path) -> None:
-    """Take away half a line, which a killed process has left, and a file that cannot be read at all."""
+    """Remove the partial line of a killed process, or an unreadable file."""
     try:
         data = path.read_bytes()
         if data and not data.endswith(b"\n"):
@@ -129,7 +132,7 @@ def _mend(path: Path) -> None:
 
 
 def _stamp(case: Case, context: RunContext, outside: Path | None) -> list[Any] | None:
-    """The state of every file that belongs to a program: of its folder and of include directories; None where these are too many."""
+    """Return the state of every file in the program's folders and include directories; None if there are too many."""
     files = [path.absolute() for path in (case.path, *case.sources.values(), *case.together)]
     named = [case.path.parent / folder for rule in case.options for folder in rule.values.get("include", ())]
     folders = {folder.absolute() for folder in (*context.request.include, *named, *(path.parent for path in files))}
@@ -154,16 +157,16 @@ def _stamp(case: Case, context: RunContext, outside: Path | None) -> list[Any] |
 
 @dataclass(frozen=True)
 class Planned:
-    """Releases that are to be tried at once.
+    """Cells of releases to test together.
 
     Parameters
     ----------
     context : RunContext
-        What their cells are run with.
+        The tools and options for the cells.
     cells : Mapping[str, sequence of Cell]
-        By release; none for one that cannot be tried.
+        Cells by release; none for an untestable release.
     reasons : Mapping[str, str]
-        Why it cannot be.
+        Reasons why releases are untestable.
     """
 
     context: RunContext
@@ -172,11 +175,11 @@ class Planned:
 
 
 class SearchAxis(Protocol):
-    """A search: releases, and the cells of each."""
+    """An axis of a search: releases, and the cells of each."""
 
     @property
     def place(self) -> str:
-        """The part of a cell that holds the release: ``library``, ``toolkit``, or the name of a header library."""
+        """Part of a cell with the release: ``library``, ``toolkit``, or the name of a header library."""
         ...
 
     @property
@@ -186,70 +189,70 @@ class SearchAxis(Protocol):
 
     @property
     def hopeless(self) -> Mapping[str, str]:
-        """Those that need not be tried, and why: no wheel."""
+        """Reasons why releases need no test, by release: no wheel."""
         ...
 
     def named(self, text: str | None) -> str | None:
-        """The version that ``--good`` or ``--bad`` names; None for none."""
+        """Return the version that ``--good`` or ``--bad`` names; None without one."""
         ...
 
     def title(self, version: str) -> str:
-        """A version in lists: ``12.4``, ``3f2a9c14 (Fix the cast)``."""
+        """Return a version's name in lists: ``12.4``, ``3f2a9c14 (Fix the cast)``."""
         ...
 
     def called(self, version: str) -> str:
-        """A version, or its title, in a sentence: ``CUDA 12.4``."""
+        """Return a version's name in a sentence: ``CUDA 12.4``."""
         ...
 
     def plan(self, versions: Sequence[str]) -> Planned:
-        """The cells of some releases."""
+        """Plan the cells of several releases."""
         ...
 
 
 Install = Callable[[Sequence[Cell], RunContext], RunContext]
-"""Installs missing parts of cells; unavailable parts make them ``unavailable``."""
+"""Installs missing parts of cells. Cells with unavailable parts become ``unavailable``."""
 
 
 class Watch(Protocol):
     """Receives the progress of a bisection."""
 
     def round(self, versions: Sequence[str], left: int, *, sweeping: bool) -> None:
-        """Some releases are to be tried, and about so many altogether from here on."""
+        """Start testing releases; `left` estimates all remaining tests."""
         ...
 
     def cell(self, record: Record) -> None:
-        """A cell has come to its end."""
+        """Receive the record of a finished cell."""
         ...
 
     def tried(self, version: str, outcome: str, left: int) -> None:
-        """A release was tried, with what it showed, or could not be."""
+        """Receive the outcome of a release, or the reason why it was untestable."""
         ...
 
 
 @dataclass
 class Bisection:
-    """One search over an axis, with its results so far; it can be interrupted between any two cells.
+    """A search over an axis, with its results so far. It can be interrupted between any two cells.
 
     Parameters
     ----------
     axis : SearchAxis
-        What is searched.
+        Axis of the search.
     search : Search
-        Over its versions.
+        Search over its versions.
     watch : Watch
-        Receives the progress.
+        Receiver of the progress.
     install : callable
-        Installs what is missing (`Install`).
+        Installer of missing parts (`Install`).
     kept : Kept
-        What an earlier bisection of the same found.
+        Journal of earlier bisections with the same key.
     jobs : int
-        Cells that are compiled at the same time.
+        Number of cells that compile at the same time; 0 uses all cores.
     out : Path or None
-        File of records to keep them in as well.
-    seen, lacking : dict
-        By place and lane what was seen, or why it could not be.
+        Further file for the records.
+    outcomes, lacking : dict
+        Outcomes, and reasons why cells were untestable, by place and lane.
     records, reasons : dict
-        By place the records, and why a release could not be tried at all.
+        Records, and reasons why releases were untestable, by place.
     """
 
     axis: SearchAxis
@@ -265,14 +268,14 @@ class Bisection:
     reasons: dict[int, str] = field(default_factory=dict)
 
     def run(self) -> None:
-        """Try releases until every border is found."""
+        """Test releases until every border is found."""
         while places := self.search.next():
             by_version = {self.search.versions[place]: place for place in places}
             self.watch.round(list(by_version), self.search.left(), sweeping=self.search.sweeping)
             self._try(by_version)
 
     def _try(self, places: Mapping[str, int]) -> None:
-        """Try some releases, by version, all at once."""
+        """Test several releases together; `places` is by version."""
         planned = self.axis.plan(list(places))
         for version, place in places.items():
             if not planned.cells.get(version):
@@ -324,7 +327,7 @@ class Bisection:
 
     @contextlib.contextmanager
     def _written(self, cells: Sequence[Cell], context: RunContext) -> Iterator[RecordWriter | None]:
-        """The user's file of records, which keeps those of earlier rounds."""
+        """Open the user's file of records, which keeps those of earlier rounds."""
         if self.out is None:
             yield None
             return

@@ -1,4 +1,4 @@
-"""The blessing of a case: from its file and results to the file's new text."""
+"""Rewriting of a case file's expectations from results."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ class _Parts:
 
 
 def rewrite(text: str, drafts: Sequence[Draft], count: int, file: str) -> str:
-    """The text of a case file with other expectations.
+    """Return the text of a case file with other expectations.
 
     Raises
     ------
     CaseError
-        Where the expectations are no tables of their own.
+        If the expectations are not separate ``[[expect]]`` tables.
     """
     newline = "\r\n" if "\r\n" in text else "\n"
     parts = _split(text.replace("\r\n", "\n"), count, file)
@@ -81,7 +81,10 @@ def _split(text: str, count: int, file: str) -> _Parts:
 
 
 def _with_comment(lines: Sequence[str], header: int) -> int:
-    """Start of a table's text, counted from 0: with the comments above it, except those that end the previous table."""
+    """Return the line, counted from 0, at which a table starts.
+
+    Comments above the table belong to it, except those that end the previous table.
+    """
     first = header - 1
     while first and (lines[first - 1].startswith("#") or not lines[first - 1].strip()):
         first -= 1
@@ -91,7 +94,7 @@ def _with_comment(lines: Sequence[str], header: int) -> int:
 
 
 def _stripped(lines: Sequence[str]) -> list[str]:
-    """Without the empty lines around them."""
+    """Strip empty lines at both ends."""
     found = list(lines)
     while found and not found[-1].strip():
         found.pop()
@@ -130,7 +133,7 @@ def _block(draft: Draft, rules: Sequence[Sequence[str]]) -> list[str]:
 
 
 def _with_keys(lines: list[str], missing: Sequence[tuple[str, object]]) -> list[str]:
-    """New keys directly below the header, in their order."""
+    """Insert new keys directly below the header, in their order."""
     at = next(place for place, line in enumerate(lines) if line.lstrip().startswith("[["))
     new = [f"{key} = {_item(key, value).as_string()}" for key, value in missing]
     made = "\n".join([*lines[: at + 1], *new, *lines[at + 1 :]])
@@ -138,7 +141,7 @@ def _with_keys(lines: list[str], missing: Sequence[tuple[str, object]]) -> list[
 
 
 def _item(key: str, value: object) -> Item:
-    """A value as case files write it: conditions and expressions in single quotes, long conditions over lines."""
+    """Return a value in the style of case files: conditions and expressions in single quotes, long conditions folded."""
     if not isinstance(value, str):
         return tomlkit.item(value)
     if key == "when" and len(value) > _WIDE and _QUOTES not in value:
@@ -176,17 +179,17 @@ class Blessing:
     Parameters
     ----------
     path : Path
-        The file.
+        Path of the file.
     name : str
-        As messages show it.
+        Name in messages.
     before, after : str
-        Its text.
+        Old and new text.
     proposal : Proposal
-        Its expectations.
+        Proposed expectations.
     cells : int
-        Of the evidence.
+        Number of cells in the evidence.
     open : tuple of str
-        Cells without evidence.
+        Sentences on cells without evidence.
     """
 
     path: Path
@@ -199,13 +202,13 @@ class Blessing:
 
     @property
     def diff(self) -> list[str]:
-        """Lines of a unified diff; none where nothing changes."""
+        """Lines of a unified diff; empty without changes."""
         before, after = self.before.splitlines(), self.after.splitlines()
         return list(difflib.unified_diff(before, after, self.name, self.name, lineterm=""))
 
 
 def bless(path: Path, root: Path, merged: Merged, *, relearn: bool = False) -> Blessing:
-    """Say what a case file should be.
+    """Compute the new text of a case file from results.
 
     Parameters
     ----------
@@ -214,16 +217,16 @@ def bless(path: Path, root: Path, merged: Merged, *, relearn: bool = False) -> B
     merged : Merged
         The results.
     relearn : bool
-        Learn expectations that are right as well.
+        Also learn expectations that are right.
 
     Raises
     ------
     CaseError
-        When the file cannot be read or changed.
+        If the file cannot be read or changed.
     WrongEvidence, RecordError
-        When nothing can be learned from the results.
+        If the results are unusable.
     NotBlessed
-        When the new text does not do what it should.
+        If the new expectations fail some cell.
     """
     name = display(path, root)
     text = read_text(path, root)
@@ -239,7 +242,7 @@ def bless(path: Path, root: Path, merged: Merged, *, relearn: bool = False) -> B
 
 
 def _check(case: Case, evidence: Evidence) -> None:
-    """Hold the new expectations against every cell."""
+    """Check the new expectations against every cell."""
     for each in evidence.observations:
         expected = expectation_of(replace(each.cell, case=case))
         if not each.as_expected(expected):
@@ -250,5 +253,5 @@ def _check(case: Case, evidence: Evidence) -> None:
 
 
 def days(plans: Iterable[Mapping[str, object]]) -> dict[str, str]:
-    """Day of each run: ``2026-11-22``."""
+    """Return the day of each run: ``2026-11-22``."""
     return {str(plan["run"]): str(plan["started"])[:10] for plan in plans if plan.get("started")}

@@ -1,4 +1,4 @@
-"""The evidence for a case's expectations, and its gaps."""
+"""Evidence for a case's expectations."""
 
 from __future__ import annotations
 
@@ -23,21 +23,21 @@ _NO_ANSWER = (Status.UNAVAILABLE, Status.HARNESS_ERROR)
 
 
 class WrongEvidence(UsageError):
-    """Results that cannot be learned from; one sentence names the cells."""
+    """Results that cannot be learned from. The message is one sentence that names the cells."""
 
 
 @dataclass(frozen=True, eq=False)
 class Observation:
-    """A cell, and what became of it.
+    """A cell and its outcome.
 
     Parameters
     ----------
     cell : Cell
-        As today's case has it.
+        Cell of the current case.
     outcome : Outcome
-        What of it is judged.
+        Outcome to judge.
     run : str
-        Name of the run that told it.
+        Name of the run with the outcome.
     """
 
     cell: Cell
@@ -45,26 +45,26 @@ class Observation:
     run: str
 
     def as_expected(self, expected: Expectation) -> bool:
-        """Return whether an expectation is met: ``pass`` or ``xfail``."""
+        """Return whether the outcome meets an expectation: ``pass`` or ``xfail``."""
         return judge(expected, self.outcome) in (Verdict.PASS, Verdict.XFAIL)
 
 
 @dataclass(frozen=True)
 class Evidence:
-    """All that results say of a case.
+    """The results of one case.
 
     Parameters
     ----------
     case : Case
-        As it is now.
+        Current case.
     observations : tuple of Observation
         Cells with an outcome.
     unsupported : tuple of Cell
         Cells that are not applicable and have no expectation.
     stale : int
-        Records of variants that the case does not have any more.
+        Number of records of variants that the case no longer has.
     missing : tuple of str
-        Ids of planned cells that never arrived.
+        Ids of planned cells without a record.
     """
 
     case: Case
@@ -75,14 +75,14 @@ class Evidence:
 
 
 def evidence_of(case: Case, merged: Merged) -> Evidence:
-    """The evidence for a case.
+    """Return the evidence for a case.
 
     Raises
     ------
     WrongEvidence
-        Where cells have no answer, or two of them.
+        If cells have no answer, or contradictory ones.
     RecordError
-        When a record lacks a requested value.
+        If a record lacks a required value.
     """
     variants = {variant.name: variant for variant in case.variants}
     records = [record for record in merged.records if is_of(record, case) and not record.get("program")]
@@ -126,7 +126,7 @@ def _refuse_wrong(case: Case, records: Sequence[Record], merged: Merged) -> None
 
 
 def place_of(case: Case, cell: Cell) -> int | None:
-    """Number of the first expectation that applies to a cell, or None."""
+    """Return the number of the first expectation that applies to a cell; None without one."""
     facts = cell.facts()
     return next((place for place, each in enumerate(case.expectations) if each.when(facts)), None)
 
@@ -134,7 +134,7 @@ def place_of(case: Case, cell: Cell) -> int | None:
 _QUOTED = r""""[^"]*"|'[^']*'|`[^`]*`"""
 _PATH = r"(?<![\w.])(?:\$\w+|[.…~])?/[^\s:,;]+"
 _HEX = r"0x[0-9a-fA-F]+"
-# The tool comes before the message; the class of a Python exception is a part of the tool.
+# A prefix names the tool. The class of a Python exception is not a prefix, except after a tool.
 _WHO = re.compile(r"^(?!\w*(?:Error|Exception):)[\w.]+ ?: ")
 _WHERE = re.compile(r" \(\w+\)$")
 _TOKEN = re.compile(
@@ -149,7 +149,7 @@ _ANY = {"path": r"\S+", "hex": "0x[0-9a-f]+", "number": r"\d+"}
 
 @lru_cache(maxsize=1 << 14)
 def core(message: str) -> str:
-    """A message without who says it, names in quotes, paths and numbers: ``incomplete type is not allowed``."""
+    """Strip the tool's prefix, quoted names, paths and numbers: ``incomplete type is not allowed``."""
     text = _WHERE.sub("", message.rstrip("…"))
     while (shorter := _WHO.sub("", text)) != text:
         text = shorter
@@ -167,18 +167,18 @@ def same_kind(one: str, other: str) -> bool:
 class _Token:
     kind: str
     text: str
-    """The token's text; empty if the messages differ."""
+    """Text of the token; empty if the messages differ."""
     space: str = ""
-    """The text before the token: nothing, a space, or anything."""
+    """Pattern before the token: nothing, a space, or anything."""
 
     @property
     def key(self) -> str:
-        """The part that must equal a token of another message."""
+        """Part that must equal that of another message's token."""
         return self.text if self.kind == "word" else self.kind
 
     @property
     def pattern(self) -> str:
-        """As an expression."""
+        """Regular expression for the token."""
         return self.space + self._pattern
 
     @property
@@ -191,7 +191,7 @@ class _Token:
 
 
 def pattern_of(messages: Sequence[str]) -> str:
-    """An expression that finds all of the messages, by the words that they have in common."""
+    """Return an expression that matches all messages, from their common words."""
     common = _tokens(messages[0])
     for message in messages[1:]:
         common = _common(common, _tokens(message))
@@ -216,7 +216,7 @@ def _tokens(message: str) -> list[_Token]:
 
 
 def _common(one: Sequence[_Token], other: Sequence[_Token]) -> list[_Token]:
-    """The common tokens of two messages, in order, and whether others come between them."""
+    """Return the common tokens of two messages, in order, with a pattern for the text between them."""
     matcher = SequenceMatcher(None, [token.key for token in one], [token.key for token in other], autojunk=False)
     found: list[_Token] = []
     ends = (0, 0)
@@ -234,7 +234,7 @@ def _common(one: Sequence[_Token], other: Sequence[_Token]) -> list[_Token]:
 
 
 def escaped(text: str) -> str:
-    """The text as RE2 finds it; what cannot be printed may be anything."""
+    """Escape a text for RE2; an unprintable character matches any character."""
     return "".join(each if each.isprintable() else "." for each in _SPECIAL.sub(r"\\\1", text))
 
 
@@ -242,16 +242,16 @@ _ERRORS = ("fatal", "error")
 
 
 class OutcomeKind(NamedTuple):
-    """The common properties of a rule's cells.
+    """Common properties of a rule's cells.
 
     Parameters
     ----------
     status : Status
-        What happened.
+        Status.
     stage : Stage or None
-        Where, unless it was built.
+        Stage, unless the cells are built.
     message : str
-        What the message comes down to (`harness.bless.evidence.core`); empty where none tells it.
+        Core of the message (`harness.bless.evidence.core`); empty if no message is characteristic.
     """
 
     status: Status
@@ -260,7 +260,10 @@ class OutcomeKind(NamedTuple):
 
 
 def kinds(cells: Sequence[Observation]) -> list[OutcomeKind]:
-    """The kind of each cell's outcome; as few as the messages allow, each by a message that is the most telling one of some cell."""
+    """Return the kind of each cell's outcome.
+
+    The function uses as few kinds as the messages allow. Each kind's message is the first one of some cell.
+    """
     groups: dict[tuple[Status, Stage | None], list[int]] = {}
     for place, each in enumerate(cells):
         status = each.outcome.status
@@ -268,7 +271,7 @@ def kinds(cells: Sequence[Observation]) -> list[OutcomeKind]:
     found = [OutcomeKind(Status.BUILT)] * len(cells)
     for (status, stage), places in groups.items():
         if status is not Status.REJECTED:
-            # What a compiler said before it died or was ended depends on when that was.
+            # Messages before a crash or a time-out depend on its moment.
             names = dict.fromkeys(places, "")
         else:
             names = _names(
@@ -280,9 +283,9 @@ def kinds(cells: Sequence[Observation]) -> list[OutcomeKind]:
 
 
 def _names(logs: dict[int, list[str]]) -> dict[int, str]:
-    """For each cell one of its messages, so that few different ones are taken."""
+    """Choose one message per cell, so the cells share few different messages."""
     leading = {messages[0] for messages in logs.values() if messages}
-    # What differs in details only goes by the shortest.
+    # Messages that differ only in details share the shortest one.
     short = {
         each: min(
             (other for other in leading if same_kind(each, other)), key=lambda other: (len(other), other), default=""
@@ -304,7 +307,7 @@ def _errors(each: Observation) -> list[Diagnostic]:
 
 
 def pattern_for(cells: Iterable[Observation], kind: OutcomeKind) -> str | None:
-    """A regular expression that finds the message of a kind in all of some cells; None where no message tells it."""
+    """Return an expression for a kind's message in every cell; None for a kind without message."""
     if not kind.message:
         return None
     found = (_message(each, kind.message) for each in cells)
@@ -312,6 +315,6 @@ def pattern_for(cells: Iterable[Observation], kind: OutcomeKind) -> str | None:
 
 
 def _message(each: Observation, shown: str) -> str:
-    """The message of a cell that says it, in as few words as any does."""
+    """Return the cell's message that contains `shown`, with the shortest core."""
     fits = [item.message for item in _errors(each) if shown in core(item.message)]
     return min(fits, key=lambda message: len(core(message)))

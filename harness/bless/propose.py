@@ -24,11 +24,14 @@ _SHOWN = 3
 _range = partial(spell, whole=2, last=" and ")
 
 UNTOLD = "observed"
-"""With this word the reason of a new expectation begins."""
+"""First word of a new expectation's reason."""
 
 
 def observed(cells: Sequence[Observation], dates: Mapping[str, str]) -> str:
-    """``observed on 2026-11-22 with nvrtc, CUDA 12.4 to 13.0, sm_50 to sm_75; write here why it is so``."""
+    """Return the reason of a new expectation.
+
+    For example: ``observed on 2026-11-22 with nvrtc, CUDA 12.4 to 13.0, sm_50 to sm_75; write here why it is so``.
+    """
     tools: dict[str, set[str]] = {}
     for each in cells:
         tools.setdefault(each.cell.toolchain.backend, set()).add(each.cell.toolchain.library)
@@ -51,9 +54,9 @@ def left_open(evidence: Evidence, untried: Sequence[int]) -> Iterator[str]:
     Parameters
     ----------
     evidence : Evidence
-        Of one case.
+        Evidence for one case.
     untried : sequence of int
-        Numbers of expectations that hold for none of its cells.
+        Numbers of expectations that apply to no cell with evidence.
     """
     case = evidence.case
     if evidence.missing:
@@ -76,7 +79,7 @@ def left_open(evidence: Evidence, untried: Sequence[int]) -> Iterator[str]:
 
 
 def _gaps(evidence: Evidence) -> Iterator[str]:
-    """Untried combinations of tried values."""
+    """Yield a sentence on untested combinations of tested values."""
     known = {_spot(each.cell) for each in evidence.observations}
     unsupported = {_spot(cell) for cell in evidence.unsupported}
     variants = dict.fromkeys(spot[0] for spot in known)
@@ -108,14 +111,14 @@ _BUILT = Expectation(when=Condition.always(), status=Status.BUILT)
 
 @dataclass(frozen=True, kw_only=True)
 class Draft:
-    """One expectation as it should be.
+    """One proposed expectation.
 
     Parameters
     ----------
     kept : int or None
-        Number of the expectation whose table it takes over, with its reason, link and comments.
+        Number of the expectation whose table is reused, with its reason, link and comments.
     changes : Mapping[str, object] or None
-        Keys that get another value, None for a key that goes; None where nothing changes.
+        New values of changed keys, None for a removed key; None without changes.
     """
 
     kept: int | None
@@ -129,13 +132,13 @@ class Proposal:
     Parameters
     ----------
     drafts : tuple of Draft
-        In the order of the file.
+        Expectations, in the order of the file.
     wrong : int
-        Cells that are not as expected now.
+        Number of cells that do not meet the current expectations.
     untried : tuple of int
-        Numbers of expectations that hold first for no cell of the evidence: they stay as they are.
+        Numbers of expectations that apply first to no cell of the evidence. They stay unchanged.
     new, changed, dropped : int
-        Of the expectations.
+        Numbers of such expectations.
     """
 
     drafts: tuple[Draft, ...]
@@ -147,15 +150,15 @@ class Proposal:
 
 
 def propose(evidence: Evidence, dates: Mapping[str, str], *, relearn: bool = False) -> Proposal:
-    """The expectations that make every cell of the evidence as expected.
+    """Propose expectations that every cell of the evidence meets.
 
-    Expectations that are right for all of their cells stay as they are, and so do those that hold for none. What is wrong, and with
-    `relearn` all that holds for some cell, is learned from the evidence.
+    Expectations that are right for all of their cells stay unchanged, as do those that apply to no cell. The evidence
+    replaces wrong expectations, and with `relearn` every expectation that applies to a cell.
 
     Raises
     ------
     WrongEvidence
-        When the outcomes follow nothing that a condition can ask.
+        If no condition separates the outcomes.
     """
     case, observations = evidence.case, evidence.observations
     own = len(case.expectations)
@@ -192,7 +195,10 @@ def propose(evidence: Evidence, dates: Mapping[str, str], *, relearn: bool = Fal
 
 
 def _slots(case: Case, observations: Sequence[Observation], out: set[int]) -> tuple[list[int], list[int]]:
-    """Expectations before and after the change: new ones come last, if no older one precludes them."""
+    """Return the expectations before and after the change.
+
+    New expectations come last, unless an older one would take their cells.
+    """
     numbers = list(range(len(case.all_expectations)))
     kept = [case.all_expectations[place] for place in numbers if place not in out]
     for each in observations:
@@ -200,7 +206,7 @@ def _slots(case: Case, observations: Sequence[Observation], out: set[int]) -> tu
         if first is not _BUILT and not each.as_expected(first):
             at = min(out, default=len(case.expectations))
             return numbers[:at], numbers[at:]
-    # Faults are no part of the case file: they stay last.
+    # Faults are not in the case file: they stay last.
     return numbers[: len(case.expectations)], numbers[len(case.expectations) :]
 
 
@@ -218,7 +224,7 @@ class _Learned:
 def _learn(
     case: Case, observations: Sequence[Observation], before: Sequence[int], after: Sequence[int]
 ) -> list[_Learned]:
-    """Rules for the cells that those before leave; those after settle some of them."""
+    """Learn rules for the cells that `before` leaves; `after` settles some of them."""
     first = [case.all_expectations[place] for place in before]
     last = [case.all_expectations[place] for place in after]
     open_ = [each for each in observations if _first(first, each) is _BUILT]
@@ -249,7 +255,7 @@ def _learn(
 
 
 def parameters_of(case: Case) -> dict[str, list[object]]:
-    """Additional names for a case's conditions, with the values that each may have."""
+    """Return the parameter names for a case's conditions, with their possible values."""
     found: dict[str, dict[object, None]] = {}
     for variant in case.variants:
         for name, value in variant.labels.items():
@@ -268,7 +274,7 @@ def _drafts(
 ) -> list[Draft]:
     of = {id(each): place for each, place in zip(observations, places, strict=True)}
     givers = {number: _givers(case, item, of, donors) for number, item in enumerate(learned)}
-    # Where two could take one table over, the one that has more of its cells does.
+    # If two rules could reuse one table, the rule with more of its cells does.
     pairs = sorted(
         ((-count, number, place) for number, found in givers.items() for place, count in found.items()),
     )
@@ -285,7 +291,7 @@ def _drafts(
 
 
 def _givers(case: Case, item: _Learned, of: Mapping[int, int | None], donors: Sequence[int]) -> dict[int, int]:
-    """Expectations that say the same of some of the cells, with how many."""
+    """Count the cells by expectation, for expectations that at least one cell meets."""
     counts = Counter(place for each in item.cells if (place := of[id(each)]) is not None and place in donors)
     return {
         place: count

@@ -23,50 +23,49 @@ if TYPE_CHECKING:
 Roots = Path | Sequence[Path]
 
 DEFAULT = Path("cases")
-"""The folder of cases of a command that names none."""
+"""Default folder of cases."""
 
 
 def find_cases(root: Roots, selection: Sequence[str] = ()) -> list[Path]:
-    """Paths of the chosen ``case.toml`` files, sorted by name, without reading them.
+    """Return the paths of the selected ``case.toml`` files, sorted by name, without reading them.
 
     Parameters
     ----------
     root : Path or sequence of Path
-        The folder of cases, or several.
+        One or several folders of cases.
     selection : sequence of str
-        Names (``wmma/fragments``), patterns (``wmma/*``), topics, folders or ``case.toml`` files; all
-        when empty.
+        Names (``wmma/fragments``), patterns (``wmma/*``), topics, folders or ``case.toml`` files; all if empty.
 
     Raises
     ------
     CaseError
-        When the folder is not there, or an item of `selection` chooses nothing.
+        If the folder is missing, or an item of `selection` matches nothing.
     """
     return [path for path, _ in chosen_files(root, selection)]
 
 
 def chosen_files(root: Roots, selection: Sequence[str] = (), *, needed: bool = True) -> list[tuple[Path, Path]]:
-    """Like `find_cases`, each file with its folder of cases; without one that is `needed`, none if there is none."""
+    """Like `find_cases`, but return each file with its folder of cases; a missing folder is empty unless `needed`."""
     found = _found(root, needed=needed)
     return [found[name] for name in _names(found, selection)]
 
 
 def load_cases(root: Roots, selection: Sequence[str] = (), programs: Sequence[Case] = ()) -> list[Case]:
-    """Read the chosen cases, sorted by name.
+    """Read the selected cases, sorted by name.
 
     Parameters
     ----------
     root, selection
-        As for `find_cases`; without the default folder, names choose cumatrix's own cases.
+        As for `find_cases`. Without the default folder, names select cumatrix's own cases.
     programs : sequence of Case
-        Programs of a configuration, which can be selected too; with any, no folder of cases is needed.
+        Programs of a configuration, which `selection` may also name. With programs, no folder of cases is required.
 
     Raises
     ------
     CaseError
-        As `find_cases`, or with the problems of all chosen files.
+        As `find_cases`, or with the problems of all selected files.
     """
-    from harness.cases.load import load_case  # completion of names does not need it
+    from harness.cases.load import load_case  # completion of names does not need this import
 
     found = _found(_or_bundled(root, selection, programs), needed=not programs)
     own = {case.name: case for case in programs}
@@ -81,25 +80,25 @@ def load_cases(root: Roots, selection: Sequence[str] = (), programs: Sequence[Ca
         except CaseError as error:
             problems += error.problems
     if problems:
-        raise CaseError(list(dict.fromkeys(problems)))  # each case below a faults.toml reports what is wrong with it
+        raise CaseError(list(dict.fromkeys(problems)))  # each case below a faults.toml reports the file's problems
     return cases
 
 
 def names_of(root: Roots, selection: Sequence[str], programs: Sequence[Case] = ()) -> list[str]:
-    """Names of the chosen cases, without reading them; see `load_cases`."""
+    """Return the names of the selected cases without reading them; see `load_cases`."""
     found = _found(_or_bundled(root, selection, programs), needed=not programs)
     return _names(found, selection, {case.name: case for case in programs})
 
 
 def _or_bundled(root: Roots, selection: Sequence[str], programs: Sequence[Case]) -> Roots:
-    """Cumatrix's own cases, where cases are named and there is neither the default folder nor a program."""
+    """Return cumatrix's own cases if a selection is given, without the default folder and programs; else `root`."""
     roots = [root] if isinstance(root, Path) else list(root)
     missing = roots == [DEFAULT] and not DEFAULT.exists()
     return packaged_cases() if selection and missing and not programs else root
 
 
 def _found(root: Roots, *, needed: bool = True) -> dict[str, tuple[Path, Path]]:
-    """Cases by name: file, and folder of cases."""
+    """Return the file and the folder of cases by the name of the case."""
     roots = [root] if isinstance(root, Path) else list(root)
     found: dict[str, tuple[Path, Path]] = {}
     for each in roots:
@@ -137,7 +136,7 @@ def _names(
 
 
 def _programs(item: str, programs: Mapping[str, Case]) -> set[str]:
-    """Programs of a configuration by name, pattern, or the path of a file or folder."""
+    """Select programs of a configuration by name, pattern, or the path of a file or folder."""
     wanted = item.strip().rstrip("/").removeprefix("./")
     names = {name for name in programs if name == wanted or name.startswith(f"{wanted}/") or fnmatchcase(name, wanted)}
     if names or not wanted or "\0" in wanted:
@@ -155,7 +154,7 @@ def _hint(item: str, found: dict[str, Path]) -> str:
 
 
 def _walk(root: Path) -> list[Path]:
-    """Every ``case.toml`` below `root`; links to folders are not followed, hidden folders not entered."""
+    """Return every ``case.toml`` below `root`, without following links to folders or entering hidden folders."""
     found = []
     for folder, folders, files in os.walk(root):
         folders[:] = sorted(name for name in folders if not name.startswith((".", "__")))
@@ -187,7 +186,7 @@ def _chosen(item: str, root: Path, all_found: Mapping[str, tuple[Path, Path]]) -
 
 @dataclass(frozen=True, kw_only=True)
 class Topic:
-    """A topic: its folder's name, its title, and one line about it."""
+    """A topic: name of its folder, title, and one line of description."""
 
     name: str
     title: str
@@ -201,7 +200,7 @@ def library_topics() -> Mapping[str, Topic]:
 
 
 def topic_rank(name: str) -> int:
-    """Place of a topic in lists; other topics come after those of the library."""
+    """Return the position of a topic in lists; other topics follow those of the library."""
     known = list(library_topics())
     return known.index(name) if name in library_topics() else len(known)
 
@@ -210,6 +209,6 @@ _THREAD = re.compile(r"/(issues|pull|discussions)/\d+")
 
 
 def case_rank(topic: str, links: Iterable[str]) -> tuple[int, str, int]:
-    """Place of a case in lists: topic by topic, and within a topic the cases with the most upstream threads among their links first."""
+    """Return the sorting key of a case in lists: by topic, then by the number of upstream threads, most first."""
     threads = {link.partition("#")[0] for link in links if _THREAD.search(link)}
     return topic_rank(topic), topic, -len(threads)

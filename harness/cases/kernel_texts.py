@@ -1,4 +1,4 @@
-"""Kernels in the text of a program, found without a compiler, and why a build leaves one out."""
+"""Kernels in the text of a program, found without a compiler, and the reasons why a build lacks them."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ _MACRO = re.compile(r"[A-Z_][A-Z0-9_]*")
 # Words with parentheses in front of a kernel's name: __launch_bounds__(256), __attribute__((used)).
 _ATTRIBUTE = re.compile(r"__\w+__|decltype|alignas|noexcept|requires")
 _GLOBAL = "__global__"
-# Headers without kernels: of the C++ library and of CUDA.
+# Headers without kernels: those of the C++ library and of CUDA.
 _PUBLIC = re.compile(
     r"<(?:\w+|(?:std|assert|math|float|limits|string|time|mma|cuda|curand_|cooperative_groups)\w*\.h|(?:cuda|cub|thrust|nv|cooperative_groups)/[^>]*)>"
 )
-_LONGEST = 400  # tokens of a head; a kernel's is shorter
+_LONGEST = 400  # tokens of a head; the head of a kernel is shorter
 
 
 class Form(StrEnum):
-    """The form of a kernel in a text."""
+    """Forms of a kernel in a text."""
 
     DEFINED = "defined"
     TEMPLATE = "template"
@@ -42,15 +42,15 @@ class KernelText:
     Parameters
     ----------
     name : str
-        Its name without namespaces; empty where a macro makes it.
+        Name without namespaces; empty if a macro makes the name.
     line : int
-        The line of ``__global__``, from 1.
+        Line of ``__global__``, from 1.
     form : Form
-        A definition, a template, an explicit instance of one, or a declaration.
+        A definition, a template, an explicit instance of a template, or a declaration.
     live : bool
-        Whether it is compiled, as far as the text tells.
+        Whether the compiler reaches the kernel, according to the text.
     guard : str
-        The outermost condition around it that is not known to hold.
+        Outermost enclosing condition that is not known to hold.
     """
 
     name: str
@@ -62,14 +62,14 @@ class KernelText:
 
 @dataclass(frozen=True)
 class KernelsOfText:
-    """The kernels of a text, and whether it can have more than are seen.
+    """The kernels of a text, and whether the text may have others.
 
     Parameters
     ----------
     kernels : tuple of KernelText
-        In their order.
+        Kernels, in order.
     hidden : bool
-        Whether a macro has ``__global__`` in it, or a header that is neither CUDA's nor the C++ library's is included.
+        Whether a macro contains ``__global__``, or an included header is neither CUDA's nor the C++ library's.
     """
 
     kernels: tuple[KernelText, ...]
@@ -77,14 +77,14 @@ class KernelsOfText:
 
 
 def kernels_of(text: str, macros: Mapping[str, str]) -> KernelsOfText:
-    """Read the kernels of CUDA C++; nothing counts in comments and texts.
+    """Read the kernels of CUDA C++, ignoring comments and string literals.
 
     Parameters
     ----------
     text : str
-        The program.
+        CUDA C++ source.
     macros : Mapping
-        Definitions before its first line.
+        Definitions before the first line.
     """
     found, defined, hidden = [], set[str](), False
     head: list[str] = []
@@ -128,7 +128,7 @@ def _kernel(head: Sequence[str], end: str, line: SourceLine, macros: set[str]) -
 
 
 def _name(tokens: Sequence[str]) -> str:
-    """The name in front of the parameters; empty for the arguments of a macro."""
+    """Return the name in front of the parameters; empty for the arguments of a macro."""
     place = 0
     while place < len(tokens):
         if tokens[place] != "(":
@@ -143,7 +143,7 @@ def _name(tokens: Sequence[str]) -> str:
 
 
 def _behind(tokens: Sequence[str], place: int) -> int:
-    """The place behind the parenthesis that closes the one at a place."""
+    """Return the position after the parenthesis that closes the one at `place`."""
     depth = 0
     for number in range(place, len(tokens)):
         depth += {"(": 1, ")": -1}.get(tokens[number], 0)
@@ -153,7 +153,7 @@ def _behind(tokens: Sequence[str], place: int) -> int:
 
 
 def _owner(tokens: Sequence[str]) -> str:
-    """The word in front of a parenthesis, without template arguments."""
+    """Return the word in front of a parenthesis, without template arguments."""
     depth = 0
     for token in reversed(tokens):
         depth += {">": 1, "<": -1}.get(token, 0)
@@ -166,14 +166,14 @@ _SHOWN = 3
 
 
 def why_no_kernels(texts: Mapping[str, str], macros: Mapping[str, str]) -> str:
-    """The reason why no kernel came out of a program, where its texts tell it beyond doubt; else empty.
+    """Return the reason why a build has no kernels; empty if the texts do not prove one.
 
     Parameters
     ----------
     texts : Mapping
-        CUDA C++ by the name of its file.
+        CUDA C++ by file name.
     macros : Mapping
-        Definitions before its first line, the architecture's among them.
+        Definitions before the first line, including the architecture.
     """
     reasons = []
     for name, text in texts.items():
@@ -204,16 +204,17 @@ def _why(kernel: KernelText, file: str) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class Requirement:
-    """Kernels that a build of a text must have.
+    """Kernels that a build of a text must contain.
 
     Parameters
     ----------
     names : tuple of str
         Definitions and explicit instances without a guard.
     count : int
-        Number of kernels where there are no such names: 1 for one behind a guard, or with a name from a macro; 0 where only templates are seen.
+        Minimum number of kernels without such names: 1 for a kernel behind a guard or with a name from a macro, 0 for
+        templates alone.
     comment : str
-        The reason for a number in place of names; empty for names.
+        Reason for a number instead of names; empty for names.
     """
 
     names: tuple[str, ...] = ()
@@ -244,16 +245,16 @@ _DEFINE = re.compile(r"(?:-D|--define-macro=)([A-Za-z_]\w*)(?:=(.*))?", re.DOTAL
 
 
 def note_of(job: CellJob, name: str, *, nvcc: bool) -> str:
-    """A note on why no kernel came out of a cell; empty where the texts do not tell it.
+    """Return a note on why a cell has no kernels; empty if the texts do not prove a reason.
 
     Parameters
     ----------
     job : CellJob
         The cell.
     name : str
-        The program's name in messages.
+        Name of the program in messages.
     nvcc : bool
-        Whether nvcc compiles it, and not NVRTC.
+        Whether nvcc compiles the cell, instead of NVRTC.
     """
     if job.source.suffix == ".py":
         return ""

@@ -1,4 +1,4 @@
-"""``[[launch]]`` and ``[[verify]]``: reading them, and evaluating them for one cell."""
+"""``[[launch]]`` and ``[[verify]]``: read the tables, and evaluate them for one cell."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ MAX_BYTES = 1 << 30
 
 
 class LaunchReader:
-    """Makes rules out of checked tables, and tries each on every variant.
+    """Builds rules from checked tables, and evaluates each for every variant.
 
     Parameters
     ----------
     report : Report
-        Where problems go.
+        Report that collects problems.
     folder : Path
-        The case's folder.
+        Folder of the case.
     kernels : sequence of str
-        The case's entries, of all languages.
+        Entries of the case, of all languages.
     variants : sequence of Variant
-        What expressions may use.
+        Variants, whose definitions expressions may use.
     """
 
     def __init__(
@@ -48,7 +48,7 @@ class LaunchReader:
         self.known = set.intersection(*(set(variant.definitions) for variant in self.variants))
 
     def launch(self, *, when: Condition, line: int, good: dict[str, Any]) -> LaunchRule | None:
-        """One ``[[launch]]``; None where something is wrong with it."""
+        """Read one ``[[launch]]``; None if it has a problem."""
         place = next(n for n in itertools.count() if self.report.line(("launch", n)) == line)
         key: Key = ("launch", place)
         before = len(self.report.problems)
@@ -68,7 +68,7 @@ class LaunchReader:
         )  # fmt: skip
 
     def verify(self, *, when: Condition, line: int, good: dict[str, Any]) -> VerifyRule | None:
-        """One ``[[verify]]``; None where something is wrong with it."""
+        """Read one ``[[verify]]``; None if it has a problem."""
         name = good["reference"]
         if message := wrong_file(self.folder, name) or (None if name.endswith(".py") else "must be a Python file"):
             self.report.add(("verify", "reference"), message, line=line)
@@ -146,13 +146,13 @@ class LaunchReader:
 
 
 def type_of(kind: str, definitions: Mapping[str, Any]) -> str | None:
-    """The element type that `kind` means with these definitions, or None."""
+    """Return the element type of `kind` with these definitions; None if it is no type."""
     named = definitions.get(kind, kind)
     return SPELLINGS.get(named, named if named in TYPES else None) if isinstance(named, str) else None
 
 
 def launches_for(cell: Cell) -> list[LaunchSpec]:
-    """The launches of a cell: for each kernel the first rule that applies."""
+    """Return the launches of a cell: for each kernel the first rule that applies."""
     facts, definitions = cell.facts(), cell.variant.definitions
     verify = next((rule for rule in cell.case.verify if rule.when(facts)), None)
     chosen: dict[str, LaunchRule] = {}
@@ -191,5 +191,5 @@ def _resolved(argument: Argument, definitions: Mapping[str, Any]) -> ArgumentSpe
 
 
 def references_of(case: Case) -> list[Path]:
-    """The files of a case that are read only for checking results."""
+    """Return the files of a case that only checks of results read."""
     return list(dict.fromkeys(rule.reference for rule in case.verify))

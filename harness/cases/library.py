@@ -36,12 +36,12 @@ class CaseSummary:
     links: tuple[str, ...]
 
     def to_json(self) -> dict[str, Any]:
-        """Plain JSON value of every field."""
+        """Return a plain JSON value of every field."""
         return asdict(self)
 
 
 def summary_of(case: Case) -> CaseSummary:
-    """The summary of a case."""
+    """Return the summary of a case."""
     return CaseSummary(
         name=case.name,
         topic=case.topic,
@@ -56,20 +56,20 @@ def summary_of(case: Case) -> CaseSummary:
 
 
 def backends_of(case: Case) -> tuple[str, ...]:
-    """Names of the backends that have something to compile in a case."""
+    """Return the names of the backends that can compile a case."""
     return backends_among(case.sources, case.backends)
 
 
 def backends_among(languages: Collection[str], only: Collection[str]) -> tuple[str, ...]:
-    """As `backends_of`, of a case with programs in these languages that is for these backends only, or for all."""
+    """Return the names of the backends for a case's languages; `only` restricts them unless empty."""
     return tuple(info.name for info in BACKENDS.values() if info.language_among(languages, only))
 
 
 def check(root: Roots, selection: Sequence[str] = (), *, needed: bool = True) -> list[str]:
-    """Everything that is wrong with the chosen cases, one sentence each; empty when all are right.
+    """Return every problem of the selected cases, one sentence each.
 
-    Beyond what loading refuses: kernels that their source does not mention, rules that an earlier
-    rule makes unreachable, and titles used twice.
+    The check goes beyond loading: it reports kernels that their source does not mention, rules that an earlier rule
+    makes unreachable, and duplicate titles.
     """
     sentences: list[str] = []
     titles: dict[str, str] = {}
@@ -84,7 +84,7 @@ def check(root: Roots, selection: Sequence[str] = (), *, needed: bool = True) ->
         other = titles.setdefault(case.title, case.name)
         if other != case.name:
             sentences.append(f'{file}: title: is the same as that of "{other}"')
-    # Each case below a faults.toml reports what is wrong with it.
+    # Each case below a faults.toml reports the file's problems.
     return list(dict.fromkeys(sentences))
 
 
@@ -121,7 +121,7 @@ _INTRODUCTION = """\
 
 
 def page(cases: Sequence[Case]) -> str:
-    """Markdown of all `cases`: the topics, what is known to be broken, and each case with what is expected of it."""
+    """Return the Markdown page of `cases`: topics, known faults, and each case with its expectations."""
     ordered = sorted(cases, key=lambda case: topic_rank(case.topic))
     topics = [(topic, list(group)) for topic, group in groupby(ordered, key=lambda case: case.topic)]
     parts = [_INTRODUCTION.format(cases=len(cases), topics=len(topics))]
@@ -207,28 +207,28 @@ def _table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 
 def copy_cases(folder: Path) -> int:
-    """Copy the library of cases to a folder that is not there yet, or empty.
+    """Copy the library of cases to a missing or empty folder.
 
     Parameters
     ----------
     folder : Path
-        Where the topics come to lie; made with its parents.
+        Folder of the topics; created with its parents.
 
     Returns
     -------
     int
-        How many cases it has.
+        Number of copied cases.
 
     Raises
     ------
     UsageError
-        When something is there already, which is left as it is, or nothing can be written.
+        If the folder is not empty, in which case it stays unchanged, or cannot be written.
     """
     if os.path.lexists(folder) and (folder.is_symlink() or not folder.is_dir() or any(folder.iterdir())):
         raise UsageError(f"{folder} is there already: name another folder, as in `cumatrix cases copy other-cases`")
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
-        # Whole or not at all: an interrupted copy would look like a library with fewer cases.
+        # An interrupted copy would look like a library with fewer cases, so the folder appears complete or not at all.
         with HeldFolder(folder.parent, ".cumatrix-") as scratch:
             whole = Path(scratch, "cases")
             _copy(packaged_cases(), whole)
@@ -240,24 +240,24 @@ def copy_cases(folder: Path) -> int:
 
 
 def copy_some(names: Collection[str], folder: Path) -> list[str]:
-    """Copy cases of the library into a folder of cases, with the files of the library that they share.
+    """Copy cases of the library into a folder of cases, with the library's shared files.
 
     Parameters
     ----------
     names : collection of str
         Cases and topics.
     folder : Path
-        A folder of cases, made if it is missing.
+        Folder of cases; created if missing.
 
     Returns
     -------
     list of str
-        The copied cases.
+        Names of the copied cases.
 
     Raises
     ------
     UsageError
-        On a case that the folder has already, which is left as it is, or if nothing can be written.
+        If the folder already has a case, in which case that case stays unchanged, or cannot be written.
     """
     root = packaged_cases()
     places = {path.parent.relative_to(root).as_posix(): path.parent for path in find_cases(root)}
@@ -280,7 +280,7 @@ def copy_some(names: Collection[str], folder: Path) -> list[str]:
 
 
 def _copy(origin: Path, target: Path) -> None:
-    """Copy files, without those of Python and editors, and without their write permissions for others."""
+    """Copy files without their permissions, and without the caches of Python and editors."""
     for path in origin.rglob("*"):
         name = path.relative_to(origin)
         if path.is_file() and not any(part.startswith((".", "__pycache__")) for part in name.parts):

@@ -1,6 +1,7 @@
 """Load a case from ``case.toml``: its variants (all combinations of parameters) and its project.
 
-The name is the same in every checkout, and after a folder was renamed: it is what the project calls itself, then what its repository is called.
+The project's name is the same in every checkout and after a rename of the folder. It comes from the project's own
+files, then from the name of its repository.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ from harness.toolkits.header_sources import read_source
 
 
 def read_libraries(report: Report, value: Any, base: Path) -> tuple[dict[str, HeaderLibrary], dict[str, list[str]]]:
-    """Libraries by name, and what each is wanted in: versions, folders and revisions; notes problems in `report`.
+    """Return libraries by name, and the requested versions, folders and revisions of each; add problems to `report`.
 
     Relative folders start from `base`, the folder of the case.
     """
@@ -107,9 +108,9 @@ Choice = tuple[Scalar, Mapping[str, Scalar]]
 def read_variants(
     report: Report, folder: Path, good: Mapping[str, Any]
 ) -> tuple[dict[str, HeaderLibrary], tuple[Variant, ...], dict[str, list[Any]]]:
-    """Header libraries by name, variants, and for conditions the values that each parameter may have; notes problems in `report`.
+    """Return header libraries by name, variants, and the possible values of each parameter; add problems to `report`.
 
-    Versions of ``[libraries]`` are an axis as well, in front of the case's own.
+    Versions of ``[libraries]`` form an axis in front of the case's own parameters.
     """
     libraries, versions = read_libraries(report, good.get("libraries", {}), folder)
     return libraries, *_variants(report, good.get("parameters", {}), versions)
@@ -148,7 +149,7 @@ def _variants(
         for row in itertools.product(*choices.values())
     )
     known = {name: [label for label, _ in items] for name, items in choices.items()}
-    # What number a folder or a revision has, is known when it is looked up.
+    # The version of a folder or a revision is known only after a look-up.
     numbers = {name: [Version(item if is_release(item) else "0") for item in items] for name, items in versions.items()}
     return variants, {**known, **numbers}
 
@@ -170,7 +171,7 @@ def _wrong_identifier(name: str) -> str | None:
 
 
 def _plain_choices(report: Report, key: Key, name: str, values: list[Any]) -> list[Choice]:
-    """Values that are labels and definitions at once: ``bytes = [49152, 49156]`` defines BYTES."""
+    """Read values that are both labels and definitions: ``bytes = [49152, 49156]`` defines BYTES."""
     if not values:
         report.add(key, "has no values")
     kinds = {type(item) for item in values if not _wrong_scalar(item)}
@@ -192,7 +193,7 @@ def _plain_choices(report: Report, key: Key, name: str, values: list[Any]) -> li
 
 
 def _labelled(report: Report, key: Key, values: dict[str, Any]) -> list[Choice]:
-    """Labels with a table of definitions each: ``half = { ELEMENT = "half", M = 16 }``."""
+    """Read labels with a table of definitions each: ``half = { ELEMENT = "half", M = 16 }``."""
     if not values:
         report.add(key, "has no values")
     items: list[Choice] = []
@@ -232,22 +233,24 @@ def _same_macro_twice(report: Report, choices: Mapping[str, list[Choice]]) -> No
 
 
 OURS = "cumatrix"
-"""The project whose cases have no name in front: cumatrix itself."""
+"""Name of cumatrix itself, which is omitted in front of cases."""
 
 VARIABLE, NONE = "CUMATRIX_PROJECT", "none"
-"""Overrides the files; ``none`` for no name."""
+"""Environment variable that overrides the files, and its value for no name."""
 
 _SECONDS = 5.0
 _LONGEST = 100
 
 
 def project_of_case(folder: Path, name: str) -> str:
-    """Name of the project that a case belongs to; empty for cumatrix's own cases, and copies that give the same cells.
+    """Return the name of the project that a case belongs to.
+
+    The name is empty for cumatrix's own cases, and for copies with the same cells.
 
     Parameters
     ----------
     folder : Path
-        The case's, with a ``case.toml`` that can be read.
+        Folder of the case, with a readable ``case.toml``.
     name : str
         ``wmma/fragments``.
     """
@@ -258,17 +261,18 @@ def project_of_case(folder: Path, name: str) -> str:
 
 
 def project_at(folder: Path, stated: str = "") -> str:
-    """Name of the project with this top folder, or that contains this folder.
+    """Return the name of the project at a folder, or of the project that contains the folder.
 
-    The first of: ``CUMATRIX_PROJECT``, ``project`` of the nearest ``cumatrix.toml`` or ``[tool.cumatrix]``, ``name`` of ``[project]`` in the nearest ``pyproject.toml``, the name of git's
-    remote ``origin``. Empty for cumatrix, and where there is none of these.
+    The sources in order: ``CUMATRIX_PROJECT``, ``project`` of the nearest ``cumatrix.toml`` or ``[tool.cumatrix]``,
+    ``name`` of ``[project]`` in the nearest ``pyproject.toml``, and the name of git's remote ``origin``. The name is
+    empty for cumatrix, and without any of these.
 
     Parameters
     ----------
     folder : Path
-        A folder that is there.
+        An existing folder.
     stated : str
-        What a configuration calls the project that has been read already.
+        Project name in a configuration that the caller has read.
     """
     if variable := _plain(os.environ.get(VARIABLE, "")):
         return "" if variable in (NONE, OURS) else variable
@@ -284,7 +288,7 @@ def project_at(folder: Path, stated: str = "") -> str:
 
 
 def _within(folder: Path) -> Iterator[Path]:
-    """The folder, and those above it up to the top of a repository; by itself where there is none."""
+    """Return the folder and its parents up to the top of the repository; outside a repository the folder alone."""
     above = [folder, *folder.parents]
     top = next((number for number, each in enumerate(above) if (each / ".git").exists()), 0)
     return iter(above[: top + 1])
@@ -302,7 +306,7 @@ def _text(table: Any, key: str) -> str:
 
 
 def _toml(path: Path) -> Mapping[str, Any]:
-    """Read a file of a project; an empty table if it is missing or damaged: its user reports that."""
+    """Read a TOML file of a project; empty if the file is missing or invalid, which its own reader reports."""
     try:
         return _read(path, path.stat().st_mtime_ns)
     except OSError:
@@ -319,7 +323,7 @@ def _read(path: Path, _changed: int) -> Mapping[str, Any]:
 
 @lru_cache(maxsize=64)
 def _repository(top: Path) -> str:
-    """Name of a repository, as its remote ``origin`` has it; empty without one."""
+    """Return the name of a repository from its remote ``origin``; empty without one."""
     try:
         url = git("config", "--get", "remote.origin.url", folder=top, seconds=_SECONDS).strip()
     except GitError:
@@ -328,7 +332,7 @@ def _repository(top: Path) -> str:
 
 
 def _plain(name: str) -> str:
-    """A name as ids have it: without spaces, slashes and the like."""
+    """Return a name in the spelling of ids: without spaces, slashes and similar characters."""
     return re.sub(r"[^\w.+-]+", "-", name).strip("-.")[:_LONGEST]
 
 
@@ -338,31 +342,31 @@ def load_case(path: Path, root: Path) -> Case:
     Parameters
     ----------
     path : Path
-        The ``case.toml``, at ``root/<topic>/<name>/case.toml``.
+        Path of the ``case.toml``, ``root/<topic>/<name>/case.toml``.
     root : Path
-        The folder of cases.
+        Folder of cases.
 
     Raises
     ------
     CaseError
-        With everything that is wrong, each with file, line and key.
+        If the case has problems, all of them with file, line and key.
     """
     path = Path(path)
     return read_case(read_text(path, root), path, root)
 
 
 def read_text(path: Path, root: Path) -> str:
-    """The text of a case file, without a byte order mark; raises `CaseError` as `load_case`."""
+    """Return the text of a case file without a byte order mark; raise `CaseError` as `load_case`."""
     return read_toml_text(path, display(path, root))
 
 
 def read_case(text: str, path: Path, root: Path) -> Case:
-    """Check the text of a case, which need not be in its file yet.
+    """Check the text of a case, which may differ from its file.
 
     Parameters
     ----------
     text : str
-        Of the ``case.toml``.
+        Text of the ``case.toml``.
     path, root : Path
         As for `load_case`.
 
@@ -384,7 +388,7 @@ def read_case(text: str, path: Path, root: Path) -> Case:
 
 
 def display(path: Path, root: Path) -> str:
-    """A path as messages show it: with the folder of cases in front, ``cases/wmma/x/case.toml``."""
+    """Return a path for messages, relative to the parent of the folder of cases: ``cases/wmma/x/case.toml``."""
     try:
         return (Path(root).resolve().name / path.resolve().relative_to(Path(root).resolve())).as_posix()
     except (AttributeError, TypeError, ValueError, OSError, RuntimeError):
@@ -424,7 +428,7 @@ def _case(report: Report, name: str, path: Path, data: dict[str, Any], faults: t
 
 
 def _project(rules: Iterable[OptionRule], folder: Path) -> Path | None:
-    """The project, where include directories lie outside of the case's folder."""
+    """Return the project if include directories are outside the case's folder."""
     named = [text for rule in rules for text in rule.values.get("include", ())]
     return project_of(folder) if any(".." in Path(text).parts for text in named) else None
 
@@ -437,11 +441,11 @@ def _known_backends(report: Report, names: list[str]) -> None:
 
 def _name(path: Path, root: Path, shown_path: str) -> str:
     try:
-        # Where the file really lies counts: a link that leads out of the library is no case of it.
+        # The resolved path counts: a link out of the folder of cases is not a case.
         parts = path.resolve().relative_to(root.resolve()).parts
     except (ValueError, OSError, RuntimeError):
-        raise failure(shown_path, f"lies outside the folder of cases, {root}") from None
+        raise failure(shown_path, f"is outside the folder of cases, {root}") from None
     if len(parts) != 3 or parts[-1] != FILE_NAME or not all(re.match(NAME, part) for part in parts[:2]):
-        message = f"a case lies at <topic>/<name>/{FILE_NAME} below the folder of cases"
+        message = f"a case is at <topic>/<name>/{FILE_NAME} below the folder of cases"
         raise failure(shown_path, f"{message}, with names of lower-case letters, digits, - _ and .")
     return "/".join(parts[:2])

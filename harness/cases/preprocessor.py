@@ -1,4 +1,4 @@
-"""The lines of a C++ file as a preprocessor sees them, without reading any header."""
+"""The lines of a C++ file after preprocessing, without reading any header."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 
 _SPLICE = re.compile(r"\\[ \t]*\n")
-# What may hold anything: comments, raw strings, strings, characters. A number may hold an apostrophe (1'000).
+# Tokens with arbitrary content: comments, raw strings, strings, characters. A number may contain an apostrophe (1'000).
 _OPAQUE = re.compile(
     r"//[^\n]*|/\*.*?(?:\*/|\Z)"
     r'|(?<![\w])(?:u8|[uUL])?R"(?P<end>[^()\\\s]{0,16})\(.*?(?:\)(?P=end)"|\Z)'
@@ -23,7 +23,7 @@ _OPAQUE = re.compile(
 _DIRECTIVE = re.compile(r"[ \t]*(?:#|%:)[ \t]*(\w*)[ \t]*(.*)")
 _DEFINED = re.compile(r"\bdefined\s*(?:\(\s*(\w+)\s*\)|(\w+))")
 _NAME = re.compile(r"\b[A-Za-z_]\w*\b")
-# Names that compilers and CUDA's own headers define, each in its own way: nothing is known of them without asking.
+# Names that compilers and CUDA's headers define, with unknown values.
 _FOREIGN = re.compile(r"_|CUDA|NDEBUG\b")
 _GUARD = re.compile(r"#[ \t]*ifndef[ \t]+(\w+)[^\n]*\n\s*#[ \t]*define[ \t]+\1\b")
 _STRING = re.compile(r'"(?:\\.|[^"\\\n])*"')
@@ -39,17 +39,17 @@ class SourceLine:
     Parameters
     ----------
     number : int
-        Where it begins, from 1.
+        First line, from 1.
     text : str
         Code without comments and with empty strings; for a directive, the text after its name.
     directive : str
         ``include``, ``define``, …; empty for code.
     certain : bool
-        Whether it is there, or is left out, whatever headers define.
+        Whether the line is compiled or skipped independently of the headers.
     live : bool
-        Whether it is compiled.
+        Whether the line is compiled.
     guard : str
-        The outermost condition around it that is not known to hold, as a directive: ``#if __CUDA_ARCH__ >= 900``.
+        Outermost enclosing condition that is not known to hold, as a directive: ``#if __CUDA_ARCH__ >= 900``.
     """
 
     number: int
@@ -62,7 +62,7 @@ class SourceLine:
 
 @dataclass
 class _Open:
-    """An ``#if`` that is open: what holds around it, and whether one of its branches was taken (None: perhaps)."""
+    """An open ``#if``: the state around it, and whether one of its branches was taken (None: perhaps)."""
 
     live: bool
     certain: bool
@@ -72,19 +72,22 @@ class _Open:
 
 
 def lines_of(text: str, macros: Mapping[str, str]) -> Iterator[SourceLine]:
-    """Lines that are compiled with these macros; of an unknown condition the first branch, as uncertain. Parameters as for `all_lines`."""
+    """Yield the lines that are compiled with these macros; parameters as for `all_lines`.
+
+    The first branch of an unknown condition counts as compiled, but not as certain.
+    """
     return (line for line in all_lines(text, macros) if line.live)
 
 
 def all_lines(text: str, macros: Mapping[str, str]) -> Iterator[SourceLine]:
-    """Every line of code, and every directive that is no condition, with whether it is compiled.
+    """Yield every line of code, and every directive except conditions, with whether it is compiled.
 
     Parameters
     ----------
     text : str
-        The program.
+        C++ source.
     macros : Mapping
-        Definitions before its first line. Other ``_…`` and ``CUDA…`` names are unknown, any other name is not defined.
+        Definitions before the first line. Other ``_…`` and ``CUDA…`` names are unknown, all other names are undefined.
     """
     known = dict(macros)
     guards = {match[1] for match in _GUARD.finditer(text)}
@@ -100,7 +103,7 @@ def all_lines(text: str, macros: Mapping[str, str]) -> Iterator[SourceLine]:
             last = opened.pop()
             live, certain, guard = last.live, last.certain, last.around
         if name in ("if", "ifdef", "ifndef", "elif", "else") and opened:
-            # After a branch that may have been taken, none is certain: it represents all of them.
+            # After a branch that may have been taken, no branch is certain: the first branch represents all of them.
             last, free = opened[-1], opened[-1].taken is False
             truth = _truth(_condition(name, rest), known, guards) if free and last.live else False
             live, certain = last.live and truth is not False, last.certain and truth is not None
@@ -117,7 +120,10 @@ def all_lines(text: str, macros: Mapping[str, str]) -> Iterator[SourceLine]:
 
 
 def _logical(text: str) -> Iterator[tuple[int, str]]:
-    """Lines with their numbers; spliced ones are one, comments and long strings are gone, short ones stay for directives."""
+    """Yield logical lines with their numbers.
+
+    Spliced lines are joined. Comments and raw strings are removed; ordinary strings remain for directives.
+    """
     marked = _SPLICE.sub("\x01", text.replace("\r\n", "\n").replace("\x01", " "))
 
     def plain(match: re.Match[str]) -> str:
@@ -159,7 +165,7 @@ def _truth(text: str, known: Mapping[str, str], guards: AbstractSet[str]) -> boo
     text = _NAME.sub(value, re.sub(r"!(?!=)", " not ", text))
     try:
         tree = ast.parse(text.strip(), mode="eval").body
-        # Whatever the unknown values are, 0, 1 and a large one: where all agree, the condition does not hang on them.
+        # The values 0, 1 and 10**9 sample the unknown; if all give the same truth, the condition does not depend on it.
         found = {bool(_value(tree, guess)) for guess in (0, 1, 10**9)}
     except (SyntaxError, ValueError, RecursionError, MemoryError, ArithmeticError):
         return None
@@ -192,9 +198,9 @@ def _value(node: ast.expr, unknown: int) -> int:
     raise ValueError("not a condition that is understood")
 
 
-# What NVRTC defines, so that code behind #ifndef __CUDACC_RTC__ does not count. The architecture differs from cell to cell.
+# Macros of NVRTC, which exclude code behind #ifndef __CUDACC_RTC__. The architecture differs from cell to cell.
 _NVRTC = {"__CUDACC__": "1", "__CUDACC_RTC__": "1", "__CUDA_ARCH__": ""}
-# Headers for what only a host can do. Others of the host (stdio.h, cmath) are included for printf() and the like, too.
+# Headers that only host code uses. Other host headers (stdio.h, cmath) also serve printf() and similar functions.
 _HOST_HEADER = re.compile(
     r"algorithm|atomic|chrono|condition_variable|deque|filesystem|fstream|future|iomanip|iostream|istream|list|map|memory|mutex|ostream"
     r"|queue|random|set|sstream|stdexcept|streambuf|string|thread|unordered_map|unordered_set|vector"
@@ -206,13 +212,13 @@ _HOST_CALL = re.compile(
 )
 _TOKEN = re.compile(r'[A-Za-z_]\w*|<<<|<<|""|[^\s\w]')
 KINDS = ("main", "launch", "call", "header")
-"""Kinds of signs, the most telling first."""
+"""Kinds of evidence, the strongest first."""
 _INCLUDE = re.compile(r"<([^>]+)>")
 
 
 @dataclass(frozen=True)
 class Sign:
-    """Something that makes a file a program of the host: its kind (`KINDS`), what it is, and its line."""
+    """Evidence that a file is a host program: kind (`KINDS`), description and line."""
 
     kind: str
     what: str
@@ -281,17 +287,17 @@ class _Reader:
 
 
 def host_signs(text: str, macros: Mapping[str, str] | None = None) -> list[Sign]:
-    """Evidence that a file is a host program, the first of each kind, most telling first; empty without certain evidence.
+    """Return the certain evidence that a file is a host program, the first of each kind, strongest first.
 
-    Counted is what NVRTC would be given: nothing in comments and texts, nothing behind ``#ifndef __CUDACC_RTC__`` or
-    behind an undecidable condition, no launch by device code.
+    The code for NVRTC counts: nothing in comments and strings, nothing behind ``#ifndef __CUDACC_RTC__`` or an
+    undecidable condition, and no launch by device code.
 
     Parameters
     ----------
     text : str
-        The program.
+        C++ source.
     macros : Mapping, optional
-        Macros that are defined on the command line, with their values.
+        Macros from the command line, with their values.
     """
     reader = _Reader({"__global__", "__device__"})
     found: dict[str, Sign] = {}
@@ -307,7 +313,7 @@ def _signs(lines: Iterable[SourceLine], reader: _Reader) -> Iterator[Sign]:
             if name and line.certain and _HOST_HEADER.fullmatch(name[1].strip()):
                 yield Sign("header", f"<{name[1].strip()}>", line.number)
         elif line.directive == "define":
-            # A name for __global__ or __device__ is one of them.
+            # A macro for __global__ or __device__ counts as that word.
             words = _TOKEN.findall(line.text)
             if words and reader.device_words.intersection(words[1:]):
                 reader.device_words.add(words[0])

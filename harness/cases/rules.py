@@ -1,7 +1,7 @@
 """Tables with a condition: ``[[options]]``, ``[[unsupported]]``, ``[[launch]]``, ``[[verify]]`` and ``[[expect]]``.
 
-``faults.toml``, in the folder of cases or of a topic, lists faults of a library for every case below it. A case's own expectations come first, then
-those of its topic, then those of the folder of cases.
+``faults.toml`` lists faults of a library for every case below its folder: a topic, or the folder of cases. A case's own
+expectations come first, then those of its topic, then those of the folder of cases.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ FILE_NAME = "faults.toml"
 
 
 def faults_of(topic: Path, root: Path) -> tuple[Expectation, ...]:
-    """Faults that the cases of a topic meet, in order.
+    """Return the faults for the cases of a topic, in order.
 
     Parameters
     ----------
@@ -52,7 +52,7 @@ def faults_of(topic: Path, root: Path) -> tuple[Expectation, ...]:
     Raises
     ------
     CaseError
-        With everything that is wrong with a file, each with file, line and key.
+        If a file has problems, all of them with file, line and key.
     """
     found: list[Expectation] = []
     for folder in dict.fromkeys((topic, root)):
@@ -80,22 +80,22 @@ def _read_faults(text: str, shown: str) -> tuple[Expectation, ...]:
 
 
 LISTS = ("include", "flags", "ptxas", "functions")
-"""Options whose tables add to each other; of the others, the last table's counts."""
+"""Options whose tables accumulate. For other options the last table wins."""
 
 TOOLS = ("assembler", "linker")
 """Options that name another CUDA release for one tool."""
 
 NAMED = ("compile_for", *TOOLS)
-"""Options whose value may be the name of a definition, so that parameters vary them."""
+"""Options whose value may be the name of a definition, so parameters can vary them."""
 
 _LITERAL = re.compile(rf"\d+\.\d+|{VIRTUAL_PATTERN}")
 
 
 def options_for(cell: Cell) -> dict[str, Any]:
-    """Options for the backend of `cell`, by the names of `harness.cases.schema.OPTIONS`.
+    """Return the options for the backend of `cell`, by the names of `harness.cases.schema.OPTIONS`.
 
-    ``arch`` is always there: where the case says nothing, it is ``implicit`` for libraries that ask
-    the device, and ``given`` for bare compilers.
+    ``arch`` is always present. By default it is ``implicit`` for libraries that query the device, and ``given`` for
+    command-line compilers.
     """
     info = BACKENDS.get(cell.toolchain.backend)
     merged: dict[str, Any] = {"arch": "implicit" if info and info.asks_device else "given"}
@@ -112,19 +112,19 @@ def options_for(cell: Cell) -> dict[str, Any]:
 
 
 def named(options: Mapping[str, Any], definitions: Mapping[str, Scalar]) -> dict[str, Any]:
-    """Those of `NAMED` among the options, each with the definition that it names in its place; left out where there is no such definition."""
+    """Return the `NAMED` options with definitions resolved; options that name a missing definition are omitted."""
     found = {name: definitions.get(options[name], options[name]) for name in NAMED if name in options}
     return {name: value for name, value in found.items() if value != options[name] or _LITERAL.fullmatch(value)}
 
 
 def releases_named(cell: Cell) -> dict[str, str]:
-    """CUDA releases of single tools in a cell, by the option that names them."""
+    """Return the CUDA releases of single tools in a cell, by the option that names them."""
     options = options_for(cell) if any(name in rule.values for rule in cell.case.options for name in TOOLS) else {}
     return {name: options[name] for name in TOOLS if name in options}
 
 
 def include_of(case: Case, options: dict[str, Any]) -> list[Path]:
-    """Include directories that the options of a case name, which are taken out of them; they are named as seen from the case's folder."""
+    """Remove the include directories from the options and return them, relative to the case's folder."""
     return [case.path.parent.absolute() / folder for folder in options.pop("include", ())]
 
 
@@ -133,7 +133,7 @@ _NO_VARIANTS = (Variant(labels={}, definitions={}),)
 
 
 class Rules(TypedDict):
-    """The rules of a case, as `harness.model.case.Case` has them."""
+    """Rules of a case, as keyword arguments of `harness.model.case.Case`."""
 
     options: tuple[OptionRule, ...]
     unsupported: tuple[UnsupportedRule, ...]
@@ -150,22 +150,22 @@ def read_rules(
     variants: Sequence[Variant],
     parameters: Mapping[str, Collection[Any]],
 ) -> Rules:
-    """Every rule of a case; notes problems in `report`.
+    """Read every rule of a case and add problems to `report`.
 
     Parameters
     ----------
     report : Report
-        Where problems go.
+        Report that collects problems.
     folder : Path
-        The case's folder.
+        Folder of the case.
     good : Mapping
-        The tables of the case file.
+        Valid tables of the case file.
     kernels : sequence of str
-        The case's entries, of all languages.
+        Entries of the case, of all languages.
     variants : sequence of Variant
-        What expressions of launches may use.
+        Variants, whose definitions expressions of launches may use.
     parameters : Mapping
-        The values that conditions may name, by parameter.
+        Possible values in conditions, by parameter.
     """
     reader = _Reader(report, parameters)
     options = reader.read("options", good, OPTIONS, _option_rule)
@@ -190,12 +190,12 @@ def read_rules(
 
 
 def read_expectations(report: Report, good: Mapping[str, Any]) -> list[Expectation]:
-    """The ``[[expect]]`` tables of a file whose conditions name no parameters; notes problems in `report`."""
+    """Read the ``[[expect]]`` tables of a file without parameters in conditions; add problems to `report`."""
     return _Reader(report, {}).read("expect", good, EXPECT, _expectation)
 
 
 class _Reader:
-    """Reads one list after another."""
+    """Reads the lists of tables of one file."""
 
     def __init__(self, report: Report, parameters: Mapping[str, Collection[Any]]) -> None:
         self.report = report
@@ -215,11 +215,11 @@ class _Reader:
             good = check_table(self.report, (name, index), item, keys)
             when = self._condition((name, index, "when"), good.pop("when", ""))
             if name == "expect" and good.get("xfail") and good.get("status") == Status.BUILT:
-                self.report.add((name, index, "xfail"), "what is expected to be built cannot be expected to fail")
+                self.report.add((name, index, "xfail"), "an expected build cannot be expected to fail")
             if name == "expect" and "kernels" in good and good.get("status") != Status.BUILT:
-                self.report.add((name, index, "kernels"), "only what is built has kernels: the status is not built")
+                self.report.add((name, index, "kernels"), "only a build has kernels: the status is not built")
             if name == "expect" and "tensor_cores" in good and good.get("status") != Status.BUILT:
-                self.report.add((name, index, "tensor_cores"), "only what is built has code: the status is not built")
+                self.report.add((name, index, "tensor_cores"), "only a build has code: the status is not built")
             if len(self.report.problems) == before:
                 made.append(make(when=when, line=self.report.line((name, index)), good=good))
         return made
@@ -242,7 +242,7 @@ def _known_folders(report: Report, folder: Path, tables: Any) -> None:
 
 
 def _known_values(report: Report, rules: Sequence[OptionRule], variants: Sequence[Variant]) -> None:
-    """Validate options that may name a definition, in each variant that has the definition; one must."""
+    """Check options that may name a definition in each variant with the definition; at least one variant must have it."""
     for index, rule in enumerate(rules):
         for name in (name for name in NAMED if name in rule.values):
             found = [
@@ -276,7 +276,7 @@ def _expectation(*, when: Condition, line: int, good: dict[str, Any]) -> Expecta
 
 
 def required_kernels(value: Any) -> RequiredKernels | None:
-    """Kernels that a key ``kernels`` requires: its names, or their number; None where it is not there."""
+    """Return the requirement of a key ``kernels``, from its names or number; None without the key."""
     if value is None:
         return None
     return (
@@ -298,19 +298,19 @@ _MOST_LINES = 200_000
 def rules_in(
     path: Path, parameters: Mapping[str, Collection[Any]] | None = None
 ) -> tuple[tuple[Expectation, ...], tuple[UnsupportedRule, ...]]:
-    """Expectations and rules of what is not applicable, in the order of the program.
+    """Return the expectations and the rules on unsupported cells in a program's comments, in order.
 
     Parameters
     ----------
     path : Path
         CUDA C++ or Python.
     parameters : Mapping, optional
-        Values of parameters that conditions may name.
+        Possible values of parameters in conditions.
 
     Raises
     ------
     CaseError
-        With everything that is wrong, each with file and line.
+        If comments have problems, all of them with file and line.
     """
     text = path.read_text("utf-8", "replace")
     report = Report(os.path.relpath(path))
@@ -334,7 +334,7 @@ def rules_in(
 
 
 def _read(text: str, parameters: Mapping[str, Collection[Any]], line: int) -> Expectation | UnsupportedRule:
-    """One comment; raises `ValueError` with what is wrong."""
+    """Read one comment; raise `ValueError` with the problem."""
     rule = _RULE.fullmatch(text)
     if not rule or rule["word"] not in _WORDS:
         word = text.split()[0] if text.split() else ""
@@ -352,7 +352,7 @@ def _read(text: str, parameters: Mapping[str, Collection[Any]], line: int) -> Ex
     if stage and stage not in tuple(Stage):
         raise ValueError(f"{stage} is no stage{did_you_mean(stage, tuple(Stage))}")
     if rule["word"] == "xfail" and status == Status.BUILT:
-        raise ValueError("what is expected to be built cannot be expected to fail")
+        raise ValueError("an expected build cannot be expected to fail")
     if message:
         pattern(message)
     return Expectation(

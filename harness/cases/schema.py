@@ -12,36 +12,36 @@ from harness.model.outcome import Stage, Status
 
 EXPECTED = tuple(str(s) for s in (Status.BUILT, Status.REJECTED, Status.CRASHED, Status.TIMED_OUT))
 
-_WHEN = Key(kind="condition", help="where it applies; everywhere when left out")
-_REASON = Key(kind="text", help="why, for whoever reads the matrix")
-_LINK_KEY = Key(kind="link", help="a public page about it")
+_WHEN = Key(kind="condition", help="condition on the cells; every cell by default")
+_REASON = Key(kind="text", help="reason, for readers of the matrix")
+_LINK_KEY = Key(kind="link", help="a public page on the subject")
 
 CASE: Mapping[str, Key] = {
-    "title": Key(kind="line", required=True, help="one line that says what the program shows"),
-    "description": Key(kind="text", help="a paragraph: what to learn from it"),
-    "features": Key(kind="names", help="features of CUDA that it exercises, for grouping and selection"),
-    "links": Key(kind="links", help="pages of upstream that tell of it"),
-    "backends": Key(
-        kind="names", help="the only backends it is for; every one that speaks its languages when left out"
-    ),
+    "title": Key(kind="line", required=True, help="one line on the purpose of the program"),
+    "description": Key(kind="text", help="a paragraph: what the program demonstrates"),
+    "features": Key(kind="names", help="features of CUDA that the program exercises, for grouping and selection"),
+    "links": Key(kind="links", help="pages of upstream on the subject"),
+    "backends": Key(kind="names", help="the only backends for the program; by default every backend for its languages"),
     "host_compilers": Key(
         kind="host_compilers",
-        help="compilers that nvcc hands the host's half to, each an axis value of the case: gcc-13, clang-16; the machine's own when left out",
+        help="host compilers for nvcc, each an axis value of the case: gcc-13, clang-16; the machine's own by default",
     ),
-    "heavy": Key(kind="flag", help="true for a case that takes long: `run` leaves it out unless it is named"),
+    "heavy": Key(kind="flag", help="true for a case that takes long: `run` skips it unless it is named"),
     "source": Key(kind="tables", required=True, help="the program, by language"),
-    "entry": Key(kind="tables", help="kernels that must come out, by language"),
+    "entry": Key(kind="tables", help="required kernels, by language"),
     "kernels": Key(
         kind="kernels",
-        help='kernels without which a build is not as expected: names, as in ["saxpy"], or how many there must be at least',
+        help='required kernels of a build: names, as in ["saxpy"], or their minimum number',
     ),
-    "libraries": Key(kind="tables", help="header libraries it needs, each with its versions: an axis of the case"),
+    "libraries": Key(kind="tables", help="required header libraries, each with its versions: an axis of the case"),
     "parameters": Key(kind="tables", help="the case's own axes; each combination of values is a variant"),
     "options": Key(kind="tables", help="compiler and library options; later tables win"),
-    "launch": Key(kind="tables", help="how kernels are launched on a device; for each kernel the first that applies"),
-    "verify": Key(kind="tables", help="how results are checked on a device; the first that applies counts"),
+    "launch": Key(kind="tables", help="launches of kernels on a device; for each kernel the first that applies counts"),
+    "verify": Key(kind="tables", help="checks of results on a device; the first that applies counts"),
     "unsupported": Key(kind="tables", help="cells that are not applicable; the first rule that applies counts"),
-    "expect": Key(kind="tables", help="what will happen; the first that applies counts, and built where none does"),
+    "expect": Key(
+        kind="tables", help="expected outcomes; the first that applies counts; without one, a build is expected"
+    ),
 }
 
 SOURCE: Mapping[str, Key] = {
@@ -54,10 +54,10 @@ SOURCE: Mapping[str, Key] = {
     "ptx": Key(kind="files", help="PTX for ptxas: as cuda"),
     "hip": Key(kind="files", help="HIP C++ for AMD GPUs: as cuda"),
     "triton": Key(kind="line", help="Python for Triton, a file in the case's folder"),
-    "cute": Key(kind="python", help="Python that compiles by CuTe DSL, a file in the case's folder (.py)"),
+    "cute": Key(kind="python", help="Python with CuTe DSL, a file in the case's folder (.py)"),
     "warp": Key(kind="python", help="Python with kernels of Warp, a file in the case's folder (.py)"),
     "cutile": Key(kind="python", help="Python that exports kernels of cuTile, a file in the case's folder (.py)"),
-    "cupy": Key(kind="python", help="Python that has CuPy compile something, a file in the case's folder (.py)"),
+    "cupy": Key(kind="python", help="Python that compiles with CuPy, a file in the case's folder (.py)"),
 }
 
 OPTIONS: Mapping[str, Key] = {
@@ -65,7 +65,7 @@ OPTIONS: Mapping[str, Key] = {
     "arch": Key(
         kind="choice",
         choices=("given", "implicit"),
-        help="whether the user names the architecture or leaves it to the library",
+        help="given: the user names the architecture; implicit: the library selects it",
     ),
     "std": Key(kind="standard", help="C++ standard"),
     "rdc": Key(kind="flag", help="relocatable device code, linked with libcudadevrt"),
@@ -80,59 +80,59 @@ OPTIONS: Mapping[str, Key] = {
     ),
     "declarations": Key(kind="text", help="C++ declarations for load_inline, of the functions that it exports"),
     "functions": Key(kind="options", help="functions that load_inline exports"),
-    "memory": Key(kind="size", help="memory that the compiler is known to need, such as 3G, for the scheduler"),
+    "memory": Key(kind="size", help="memory that the compiler needs, such as 3G, for the scheduler"),
     "enable_cooperative_groups": Key(kind="flag", help="CuPy's argument of that name"),
     "include": Key(
         kind="folders",
-        help="include directories: folders of the case or elsewhere in the project, seen from the case's; tables add to each other",
+        help="include directories: folders of the case or elsewhere in the project, relative to the case's folder; tables accumulate",
     ),
     "toolkit_headers": Key(
         kind="flag",
-        help="false: the toolkit's include directories are not there, as for who calls NVRTC by hand, or has CuPy and no toolkit",
+        help="false: omit the toolkit's include directories, as in a direct call of NVRTC, or with CuPy but no toolkit",
     ),
     "toolkit_first": Key(
         kind="flag",
-        help="true: the toolkit's include directories stand in front of the case's own and of header libraries, not behind them",
+        help="true: the toolkit's include directories precede the case's own and those of header libraries",
     ),
     "compile_for": Key(
         kind="architecture",
-        help="virtual architecture to make PTX or LTO IR for, which is then finished for the target; a definition of the case may stand for it",
+        help="virtual architecture of the PTX or LTO IR, which is then compiled for the target; may be the name of a definition",
     ),
     "assembler": Key(
-        kind="release", help="CUDA release whose ptxas assembles the PTX; a definition of the case may stand for it"
+        kind="release", help="CUDA release whose ptxas assembles the PTX; may be the name of a definition"
     ),
     "linker": Key(
         kind="release",
-        help="CUDA release whose nvJitLink links PTX, LTO IR or relocatable code; a definition of the case may stand for it",
+        help="CUDA release whose nvJitLink links PTX, LTO IR or relocatable code; may be the name of a definition",
     ),
     "every_target": Key(
         kind="flag",
-        help="true: the compiler is asked for targets that it does not list as well, and its refusal is the outcome",
+        help="true: also run the compiler for targets that it does not list; its refusal is the outcome",
     ),
     "num_warps": Key(kind="seed", help="Triton's option of that name: warps of a block"),
     "num_stages": Key(kind="seed", help="Triton's option of that name: stages of a pipelined loop"),
-    "flags": Key(kind="options", help="further options for the compiler; tables add to each other"),
-    "ptxas": Key(kind="options", help="further options for ptxas; tables add to each other"),
+    "flags": Key(kind="options", help="further options for the compiler; tables accumulate"),
+    "ptxas": Key(kind="options", help="further options for ptxas; tables accumulate"),
 }
 
 LAUNCH: Mapping[str, Key] = {
     "when": _WHEN,
-    "kernel": Key(kind="kernel", help="which kernel; may be left out where the case has one"),
-    "grid": Key(kind="expressions", help="blocks, as a number or up to three; 1 when left out"),
-    "block": Key(kind="expressions", help="threads of a block, as a number or up to three; 1 when left out"),
-    "shared": Key(kind="expression", help="dynamic shared memory in bytes; none when left out"),
-    "opt_in": Key(kind="flag", help="the host first allows the kernel that much dynamic shared memory"),
-    "cooperative": Key(kind="flag", help="a cooperative launch, so that the grid can wait for itself"),
+    "kernel": Key(kind="kernel", help="name of the kernel; optional if the case has one"),
+    "grid": Key(kind="expressions", help="blocks, as a number or up to three; 1 by default"),
+    "block": Key(kind="expressions", help="threads of a block, as a number or up to three; 1 by default"),
+    "shared": Key(kind="expression", help="dynamic shared memory in bytes; none by default"),
+    "opt_in": Key(kind="flag", help="true: the host first raises the kernel's limit of dynamic shared memory"),
+    "cooperative": Key(kind="flag", help="true: a cooperative launch, whose blocks can synchronize"),
     "arguments": Key(kind="tables", help="the kernel's arguments, in order"),
 }
 
 ARGUMENT: Mapping[str, Key] = {
-    "name": Key(kind="line", help="what messages call it"),
+    "name": Key(kind="line", help="name in messages"),
     "type": Key(kind="type", required=True, help='"float32[]" for an array, "int32" for a number, or a definition'),
     "size": Key(kind="expressions", help="length of an array, or those of its dimensions"),
-    "fill": Key(kind="fill", help="what an array starts with: zeros, ones, sequence, random or a number"),
-    "seed": Key(kind="seed", help="for random; 0 when left out"),
-    "value": Key(kind="expression", help="the number"),
+    "fill": Key(kind="fill", help="initial value of an array: zeros, ones, sequence, random or a number"),
+    "seed": Key(kind="seed", help="seed of random; 0 by default"),
+    "value": Key(kind="expression", help="value of a number"),
 }
 
 VERIFY: Mapping[str, Key] = {
@@ -140,22 +140,20 @@ VERIFY: Mapping[str, Key] = {
     "reference": Key(
         kind="reference", required=True, help="Python file with a function of the kernel's name, for NumPy arrays"
     ),
-    "rtol": Key(kind="number", help="relative tolerance, 0 when left out"),
-    "atol": Key(kind="number", help="absolute tolerance, 0 when left out"),
+    "rtol": Key(kind="number", help="relative tolerance; 0 by default"),
+    "atol": Key(kind="number", help="absolute tolerance; 0 by default"),
 }
 
 LIBRARY: Mapping[str, Key] = {
     "versions": Key(
         kind="options",
         required=True,
-        help="versions as PyPI numbers them, such as 3.5.1; folders; revisions of repositories",
+        help="versions on PyPI, such as 3.5.1; folders; revisions of repositories",
     ),
-    "package": Key(kind="wheel", help="the wheel on PyPI, for versions"),
-    "include": Key(
-        kind="line", required=True, help="the folder of the wheel or checkout that is the include directory"
-    ),
-    "header": Key(kind="line", help="a header in it that defines the version"),
-    "macros": Key(kind="options", help="macros in that header, one for each part of the version"),
+    "package": Key(kind="wheel", help="wheel on PyPI, for versions"),
+    "include": Key(kind="line", required=True, help="include directory in the wheel or checkout"),
+    "header": Key(kind="line", help="header in that folder that defines the version"),
+    "macros": Key(kind="options", help="macros in that header, one per part of the version"),
 }
 
 UNSUPPORTED: Mapping[str, Key] = {
@@ -167,16 +165,14 @@ UNSUPPORTED: Mapping[str, Key] = {
 EXPECT: Mapping[str, Key] = {
     "when": _WHEN,
     "status": Key(kind="choice", required=True, choices=EXPECTED, help="the expected status"),
-    "stage": Key(kind="choice", choices=tuple(map(str, Stage)), help="where it happens; any stage when left out"),
-    "diagnostic": Key(kind="regex", help="found in the message of a diagnostic (a regular expression of RE2)"),
-    "kernels": Key(
-        kind="kernels", help="kernels that must come out of a build here, in place of the case's; 0 for none"
-    ),
+    "stage": Key(kind="choice", choices=tuple(map(str, Stage)), help="expected stage; any stage by default"),
+    "diagnostic": Key(kind="regex", help="regular expression (RE2) for the message of a diagnostic"),
+    "kernels": Key(kind="kernels", help="required kernels of a build, instead of the case's; 0 for none"),
     "tensor_cores": Key(
         kind="flag",
-        help="true: a build must have instructions for tensor cores; false: it must have none; either will do when left out",
+        help="true: a build must use tensor cores; false: it must not; both are accepted by default",
     ),
-    "xfail": Key(kind="flag", help="true for a fault that should be fixed: a build is then reported as xpass"),
+    "xfail": Key(kind="flag", help="true for a fault that should be fixed: a build is then xpass"),
     "reason": _REASON,
     "link": _LINK_KEY,
 }
@@ -187,13 +183,13 @@ FAULTS: Mapping[str, Key] = {"expect": CASE["expect"]}
 
 FILE_NAME = "case.schema.json"
 
-# Draft 7 is what the TOML language servers of editors read.
+# TOML language servers of editors read draft 7.
 DRAFT = "http://json-schema.org/draft-07/schema#"
 _SCALAR = {"type": ["string", "number", "boolean"]}
 
 
 def case_schema() -> dict[str, Any]:
-    """The schema as a JSON value. It cannot tell what only the loader knows: files, conditions, variants."""
+    """Return the schema as a JSON value. It omits what only the loader checks: files, conditions, variants."""
     properties = properties_of(CASE)
     properties["source"] |= {**table_of(SOURCE), "minProperties": 1}
     properties["entry"] |= _ENTRY
@@ -208,7 +204,7 @@ def case_schema() -> dict[str, Any]:
 
 
 def add_tables(properties: dict[str, Any]) -> None:
-    """Say of parameters, libraries and lists of rules, where they are among `properties`, what tables they are."""
+    """Add the schemas of parameters, libraries and lists of rules to those present in `properties`."""
     libraries = {
         "type": "object",
         "propertyNames": {"pattern": IDENTIFIER},
@@ -223,12 +219,12 @@ def add_tables(properties: dict[str, Any]) -> None:
 
 
 def write_schema(path: Path) -> None:
-    """Write the schema to `path`, for instance ``cases/case.schema.json``."""
+    """Write the schema to a file, for example ``cases/case.schema.json``."""
     Path(path).write_text(json.dumps(case_schema(), indent=2) + "\n", encoding="utf-8")
 
 
 def table_of(keys: Mapping[str, Key]) -> dict[str, Any]:
-    """The schema of a table with these keys and no others."""
+    """Return the schema of a table with exactly these keys."""
     required = [name for name, key in keys.items() if key.required]
     return {
         "type": "object",
@@ -239,7 +235,7 @@ def table_of(keys: Mapping[str, Key]) -> dict[str, Any]:
 
 
 def properties_of(keys: Mapping[str, Key]) -> dict[str, Any]:
-    """The schema of each key's value."""
+    """Return the schema of each key's value."""
     return {
         name: {
             "description": key.help,

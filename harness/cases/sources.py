@@ -21,7 +21,7 @@ from harness.cases.values import IDENTIFIER, SIGNATURES, check_table
 from harness.errors import did_you_mean
 
 FILE_NAME = "case.toml"
-"""The folder of all cases."""
+"""File name of a case."""
 
 MARKS = ("cumatrix.toml", "pyproject.toml", "setup.py", "CMakeLists.txt", ".git")
 """Files that mark the top folder of a project."""
@@ -31,7 +31,9 @@ _MOST = 10_000
 
 
 def project_of(folder: Path) -> Path:
-    """The project that a case belongs to: the nearest folder above it with one of `MARKS`; without one, the folder that holds the folder of cases.
+    """Return the project that a case belongs to.
+
+    The project is the nearest parent folder with one of `MARKS`. Without one, it is the parent of the folder of cases.
 
     Parameters
     ----------
@@ -47,16 +49,16 @@ def project_of(folder: Path) -> Path:
 
 
 def wrong_file(folder: Path, text: str, project: Path | None = None) -> str | None:
-    """The error in `text` as the name of a file, or None.
+    """Return the problem of a file name; None if the file is usable.
 
     Parameters
     ----------
     folder : Path
-        The case's folder, the base of the name.
+        Folder of the case, the base of the name.
     text : str
-        The name.
+        File name.
     project : Path, optional
-        The folder that must contain it; by default, the case's own.
+        Folder that must contain the file; by default the case's folder.
     """
     path = folder / text
     try:
@@ -71,7 +73,7 @@ def wrong_file(folder: Path, text: str, project: Path | None = None) -> str | No
 
 
 def wrong_folder(folder: Path, text: str, project: Path | None = None) -> str | None:
-    """The error in `text` as the name of a folder, or None; see `wrong_file`."""
+    """Return the problem of a folder name; None if the folder is usable. See `wrong_file`."""
     try:
         if message := _outside(folder, text, project):
             return message
@@ -86,7 +88,10 @@ def is_pattern(text: str) -> bool:
 
 
 def matching(folder: Path, patterns: Iterable[str]) -> list[str]:
-    """Names of the files that patterns match, each once and in order, relative to `folder`; hidden folders are not entered."""
+    """Return the names of files that patterns match, each once and in order, relative to `folder`.
+
+    Hidden folders are skipped.
+    """
     found: dict[str, None] = {}
     for pattern in patterns:
         names = _expand(folder, pattern) if is_pattern(pattern) else [pattern]
@@ -101,7 +106,7 @@ def matching(folder: Path, patterns: Iterable[str]) -> list[str]:
 
 
 def _expand(folder: Path, pattern: str) -> Iterator[str]:
-    """Expand a pattern. Its ``**`` does not follow links, which may lead in a circle or over the whole machine."""
+    """Expand a pattern. ``**`` does not follow links, which may form a circle or lead across the whole machine."""
     head, star, rest = f"{pattern}/*".partition("**/") if pattern.endswith("**") else pattern.partition("**/")
     if not star:
         yield from glob.iglob(pattern, root_dir=folder)
@@ -120,7 +125,7 @@ def _outside(folder: Path, text: str, project: Path | None) -> str | None:
     inside = Path(os.path.normpath(folder.resolve() / text)).is_relative_to(home.resolve())
     if posix.is_absolute() or not inside or (".." in posix.parts and not project):
         where = f" ({home})" if project else ""
-        return f"must lie in the {what}{where}, not at {shown(text)}"
+        return f"must be in the {what}{where}, not at {shown(text)}"
     if not (folder / text).resolve().is_relative_to(home.resolve()):
         return f"{shown(text)} is a link that leads out of the {what}"
     return None
@@ -146,13 +151,13 @@ class Programs:
     Parameters
     ----------
     sources : dict
-        The program by language, its first file where it has several.
+        Program by language; the first file of several.
     together : tuple of Path
-        Its further files.
+        Further files of the program.
     entries : dict
-        By language, kernels with their signatures.
+        Kernels by language, with their signatures.
     root : Path or None
-        The project, where a file lies outside of the case's folder.
+        Project, if a file is outside the case's folder.
     """
 
     sources: dict[str, Path]
@@ -162,7 +167,7 @@ class Programs:
 
 
 def read_programs(report: Report, folder: Path, good: Mapping[str, Any]) -> Programs:
-    """Read both tables; notes problems in `report`."""
+    """Read both tables and add problems to `report`."""
     named = check_table(report, ("source",), good.get("source", {}), SOURCE)
     if good.get("source") == {}:
         report.add(("source",), 'names no program: write cuda = "kernel.cu" or python = "kernel.py"')
@@ -182,12 +187,12 @@ def read_programs(report: Report, folder: Path, good: Mapping[str, Any]) -> Prog
 
 
 def _place(folder: Path, name: str) -> Path:
-    """The path of a file, without the way through the case's folder."""
+    """Return the path of a file, with ``..`` resolved."""
     return Path(os.path.normpath(folder / name)) if ".." in PurePosixPath(name).parts else folder / name
 
 
 def _files(report: Report, folder: Path, language: str, value: str | list[str], project: Path) -> list[str]:
-    """Names of a program's files, as seen from `folder`; notes what is missing or lies outside of the project."""
+    """Return the names of a program's files relative to `folder`; report missing files and files outside the project."""
     names: dict[str, None] = {}
     texts = [value] if isinstance(value, str) else value
     if not texts:
@@ -205,7 +210,7 @@ def _files(report: Report, folder: Path, language: str, value: str | list[str], 
 
 
 def _entries(report: Report, value: Any, languages: Collection[str]) -> dict[str, dict[str, str]]:
-    """By language, kernels and their signatures."""
+    """Read kernels and their signatures by language."""
     if not isinstance(value, dict):
         report.add(("entry",), f"must be a table, not {shown(value)}")
         return {}
@@ -255,26 +260,26 @@ def _signatures(report: Report, language: str, kernels: Any) -> dict[str, str]:
 
 
 _WITHOUT_OUTCOME = frozenset(("title", "description", "features", "links", "heavy", "kernels", "expect", "verify"))
-"""Keys of ``case.toml`` that no compiler's outcome depends on."""
+"""Keys of ``case.toml`` that do not affect any compiler's outcome."""
 
 _DIGITS = 16
 
 
 @cache
 def packaged_cases() -> Path:
-    """The bundled cases of this installation: inside the package in a wheel, next to it in a checkout."""
+    """Return the folder of the bundled cases: inside the package in a wheel, next to it in a checkout."""
     package = Path(harness.__file__).resolve().parent
     inside = package / "case_library"
     return inside if inside.is_dir() else package.parent / "cases"
 
 
 def is_copy(folder: Path, name: str) -> bool:
-    """Return whether a folder has cumatrix's own case of that name, or a copy of it with the same cells.
+    """Return whether a folder contains cumatrix's own case of that name, or a copy with the same cells.
 
     Parameters
     ----------
     folder : Path
-        The case's, with a ``case.toml`` that can be read.
+        Folder of the case, with a readable ``case.toml``.
     name : str
         ``wmma/fragments``.
     """
@@ -288,12 +293,12 @@ def is_copy(folder: Path, name: str) -> bool:
 
 
 def digest_of(folder: Path) -> str:
-    """Digest of the case in a folder: of its files, and of ``case.toml`` without titles and expectations.
+    """Return the digest of the case in a folder: of its files, and of ``case.toml`` without titles and expectations.
 
     Parameters
     ----------
     folder : Path
-        The case's, with a ``case.toml`` that can be read.
+        Folder of the case, with a readable ``case.toml``.
     """
     digest = hashlib.sha256()
     for name, data in _contents(folder).items():
@@ -308,7 +313,7 @@ def digest_of(folder: Path) -> str:
 
 
 def _contents(folder: Path) -> dict[str, bytes]:
-    """Contents of the files below a folder, without those of Python and editors."""
+    """Return the contents of the files below a folder, without the caches of Python and editors."""
     found = {}
     for path in sorted(path for path in folder.rglob("*") if path.is_file()):
         name = path.relative_to(folder)

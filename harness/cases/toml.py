@@ -1,4 +1,4 @@
-"""Read an untrusted TOML file: with limits, and errors that name file and line."""
+"""Reader of untrusted TOML files, with limits, and errors with file and line."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _TOKEN = re.compile(
 
 _BARE = re.compile(r"[ \t]*[\w-]+(?:[ \t]*\.[ \t]*[\w-]+)*[ \t]*", re.ASCII)
 
-KeyPath = tuple[str | int, ...]
+Key = tuple[str | int, ...]
 
 
 class Positions:
@@ -30,18 +30,18 @@ class Positions:
     Parameters
     ----------
     text : str
-        A text that `tomllib` accepts; for any other, only the first lines may be known.
+        A text that `tomllib` accepts. In any other text, only the first lines may be known.
     """
 
     def __init__(self, text: str) -> None:
-        self._lines: dict[KeyPath, int] = {}
-        self._counts: dict[KeyPath, int] = {}
-        self.headers: dict[int, KeyPath] = {}
-        """Lines of the headers of tables, with the table that begins there."""
+        self._lines: dict[Key, int] = {}
+        self._counts: dict[Key, int] = {}
+        self.headers: dict[int, Key] = {}
+        """Line of each table header, with the path of its table."""
         self._scan(text)
 
-    def line(self, path: KeyPath) -> int:
-        """Line of `path`, or of the nearest table or array around it; 1 where nothing of it is written."""
+    def line(self, path: Key) -> int:
+        """Return the line of `path`, or of the nearest enclosing table or array; 1 if neither is written."""
         while path:
             if path in self._lines:
                 return self._lines[path]
@@ -49,11 +49,11 @@ class Positions:
         return 1
 
     def _scan(self, text: str) -> None:
-        table: KeyPath = ()
+        table: Key = ()
         at, line = 0, 1
         while True:
             blank = _BLANK.match(text, at)
-            assert blank is not None  # it matches nothing, too
+            assert blank is not None  # the pattern also matches an empty text
             line += blank[0].count("\n")
             at = blank.end()
             if at >= len(text):
@@ -74,8 +74,8 @@ class Positions:
             line += text.count("\n", at, end)
             at = end
 
-    def _enter(self, names: list[str], line: int, *, element: bool) -> KeyPath:
-        path: KeyPath = ()
+    def _enter(self, names: list[str], line: int, *, element: bool) -> Key:
+        path: Key = ()
         for position, name in enumerate(names):
             path = (*path, name)
             last = position == len(names) - 1
@@ -90,14 +90,12 @@ class Positions:
 
 
 def _names(text: str) -> list[str] | None:
-    """Parts of a dotted key, with quotes and escapes read by `tomllib` itself."""
+    """Return the parts of a dotted key; `tomllib` reads quotes and escapes."""
     if len(text) > 1000:
         return None
-    if _BARE.fullmatch(text):  # all but a few
+    if _BARE.fullmatch(text):  # nearly every key
         return [name.strip() for name in text.split(".")]
     try:
-        import tomllib  # imported late: a list of cases need not wait for it
-
         value: object = tomllib.loads(f"{text} = 0")
     except ValueError:
         return None
@@ -109,7 +107,7 @@ def _names(text: str) -> list[str] | None:
 
 
 def _skip(text: str, at: int) -> int:
-    """End of the value that starts at `at`: the first line break outside strings and brackets."""
+    """Return the end of the value that starts at `at`: the first line break outside strings and brackets."""
     depth = 0
     while token := _TOKEN.match(text, at):
         if token[0] == "\n" and depth <= 0:
@@ -120,12 +118,12 @@ def _skip(text: str, at: int) -> int:
 
 
 MAX_BYTES = 1_000_000
-# tomllib needs memory by the square of a dotted key's length.
+# The memory of tomllib grows with the square of a dotted key's length.
 MAX_LINE = 4_000
 
 
 def read_toml_text(path: Path, shown_path: str) -> str:
-    """The text of a file, without a byte order mark; raises `CaseError` where it is no text that TOML could be."""
+    """Return the text of a file without a byte order mark; raise `CaseError` if the file cannot be TOML."""
     try:
         if not path.is_file():
             raise failure(shown_path, "there is no such file")
@@ -156,13 +154,13 @@ def _not_utf8(data: bytes) -> int:
 
 
 def parse_toml(text: str, shown_path: str) -> dict[str, Any]:
-    """Parse the text; raises `CaseError` if it is not TOML."""
+    """Parse the text; raise `CaseError` if it is not TOML."""
     try:
         return tomllib.loads(text)
     except RecursionError:
         raise failure(shown_path, "is nested too deeply") from None
     except ValueError as error:
-        # tomllib puts the place into the sentence; a number that is too long comes without one.
+        # tomllib appends the position to its message, except for a number that is too long.
         match = re.search(r" \(at (?:line (\d+), column \d+|end of document)\)$", str(error))
         line = int(match[1]) if match and match[1] else text.count("\n") + 1 if match else 0
         message = str(error)[: match.start()] if match else str(error)
@@ -170,7 +168,10 @@ def parse_toml(text: str, shown_path: str) -> dict[str, Any]:
 
 
 def check_integers(report: Report, data: dict[str, Any]) -> None:
-    """Integers have 64 bits in TOML; Python's have any number, and one that is longer than 4300 digits cannot even be shown."""
+    """Report integers beyond TOML's 64 bits.
+
+    Python's integers have no limit, but Python cannot print one with more than 4300 digits.
+    """
     waiting: list[tuple[tuple[str | int, ...], Any]] = [((), data)]
     while waiting:
         key, value = waiting.pop()
@@ -183,28 +184,27 @@ def check_integers(report: Report, data: dict[str, Any]) -> None:
 
 
 def failure(file: str, message: str, line: int = 0) -> CaseError:
-    """The error for a file as a whole."""
+    """Return the error for a file as a whole."""
     return CaseError([Problem(file=file, line=line, key="", message=message)])
 
 
-Key = tuple[str | int, ...]
 MAX_PROBLEMS = 20
 
 
 @dataclass(frozen=True, kw_only=True)
 class Problem:
-    """One thing that is wrong.
+    """One problem in a file.
 
     Parameters
     ----------
     file : str
-        The case file, as a user would write it.
+        Case file, as a user would write it.
     line : int
-        Line in `file`, from 1; 0 where none can be named.
+        Line in `file`, from 1; 0 if unknown.
     key : str
-        The key in dotted form (``expect.status``), or empty.
+        Key in dotted form (``expect.status``), or empty.
     message : str
-        What is wrong, and what to write instead where that is known.
+        The problem, and the fix if it is known.
     """
 
     file: str
@@ -218,7 +218,7 @@ class Problem:
 
 
 class CaseError(UsageError):
-    """A case that cannot be used; the message has one sentence a problem, each on its line."""
+    """A case that cannot be used. The message has one line with one sentence per problem."""
 
     def __init__(self, problems: Sequence[Problem] | str) -> None:
         self.problems: tuple[Problem, ...] = () if isinstance(problems, str) else tuple(problems)
@@ -226,7 +226,7 @@ class CaseError(UsageError):
 
 
 class Report:
-    """Collects the problems of one file, so that a user sees all of them at once."""
+    """Collects the problems of one file, so a user gets all of them at once."""
 
     def __init__(self, file: str, text: str = "") -> None:
         self.file = file
@@ -234,18 +234,18 @@ class Report:
         self.problems: list[Problem] = []
 
     def add(self, key: Key, message: str, *, line: int | None = None) -> None:
-        """Note a problem with what stands at `key`."""
+        """Add a problem at `key`."""
         dotted = ".".join(part for part in key if isinstance(part, str))
         self.problems.append(
             Problem(file=self.file, line=self.line(key) if line is None else line, key=dotted, message=message)
         )
 
     def line(self, key: Key) -> int:
-        """Line of `key`, or of the nearest thing around it."""
+        """Return the line of `key`, or of the nearest enclosing table or array."""
         return self.positions.line(key)
 
     def close(self) -> None:
-        """Raise `CaseError` if there was any problem: the first ones, in the order of the file."""
+        """Raise `CaseError` with the first problems, in the order of the file, if there are any."""
         found = sorted(self.problems, key=lambda problem: problem.line)
         if len(found) > MAX_PROBLEMS:
             message = f"and {len(found) - MAX_PROBLEMS} more"
@@ -255,9 +255,9 @@ class Report:
 
 
 def shown(value: object, limit: int = 60) -> str:
-    """A value for a message, cut where it is long, without control characters."""
+    """Return a value for a message, shortened to `limit` characters."""
     try:
         text = repr(value)
-    except RecursionError:  # a key of thousands of parts is as many tables
+    except RecursionError:  # a key of thousands of parts is as many nested tables
         return "tables within tables, thousands of them"
     return text if len(text) <= limit else text[: limit - 1] + "…"

@@ -21,16 +21,16 @@ SIGNATURE = r"^[A-Za-z_][A-Za-z0-9_.]*\(.*\)$"
 
 @dataclass(frozen=True)
 class SignatureForm:
-    """The form of the signatures of kernels in a language.
+    """The syntax of kernel signatures in a language.
 
     Parameters
     ----------
     pattern : str
-        A regular expression for all of it.
+        Regular expression for a whole signature.
     example : str
-        One of them.
+        Example for messages.
     of : str
-        Whose it is.
+        Name of the compiler in messages.
     """
 
     pattern: str
@@ -42,7 +42,7 @@ SIGNATURES: Mapping[str, SignatureForm] = {
     "python": SignatureForm(SIGNATURE, "void(float32[:])", "Numba"),
     "triton": SignatureForm(r"^[^,\n]+(,[^,\n]+)*$", "*fp16, *fp32, 128", "Triton"),
 }
-"""By language, for kernels in Python; those of other languages have none."""
+"""Signature forms by language, for kernels in Python. Kernels of other languages have no signatures."""
 NAME = r"^[a-z0-9][a-z0-9._-]*$"
 LABEL = r"^[A-Za-z0-9_.:+-]+$"
 _WHEEL = r"^[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?$"
@@ -53,7 +53,7 @@ _MAX_REGEX = 1000
 
 @dataclass(frozen=True, kw_only=True)
 class Key:
-    """One key: what kind of value it has (a name in `KINDS`), whether it must be there, and what it means."""
+    """A key: type of its value (a name in `KINDS`), meaning, and whether it is required."""
 
     kind: str
     help: str
@@ -63,7 +63,7 @@ class Key:
 
 @dataclass(frozen=True, kw_only=True)
 class ValueType:
-    """A kind of value: its JSON Schema, and a function that says what is wrong with a value, or nothing."""
+    """A type of value: its JSON Schema, and a function that returns the problem of a value, or None."""
 
     schema: Mapping[str, Any]
     wrong: Callable[[Any], str | None]
@@ -80,7 +80,7 @@ def _text(pattern: str = "", *, wanted: str = "a text", lines: bool = False, emp
         if _CONTROL.search(value) or (not lines and "\n" in value):
             shape = "without control characters" if lines else "on one line"
             return f"must be {wanted} {shape}, not {shown(value)}"
-        # `$` would let a line break through, which was refused above.
+        # `$` would accept a trailing line break, which the check above refuses.
         return f"must be {wanted}, not {shown(value)}" if compiled and not compiled.match(value) else None
 
     schema: dict[str, Any] = {"type": "string"}
@@ -104,7 +104,7 @@ def _list_of(item: ValueType, wanted: str) -> ValueType:
 
 
 def _one_or_more(wanted: str, example: str) -> ValueType:
-    """A text, or a list of texts."""
+    """Return the type of a text or a list of texts."""
     one = _text(wanted=f'a text such as "{example}"')
     several = _list_of(one, wanted)
 
@@ -277,13 +277,13 @@ KINDS: Mapping[str, ValueType] = {
     ),
     "fill": ValueType(schema={"anyOf": [{"type": "number"}, {"enum": list(FILLS)}]}, wrong=_any),
     "choice": ValueType(schema={"type": "string"}, wrong=_any),  # checked by `wrong_value`, with the key's choices
-    # Tables and lists of tables have code of their own: harness.cases.rules, .parameters, .schema.
+    # harness.cases.rules, .load, .launch and .sources check tables and lists of tables.
     "tables": ValueType(schema={}, wrong=_any),
 }
 
 
 def wrong_value(key: Key, value: Any) -> str | None:
-    """The error in `value` as that key's value, or None."""
+    """Return the problem of `value` as the key's value; None if it is valid."""
     if key.choices and not isinstance(value, str):
         return f"must be one of {', '.join(key.choices)}, not {shown(value)}"
     if key.choices and value not in key.choices:
@@ -297,7 +297,7 @@ def _suggestion(value: str, choices: tuple[str, ...]) -> str:
 
 
 def check_table(report: Report, key: tuple[str | int, ...], value: Any, keys: Mapping[str, Key]) -> dict[str, Any]:
-    """Entries of a table that are right; notes unknown and missing keys and wrong values."""
+    """Return the valid entries of a table; report unknown and missing keys and invalid values."""
     if not isinstance(value, dict):
         report.add(key, f"must be a table, not {shown(value)}")
         return {}

@@ -6,11 +6,11 @@ import sys
 
 
 def _keep_bytecode() -> None:
-    """Under ``PYTHONDONTWRITEBYTECODE``, keep compiled modules in the user's cache folder: compiling them takes a third of each start.
+    """Under ``PYTHONDONTWRITEBYTECODE``, keep compiled modules in the user's cache folder: they save a third of each start.
 
-    A folder that others can write to is not used: its content is executed.
+    A folder that others can write to is not used, since its content is executed.
     """
-    # Compiled by an installer, or by an earlier start.
+    # An installer or an earlier start may have compiled the modules.
     if not sys.dont_write_bytecode or sys.pycache_prefix or os.path.exists(__spec__.cached or ""):
         return
     base = os.environ.get("XDG_CACHE_HOME", "")

@@ -1,4 +1,4 @@
-"""``cumatrix arch``: the architectures to build for some GPUs."""
+"""``cumatrix arch``: the architectures to build for a set of GPUs."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from harness.cli.wheel import GPUS
 from harness.errors import NothingToRun
 from harness.model import Target
 from harness.model.gpus import Gpu
-from harness.project.discovery import here
+from harness.project.current import here
 from harness.wheels.architectures import ArchitectureList, architectures
 
 
@@ -29,9 +29,9 @@ from harness.wheels.architectures import ArchitectureList, architectures
     "toolkit",
     default="",
     metavar="V",
-    help="The CUDA release of the build. Default: the first that knows all of the GPUs.",
+    help="The CUDA release of the build. Default: the first that supports all GPUs.",
 )
-@click.option("--ptx", is_flag=True, help="Add PTX, for GPUs that come later.")
+@click.option("--ptx", is_flag=True, help="Add PTX for future GPUs.")
 @click.option(
     "--project",
     is_flag=True,
@@ -41,8 +41,9 @@ from harness.wheels.architectures import ArchitectureList, architectures
 def arch(gpus: list[Gpu], toolkit: str, *, ptx: bool, project: bool, as_json: bool) -> int:
     """Print the smallest list of architectures for GPUS.
 
-    GPUS are names or compute capabilities: 'RTX 3090,H100,RTX 5090', sm_80..sm_90. The output is what PyTorch, CMake and nvcc take, the CUDA
-    release that it needs, and traps. With -t, GPUs that this release does not know get PTX, which the driver compiles.
+    GPUS are names or compute capabilities: 'RTX 3090,H100,RTX 5090', sm_80..sm_90. The output is the list in the syntax
+    of PyTorch, CMake and nvcc, the CUDA release that it needs, and warnings. With -t, GPUs that this release does not
+    support get PTX, which the driver compiles.
 
     \b
     cumatrix arch 'RTX 3090,H100,B200,RTX 5090'
@@ -80,7 +81,7 @@ def _needs(found: ArchitectureList, toolkit: str) -> str:
 
 @dataclass(frozen=True)
 class Cost:
-    """Mean time and size of the cells of a target."""
+    """Mean seconds and bytes of a target's cells."""
 
     seconds: float
     size: float
@@ -96,7 +97,7 @@ class Measured:
 
 
 def _measured() -> Measured:
-    from harness.records import merge, read_records  # only with --project
+    from harness.records import merge, read_records  # only --project needs this import
 
     folder = Path(here().option("results") or RESULTS)
     if not folder.exists():
@@ -108,7 +109,7 @@ def _measured() -> Measured:
 
 
 def measured_of(records: Iterable[Mapping[str, Any]]) -> Measured:
-    """Compare targets of the same program and toolchain."""
+    """Return the required suffixes and the costs, from targets of the same program and toolchain."""
     status: dict[tuple[str, ...], dict[Target, str]] = defaultdict(dict)
     sizes: dict[str, list[tuple[float, int]]] = defaultdict(list)
     for record in records:

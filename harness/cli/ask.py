@@ -27,10 +27,11 @@ from harness.cli.terminal import say_json
 def ask(question: tuple[str, ...], results: tuple[Path, ...], every: bool, as_json: bool) -> int:
     """Answer a question from results: does it work, and since when?
 
-    QUESTION names a feature. It may also name architectures (sm_90, Turing, RTX 4090), CUDA releases (cuda 13.0), libraries and tools
-    (numba 0.59, cutlass 3.5.1, nvcc, jitify) and host compilers (gcc-13, clang-19). It can ask what breaks between two releases, what
-    fails, what you may drop, whether a release is broken, for limits and first releases, and for the cause of a message. Nothing is
-    compiled. The exit code is 3 if nothing was tried or no case has a word of the question; a command that tries it is printed.
+    QUESTION names a feature. It may also name architectures (sm_90, Turing, RTX 4090), CUDA releases (cuda 13.0),
+    libraries and tools (numba 0.59, cutlass 3.5.1, nvcc, jitify) and host compilers (gcc-13, clang-19). It can ask what
+    breaks between two releases, what fails, what you may drop, whether a release is broken, for limits and first
+    releases, and for the cause of a message. Nothing is compiled. The exit code is 3 if nothing was tested or no case
+    matches the question; cumatrix then prints a command that tests it.
 
     Answers come from the published matrix, and separately from your own results in the folder reports.
 
@@ -44,7 +45,7 @@ def ask(question: tuple[str, ...], results: tuple[Path, ...], every: bool, as_js
     cumatrix ask gcc-14 nvcc 13.0
     cumatrix ask cutlass 3.5.1 cuda 13.0 sm_90 --results nightly.parquet
     """
-    # Help and completion stay fast.
+    # These imports would slow down help and completion.
     from harness.answers.answer import SHOWN
     from harness.cli.ask_output import elsewhere, put, show, sources_of, to_json
 

@@ -16,7 +16,7 @@ from rich.text import Text
 from harness.answers.answer import SHOWN, command_for, finding_json, is_about_architecture
 from harness.answers.query import FeatureFinding, Query, QueryResult, Reply, ReplyRow
 from harness.answers.question import Chip, Vocabulary
-from harness.answers.replies import combined, reply_to_message
+from harness.answers.replies import combined, reply_to_message, without_lead
 from harness.answers.store import Store, read_packed, vocabulary_of
 from harness.answers.verdict import WORKS
 from harness.answers.vocabulary import read
@@ -33,23 +33,23 @@ from harness.records.make import NO_TENSOR_CORES, TENSOR_CORES
 from harness.wheels.published import Package
 
 OWN = Path("reports")
-"""The folder of the user's own records."""
+"""Folder of the user's own records."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class AnswerSource:
-    """Results that a question is put to.
+    """Results that answer questions.
 
     Parameters
     ----------
     name : str
-        ``published``, ``own``, or ``results`` for those that were named.
+        ``published``, ``own``, or ``results`` for results that the user names.
     title : str
-        What readers call them.
+        Name for readers.
     store : Store
         The results.
     made_of : Mapping[str, str]
-        Digest by case, of what is published.
+        Digest of each case, for published results.
     wheels : tuple of Package
         Packages whose wheels were read.
     """
@@ -61,26 +61,26 @@ class AnswerSource:
     wheels: tuple[Package, ...] = ()
 
     def stale(self, case: str) -> bool:
-        """Return whether its cells are of another version of the case than the present one."""
+        """Return whether the cells are from another version of the case than the current one."""
         return bool(stale_cases({case: self.made_of[case]})) if case in self.made_of else False
 
     @cached_property
     def newest(self) -> str:
-        """Day of its newest run; empty where no plan tells."""
+        """Day of the newest run; empty if no plan records it."""
         return max(self.store.runs.values(), default="")[:10]
 
 
 def sources_of(results: tuple[Path, ...]) -> list[AnswerSource]:
-    """The named results; by default, the published matrix and the user's own.
+    """Return the named results; by default, the published matrix and the user's own results.
 
     Raises
     ------
     RecordError
-        When some cannot be read.
+        If results cannot be read.
     NothingToRun
-        When there are none in those that were named.
+        If the named files contain no results.
     UsageError
-        When there are none at all.
+        If there are neither published nor own results.
     """
     if results:
         from harness.answers.store import read_known
@@ -114,14 +114,14 @@ def sources_of(results: tuple[Path, ...]) -> list[AnswerSource]:
 
 _UNTRIED = ANSWER_KINDS["untried"].text
 _ELSEWHERE = 3
-"""Variants of features that are shown for other architectures."""
+"""Number of features shown for other architectures."""
 
 Found = Sequence[tuple[AnswerSource, QueryResult]]
-"""The answer of each of the results."""
+"""The answer from each source."""
 
 
 def show(found: Found, query: Query, vocabulary: Vocabulary, others: str = "", elsewhere: Found = ()) -> None:
-    """Print answers; `elsewhere` are those for others (architectures, tools), where there are none for what was asked."""
+    """Print answers; `elsewhere` has those for other architectures or tools if the requested ones have no answer."""
     console = console_for(sys.stdout)
     if not elsewhere:
         print_answers(console, found, query, vocabulary)
@@ -136,7 +136,7 @@ def show(found: Found, query: Query, vocabulary: Vocabulary, others: str = "", e
 
 
 def _asked_for(query: Query) -> str:
-    """`` with numba 0.59.0 on sm_120``: tools, CUDA releases and architectures as they were typed."""
+    """Return the tools, CUDA releases and architectures as typed: `` with numba 0.59.0 on sm_120``."""
     used = [chip.text for chip in query.chips if chip.kind in ("tool", "toolkit")]
     return "".join(
         (f" with {' and '.join(used)}" if used else "", f" on {', '.join(query.targets)}" if query.targets else "")
@@ -188,7 +188,7 @@ def _show_commands(console: Console, shown: Found, query: Query, vocabulary: Voc
 
 
 def _show_closest(console: Console, answer: QueryResult, query: Query) -> None:
-    """Titles of cases that have some words of the question, without statements."""
+    """Print the titles of cases that match some words of the question, without statements."""
     for chip in query.unknown:
         if chip.near:
             console.print(f"  Did you mean {' or '.join(chip.near)}?", soft_wrap=True)
@@ -258,7 +258,7 @@ def _show_finding(console: Console, finding: FeatureFinding, source: AnswerSourc
             texts_of.setdefault(of_tool.tool, []).append(of_tool.verdict.text)
     silent: dict[str, list[str]] = {}
     for tool, texts in texts_of.items():
-        # That something is missing, or not applicable, says more than that an architecture was left out.
+        # A missing part or an inapplicable cell is more informative than an untested architecture.
         silent.setdefault(next((text for text in texts if text != _UNTRIED), _UNTRIED), []).append(tool)
     for text, tools in silent.items():
         console.print(Text(f"  ? {', '.join(tools)}: {text}", "dim"), soft_wrap=True)
@@ -279,7 +279,7 @@ def _age(source: AnswerSource) -> str:
 
 
 def to_json(found: Found, query: Query) -> dict[str, Any]:
-    """The same as plain values: the answers of the first results, and the user's own under ``own``."""
+    """Return the answers as plain values: those of the first source, and the user's own under ``own``."""
     (first, answer), *others = found
     own = next(((source, answer) for source, answer in others), None)
     return {
@@ -317,21 +317,21 @@ def _answer(source: AnswerSource, answer: QueryResult) -> dict[str, Any]:
 
 
 def put(question: str, sources: Sequence[AnswerSource], most: int = SHOWN) -> tuple[Query, Vocabulary, Found]:
-    """Put a question to results: what it asks for, all that it could name, and what each of the results answers.
+    """Answer a question; return the query, the vocabulary and the answer from each source.
 
     Parameters
     ----------
     question : str
-        As typed.
+        Text as typed.
     sources : sequence of AnswerSource
-        The results.
+        Results that answer.
     most : int
-        The most findings of each.
+        Maximum number of findings per source.
 
     Raises
     ------
     UsageError
-        Where it names nothing, or an architecture or a release that nothing knows.
+        If the question names nothing, or an unknown architecture or release.
     """
     packages = [package for source in sources for package in source.wheels]
     vocabulary = replace(vocabulary_of(*(source.store for source in sources)), packages=names_of(packages))
@@ -352,7 +352,7 @@ def put(question: str, sources: Sequence[AnswerSource], most: int = SHOWN) -> tu
             return query, vocabulary, [(sources[0], QueryResult(sentence=reply.sentence, reply=reply))]
     tried = {target for source in sources for target in source.store.targets}
     chips = tuple(_tried(chip, tried) for chip in reading.chips)
-    query = Query(chips=chips, intent=reading.intent.name)
+    query = Query(chips=chips, intent=reading.intent.name, decides=reading.intent.decides)
     _check(query)
     if not (query.chips or reading.keys):
         raise UsageError("the question names no feature: ask for one, such as wmma, grid sync or fp8; cumatrix cases list shows all")  # fmt: skip
@@ -367,7 +367,10 @@ def put(question: str, sources: Sequence[AnswerSource], most: int = SHOWN) -> tu
             for source in sources
         ]
         if replied := [
-            (source, QueryResult(sentence=reply.sentence, reply=reply)) for source, reply in answers if reply
+            (source, QueryResult(sentence=reply.sentence, reply=reply))
+            for source, given in answers
+            if given
+            for reply in (given if query.decides else without_lead(given),)
         ]:
             return query, vocabulary, replied
         if reading.intent.key == "release":
@@ -383,11 +386,11 @@ _WIDER = (
     ("other tools", frozenset({"tool", "toolkit"})),
     ("other tools and architectures", frozenset({"target", "tool", "toolkit"})),
 )
-"""Parts to drop from a question, one after another, when the results know nothing of its names."""
+"""Kinds of names to drop from a question, one step after another, if no source has results for them."""
 
 
 def elsewhere(found: Found, query: Query, vocabulary: Vocabulary) -> tuple[str, Found]:
-    """Answers for other architectures or tools, when the results have none for those of the question; and the dropped parts."""
+    """Return the dropped names and the answers without them, if no source has answers for the question."""
     if is_about_architecture(query) or any(answer.findings or answer.lacking for _, answer in found):
         return "", []
     for name, kinds in _WIDER:
@@ -401,7 +404,7 @@ def elsewhere(found: Found, query: Query, vocabulary: Vocabulary) -> tuple[str, 
 
 
 def _tried(chip: Chip, targets: Container[str]) -> Chip:
-    """Use the real architecture for an untried virtual one: compilers name ``compute_120`` for either."""
+    """Use the real architecture for an untested virtual one: compilers name ``compute_120`` for both."""
     real = {value: str(Target.parse(value).real) for value in chip.values if chip.kind == "target"}
     if not any(value not in targets and other in targets for value, other in real.items()):
         return chip
@@ -409,7 +412,7 @@ def _tried(chip: Chip, targets: Container[str]) -> Chip:
 
 
 def _check(query: Query) -> None:
-    """An architecture or a release that nothing knows is bad usage; a word is not."""
+    """Raise `UsageError` for an unknown architecture or release; an unknown word is not an error."""
     for chip in query.unknown:
         if chip.name != "word":
             what = {"target": "architecture", "version": "version of anything named before it"}.get(chip.name, "")

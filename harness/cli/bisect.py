@@ -57,27 +57,28 @@ from harness.model.case import spell
 from harness.records import Record
 from harness.toolkits import LIBRARIES
 
-# A shell between git and the step: git takes any code up to 127 for "bad", also that of a step that could not even begin.
+# A shell runs between git and the step: git treats any code up to 127 as "bad", including that of a step that fails to
+# start.
 _BETWEEN = f'cd "$0" || exit 255; "$@"; case $? in {SAME}) exit {SAME};; 10) exit {OTHER};; {UNTESTABLE}) exit {UNTESTABLE};; *) exit 255;; esac'
 _CODES = {SAME: 0, OTHER: 10, UNTESTABLE: UNTESTABLE}
 
 
 @dataclass(frozen=True)
 class GitBisection:
-    """The bisection of a checkout.
+    """A bisection of a git checkout.
 
     Parameters
     ----------
     checkout : Checkout
-        It.
+        The checkout.
     good, bad : str
-        The commits that the user names so.
+        Commits that the user calls good and bad.
     old, new : str
-        The same, the older one first.
+        The same commits, the older one first.
     log : CommitLog
-        What was seen of its commits.
+        Outcomes of commits.
     quiet : bool
-        Whether its steps print nothing.
+        Whether the steps print nothing.
     """
 
     checkout: Checkout
@@ -92,12 +93,12 @@ class GitBisection:
     def of(
         cls, checkout: Checkout, good: str | None, bad: str | None, log: CommitLog, *, quiet: bool = False
     ) -> GitBisection:
-        """Read what a user wrote.
+        """Read the values of ``--good`` and ``--bad``.
 
         Raises
         ------
         UsageError
-            On a commit that does not exist, and on two unrelated ones.
+            If a commit does not exist, or the commits are unrelated.
         """
         if not good:
             raise UsageError(
@@ -122,20 +123,20 @@ def step(
     seconds: float,
     console: Console,
 ) -> int:
-    """One step of ``git bisect run``: build what is checked out, try it, and compare with the older end.
+    """Run one step of ``git bisect run``: build the current commit, test it, and compare it with the older end.
 
     Parameters
     ----------
     checkout, log
-        Where, and what is known already.
+        The checkout, and the outcomes so far.
     old : str
-        The commit to compare with; empty to have this one tried only.
+        Commit to compare with; empty to test only.
     tried : callable
-        Compiles the cells.
+        Compiles the cells and returns their records.
     command : str
-        The project's own command that builds it; empty for none.
+        The project's own build command; empty for none.
     seconds : float
-        How long that may take.
+        Time limit of the build, in seconds.
     """
     commit, began = checkout.git("rev-parse", "HEAD"), time.monotonic()
     name = checkout.subjects([commit])[commit]
@@ -158,7 +159,7 @@ def step(
 
 
 def search(bisection: GitBisection, argv: Sequence[str], console: Console) -> tuple[list[tuple[str, str]], bool]:
-    """Every border as the commits before and after it, and whether the search was interrupted."""
+    """Return every border as the commits before and after it, and whether the search was interrupted."""
     borders: list[tuple[str, str]] = []
     checkout, log = bisection.checkout, bisection.log
     chain = checkout.between(bisection.old, bisection.new)
@@ -184,7 +185,7 @@ def search(bisection: GitBisection, argv: Sequence[str], console: Console) -> tu
 
 
 def _look(bisection: GitBisection, commit: str, argv: Sequence[str]) -> None:
-    """Have one of the ends tried, which has to be possible."""
+    """Test one of the ends, which must be testable."""
     run_alone(_step(bisection, "", argv), quiet=bisection.quiet)
     if not bisection.log.outcomes(commit):
         which = "--good" if commit == bisection.good else "--bad"
@@ -203,13 +204,13 @@ def _step(bisection: GitBisection, old: str, argv: Sequence[str]) -> list[str]:
         "--git-step",
         str(bisection.log.folder),
         old,
-        *argv[1:],  # may have --, behind which no options are
+        *argv[1:],  # may contain --, after which options are not recognized
     ]
     return ["sh", "-c", _BETWEEN, os.getcwd(), *program]
 
 
 def _border(bisection: GitBisection, chain: Sequence[str], old: str, argv: Sequence[str]) -> tuple[str, str]:
-    """The first commit that is other than `old`, and the last one before that is as that."""
+    """Return the last commit with the outcomes of `old`, and the first commit with others."""
     log, place = bisection.log, {commit: number for number, commit in enumerate(chain)}
     found = bisection.checkout.first_other(old, bisection.new, _step(bisection, old, argv), quiet=bisection.quiet)
     before = log.outcomes(old) or {}
@@ -224,7 +225,7 @@ def _border(bisection: GitBisection, chain: Sequence[str], old: str, argv: Seque
 
 
 def findings_of(bisection: GitBisection, over: str, borders: Sequence[tuple[str, str]], interrupted: bool) -> Findings:
-    """The displayed result."""
+    """Return the result for display."""
     log = bisection.log
     chain = bisection.checkout.between(bisection.old, bisection.new)
     tried = [place for place, commit in enumerate(chain) if log.outcomes(commit) is not None]
@@ -268,12 +269,12 @@ OVER = (*NAMES, "cuda", "headers", *LIBRARIES, "git:PATH")
 
 
 def program_of(what: str, options: Mapping[str, Any]) -> Case:
-    """The one program that is named: a file, or a case, with ``[name=value,…]`` for some of its variants.
+    """Return the only program of a file or a case; ``[name=value,…]`` selects variants of a case.
 
     Raises
     ------
     UsageError
-        When it is none, or several.
+        If the name matches no program, or several.
     """
     file, _ = split_program(Path(what))
     if file.suffix in SUFFIXES:
@@ -301,7 +302,7 @@ def program_of(what: str, options: Mapping[str, Any]) -> Case:
     if len(several) > 1:
         names = ", ".join(case.name for case in several[:4])
         raise UsageError(
-            f"bisect takes one case, and {name} stands for {len(several)}: {names}{', …' if len(several) > 4 else ''}"
+            f"bisect takes one case, and {name} matches {len(several)}: {names}{', …' if len(several) > 4 else ''}"
         )
     (case,) = several
     if not wanted:
@@ -322,14 +323,14 @@ def program_of(what: str, options: Mapping[str, Any]) -> Case:
 
 
 def axis_of(over: str, case: Case, context: RunContext, releases: str | None, console: Console) -> SearchAxis:
-    """The search axis, with the requested releases.
+    """Return the search axis with the requested releases.
 
     Raises
     ------
     UsageError
-        On an axis that nothing knows, and on releases that it does not have.
+        If the axis or a release is unknown.
     PartUnavailable
-        When the index cannot be asked which there are.
+        If the index cannot be reached.
     """
     request = context.request
     if over == "cuda":
@@ -350,7 +351,7 @@ def axis_of(over: str, case: Case, context: RunContext, releases: str | None, co
                 f"--over {over} searches versions of {over}: name them with --releases, and not with --library"
             )
         versions = versions_of(LIBRARIES[over], releases)
-        with_version(case, LIBRARIES[over], versions[0])  # says where the case has nothing to do with it
+        with_version(case, LIBRARIES[over], versions[0])  # raises an error if the case does not use the library
         context, case = as_meant(context, case, console)
         return HeaderReleases(LIBRARIES[over], context, case, versions)
     if over in NAMES:
@@ -366,7 +367,7 @@ def axis_of(over: str, case: Case, context: RunContext, releases: str | None, co
         if not request.libraries:
             return LibraryReleases.of(over, request, case, releases)
         if releases:
-            raise UsageError("the commits of --with are what is searched: --releases names releases of the index")
+            raise UsageError("--with selects commits to search: --releases names releases of the index")
         return LibraryCommits.of(over, request, case)
     raise UsageError(_unknown_axis(over))
 
@@ -379,12 +380,12 @@ def _unknown_axis(over: str) -> str:
 
 
 def as_meant(context: RunContext, case: Case, console: Console) -> tuple[RunContext, Case]:
-    """A program of the host is meant for nvcc."""
+    """Restrict a host program to nvcc."""
     return with_nvcc(context, case, console) if case.program else (context, case)
 
 
 def again(argv: Sequence[str], over: str, releases: Sequence[str]) -> str:
-    """The command line that tries just these releases; the one that was given where there are none."""
+    """Return the command line that tests exactly these releases; without releases, the original one."""
     if not releases:
         return shlex.join(["cumatrix", *argv])
     if over.startswith("git:"):
@@ -395,7 +396,7 @@ def again(argv: Sequence[str], over: str, releases: Sequence[str]) -> str:
 
 
 def without(argv: Sequence[str], dropped: Collection[str]) -> list[str]:
-    """A command line without some options and their values."""
+    """Remove options and their values from a command line."""
     kept: list[str] = []
     words = iter(argv)
     for word in words:
@@ -455,15 +456,16 @@ def bisect(what: str, over: str, good: str | None, bad: str | None, as_json: boo
     Exit codes: 0 the search ended; 1 an outcome contradicts --good or --bad; 2 bad usage;
     3 no answer, or no commit changes it; 4 a release could not be tried; 130 interrupted.
 
-    cumatrix installs and tries releases for real. It first tries both ends and the first release of each series. Then it tries what lies between two releases with different
-    outcomes, until they are neighbours. Releases between two equal outcomes are not tried without --every. Status, stage and the compiler's
-    first message together are the outcome. Releases without a wheel, or that cannot be imported, are skipped and listed.
+    cumatrix installs and tests releases for real. It first tests both ends and the first release of each series. Then
+    it tests releases between two releases with different outcomes, until the two are neighbours. Releases between two
+    equal outcomes are not tested without --every. Status, stage and the compiler's first message together form the
+    outcome. Releases without a wheel, and releases that fail to import, are skipped and listed.
 
-    Several targets, backends and variants are searched together and reported separately. If you interrupt a search, the same command
-    continues it.
+    Several targets, backends and variants are searched together and reported separately. If you interrupt a search, the
+    same command continues it.
 
-    Without --good and --bad, "broke" and "fixed" follow the case's expectation; a file is expected to build. In a checkout, `git bisect
-    run` searches. It refuses a checkout with changes and restores the commit afterwards.
+    Without --good and --bad, "broke" and "fixed" follow the case's expectation; a file is expected to build. In a
+    checkout, `git bisect run` searches. It refuses a checkout with changes and restores the commit afterwards.
     """
     errors = console_for(sys.stderr)
     git = over.removeprefix("git:") if over.startswith("git:") else None
@@ -480,18 +482,18 @@ def bisect(what: str, over: str, good: str | None, bad: str | None, as_json: boo
             options["build_command"], options["build_timeout"], errors,
         )  # fmt: skip
     findings = find(what, over, good, bad, options, sys.argv[1:], errors)
-    # Commits of --with answer from the cache.
+    # Commits of --with already have cached results, so repeating the whole search is cheap.
     sides = findings.sides if git is not None or not findings.of_commits else []
     return _end(findings, again(sys.argv[1:], over, sides), as_json=as_json)
 
 
 def _end(findings: Findings, command: str, *, as_json: bool) -> int:
-    """Show the result and return the exit code; of commits, no border is no answer.
+    """Show the result and return the exit code; a search of commits without a border is an error.
 
     Raises
     ------
     NothingToRun
-        When no commit changes anything.
+        If no commit changes an outcome.
     """
     code = show(findings, command, as_json=as_json)
     if findings.of_commits and not findings.borders and not findings.interrupted:
@@ -508,11 +510,11 @@ def find(
     Parameters
     ----------
     what, over, good, bad, options
-        As the command takes them.
+        As for the command.
     argv : sequence of str
-        The command line, which the steps of a checkout run.
+        Command line, which the steps of a checkout repeat.
     errors : Console
-        Where progress goes; a quiet one shows none.
+        Console for progress; a quiet one shows none.
     """
     case, request = program_of(what, options), program_request(options)
     if not over.startswith("git:"):
@@ -527,7 +529,7 @@ def _over_releases(
 ) -> Findings:  # fmt: skip
     if options["build_command"]:
         raise UsageError("--build is for --over git:PATH: releases come as wheels")
-    # Environments of libraries are made for the releases that are tried.
+    # Environments are made only for the releases that are tested.
     python = replace(request, libraries=(over,)).interpreter
     context = replace(prepare(replace(request, libraries=(), python=python)), request=request)
     axis = axis_of(over, case, context, options["releases"], errors)
@@ -590,7 +592,7 @@ def _over_git(
 
 
 def _records(what: str, options: Mapping[str, Any], errors: Console) -> list[Record]:
-    """Compile what is checked out now."""
+    """Compile the current commit and return its records."""
     context, case = as_meant(prepare(program_request(options)), program_of(what, options), errors)
     cells = cells_of(context, [case])
     with Run(install_for(cells, context), context.request.jobs or usable_cores()) as run:

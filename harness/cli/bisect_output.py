@@ -29,12 +29,12 @@ _MOST_COLUMNS = 6
 
 
 class Progressing:
-    """Says how a bisection comes on: a bar on a terminal, a line for each release elsewhere.
+    """Progress of a bisection: a bar on a terminal, otherwise a line per release.
 
     Parameters
     ----------
     console : Console
-        Of stderr.
+        Console on stderr.
     """
 
     def __init__(self, console: Console) -> None:
@@ -56,25 +56,25 @@ class Progressing:
         self._bar.stop()
 
     def round(self, versions: Sequence[str], left: int, *, sweeping: bool) -> None:
-        """Some releases are to be tried."""
+        """Print the releases of the next round and the estimate."""
         what = "a first sweep over" if sweeping else "closing in on what differs:"
         more = f", then about {left - len(versions)} more" if left > len(versions) else ""
         self.console.print(one_line(f"{what} {', '.join(versions)}{more}{self._estimate(left)}", 400), soft_wrap=True)
         self._bar.update(self._task, total=self._tried + left)
 
     def cell(self, record: Record) -> None:
-        """A cell has come to its end."""
+        """Show the finished cell."""
         self._bar.update(self._task, description=clean(record["cell"])[:90])
 
     def tried(self, version: str, outcome: str, left: int) -> None:
-        """A release was tried, or could not be."""
+        """Advance the bar, and print the release without a terminal."""
         self._tried += 1
         self._bar.update(self._task, completed=self._tried, total=self._tried + left)
         if not self.console.is_terminal:
             self.console.print(f"  {one_line(version)}: {one_line(outcome, 200)}", soft_wrap=True)
 
     def _estimate(self, left: int) -> str:
-        """Time that is left, as the releases so far took."""
+        """Return the estimated remaining time, from the mean time per release so far."""
         if not self._tried or not left:
             return ""
         seconds = (time.monotonic() - self._began) / self._tried * left
@@ -86,7 +86,7 @@ def _spelled(seconds: float) -> str:
 
 
 def show(found: Findings, command: str, *, as_json: bool) -> int:
-    """Show all that was found on stdout, and return the exit code.
+    """Show the result on stdout, and return the exit code.
 
     Raises
     ------
@@ -111,7 +111,7 @@ def show(found: Findings, command: str, *, as_json: bool) -> int:
 
 
 def check_answered(found: Findings) -> None:
-    """Raise where no release could be tried (`PartUnavailable`), or no compiler answered (`NothingToRun`)."""
+    """Raise `PartUnavailable` if no release was testable, `NothingToRun` if no compiler ran to a result."""
     if not found.groups:
         why = Counter(found.reasons.values()).most_common(1)
         raise PartUnavailable(
@@ -123,7 +123,7 @@ def check_answered(found: Findings) -> None:
 
 
 def _show_table(console: Console, found: Findings) -> None:
-    """Every tried release with the outcome of each group of cells; messages follow, once each."""
+    """Print a row per tested release with the outcome of each group of cells, then each message once."""
     table = Table(box=None, padding=(0, 1), header_style="bold")
     table.add_column("commit" if found.of_commits else "release", no_wrap=True)
     shown = found.groups[:_MOST_COLUMNS]
@@ -147,7 +147,7 @@ def _show_table(console: Console, found: Findings) -> None:
 
 
 class _Notes:
-    """Numbered messages."""
+    """Numbered messages, each printed once."""
 
     def __init__(self, console: Console) -> None:
         self.console = console
@@ -166,13 +166,13 @@ def _cell(notes: _Notes, found: Findings, group: LaneGroup, place: int) -> Text:
     if outcome is None:
         return Text(f"not tried {notes.of(found.lacking.get((place, group.lanes[0]), ''))}".rstrip(), "dim")
     kind = KINDS[outcome.kind]
-    # That a release knows no such target differs in the release's number only.
+    # The message about an unknown target differs between releases only in the release's number.
     note = notes.of(outcome.words) if outcome.status != Status.UNSUPPORTED else ""
     return Text(f"{letter(kind, notes.console)} {outcome.brief} {note}".rstrip(), kind.style)
 
 
 def _show_sentences(console: Console, found: Findings) -> None:
-    """A sentence for each border, with its release notes; and that nothing changes where there is none."""
+    """Print a sentence per border with its release notes, and one per group of cells without a border."""
     for each in found.borders:
         style = {"broke": "bold red", "fixed": "bold green"}.get(each.kind, "bold")
         console.print(Text(f"{_prefix(each.name)}{one_line(each.sentence, 600)}", style), soft_wrap=True)
@@ -189,10 +189,8 @@ def _same(found: Findings, group: LaneGroup) -> str:
     several = [outcome for outcome in group.history.values() if outcome]
     if len(names) == 1:
         return f"{found.called(names[0])} is all that could be tried: {several[0].text}"
-    if len({outcome.key for outcome in several}) > 1:  # of commits, which were tried for another question
-        return (
-            f"{found.called(names[0])} and {names[-1]} show the same, {several[0].text}, but not all that lies between"
-        )
+    if len({outcome.key for outcome in several}) > 1:  # commits that the search skipped may differ
+        return f"{found.called(names[0])} and {names[-1]} show the same, {several[0].text}, but releases between them differ"
     return f"nothing changes from {found.called(names[0])} to {names[-1]}: {several[0].text}"
 
 
@@ -201,7 +199,7 @@ def _prefix(name: str) -> str:
 
 
 def _to_json(found: Findings, command: str) -> dict[str, Any]:
-    """Everything that was found, for machines."""
+    """Return the whole result as a JSON value."""
     versions, tried = found.versions, set(found.tried) - set(found.reasons)
     return {
         "schema": 1,

@@ -34,33 +34,33 @@ _RESULTS = (".jsonl", ".parquet")
 @click.command(cls=Command)
 @click.argument("what", nargs=-1, required=True, metavar="RESULTS… [CASE]…")
 @cases_option(name="root")
-@where_option("""'toolkit >= "12.0" and backend != "nvcc"'""", "Learn from those cells only for which this holds")
+@where_option("""'toolkit >= "12.0" and backend != "nvcc"'""", "Learn only from cells for which this holds")
 @click.option(
-    "--anew", "relearn", is_flag=True, help="Learn expectations that are right as well, to see if they can be simpler."
+    "--anew", "relearn", is_flag=True, help="Also learn expectations that are right, which may simplify them."
 )
-@click.option("--diff", "only_diff", is_flag=True, help="Show what would change, and write nothing.")
+@click.option("--diff", "only_diff", is_flag=True, help="Show the changes, and write nothing.")
 @click.option("-y", "--yes", is_flag=True, help="Write without asking.")
 def bless(what: tuple[str, ...], root: Path, where: str | None, relearn: bool, only_diff: bool, yes: bool) -> int:
     """Write observed outcomes into cases as expectations.
 
-    RESULTS are .jsonl files or folders of them; CASE is a case's name, a topic or a path, as for `cumatrix run`. Without one, all
-    cases that the results have.
+    RESULTS are .jsonl files or folders of them. CASE is a case's name, a topic or a path, as for `cumatrix run`. By
+    default, bless updates all cases with results.
 
     \b
     cumatrix run demo/sum -t 11.8,12.4,12.9,13.0 --out sum.jsonl
     cumatrix bless sum.jsonl demo/sum --diff
     cumatrix bless sum.jsonl demo/sum
 
-    Cells that are not as expected get expectations with the smallest conditions that tell them from all others that were tried:
-    cc < "8.0", toolkit >= "12.4" and toolkit < "12.8". Expectations that are right, or that hold for no cell that was tried, stay as
-    they are; those that are wrong keep their reason, link and comments where their cells still fail. Then it counts the cells
-    without a result, shows the difference and asks.
+    Cells that do not meet their expectation get a new one, with the smallest condition that separates them from all
+    other tested cells: cc < "8.0", toolkit >= "12.4" and toolkit < "12.8". Expectations that are right, or that apply
+    to no tested cell, stay unchanged. A wrong expectation keeps its reason, link and comments if its cells still fail.
+    bless then counts the cells without a result, shows the difference and asks before it writes.
 
-    Bless what you have looked at: it takes whatever happened for right. A new expectation has a reason that begins with "observed": write
-    the real one in its place, and xfail = true where it is a fault to fix. Results with cells that are unavailable or harness
-    errors, or that came out differently in two runs, are refused.
+    Look at the outcomes before you bless them: bless treats every outcome as right. The reason of a new expectation
+    begins with "observed". Replace it by the real one, and set xfail = true for a fault that should be fixed. bless
+    refuses results with unavailable cells, with harness errors, or with different outcomes of a cell in two runs.
 
-    Exits with 1 where --diff shows a difference, or the answer is no.
+    The exit code is 1 if --diff shows a difference, or if you answer no.
     """
     try:
         from harness.bless.bless import bless as bless_case
@@ -69,7 +69,7 @@ def bless(what: tuple[str, ...], root: Path, where: str | None, relearn: bool, o
     results, selection = _sorted_out(what, root)
     if not (yes or only_diff or (sys.stdin.isatty() and sys.stdout.isatty())):
         raise UsageError(
-            "bless asks before it writes, and there is no terminal to ask on: --yes writes, --diff only shows"
+            "bless asks before it writes, which needs a terminal: --yes writes without asking, --diff only shows"
         )
     read = read_records(results)
     for warning in read.warnings:
@@ -81,7 +81,7 @@ def bless(what: tuple[str, ...], root: Path, where: str | None, relearn: bool, o
     names = {path: path.parent.relative_to(root).as_posix() for path in paths}
     owners = {name: project_of_case(path.parent, name) for path, name in names.items()}
     cases = [(case_of(record), record.get("project", "")) for record in merged.records if not record.get("program")]
-    # Another project's case of the same name is another one.
+    # Cases of the same name in other projects are different cases.
     known = {name for name, project in cases if project == owners.get(name)}
     for path in paths:
         if selection and names[path] not in known:
@@ -108,7 +108,7 @@ def bless(what: tuple[str, ...], root: Path, where: str | None, relearn: bool, o
 
 
 def _sorted_out(what: Sequence[str], root: Path) -> tuple[list[Path], list[str]]:
-    """Results, and what chooses cases."""
+    """Split the arguments into results and names of cases."""
     results, selection = [], []
     for item in what:
         path = Path(item)

@@ -16,7 +16,7 @@ from harness.cli.command import CommandGroup
 from harness.cli.options import all_cases_option, cases_option
 from harness.cli.terminal import say, say_json, say_rows
 from harness.errors import UsageError, did_you_mean
-from harness.project.discovery import programs_here
+from harness.project.current import programs_here
 from harness.protocol.text import counted
 
 if TYPE_CHECKING:
@@ -38,7 +38,8 @@ def cases() -> None:
 def list_(selection: tuple[str, ...], root: tuple[Path, ...], as_json: bool) -> int:
     """List the topics of cases, or the cases of a topic.
 
-    CASE is a topic (wmma), a case (wmma/fragments) or a path. Without a folder of cases, those that come with cumatrix are listed. --json prints every case with its features, languages and upstream pages.
+    CASE is a topic (wmma), a case (wmma/fragments) or a path. Without a folder of cases, list shows cumatrix's own
+    cases. --json prints every case with its features, languages and upstream pages.
 
     \b
     cumatrix cases list
@@ -85,7 +86,7 @@ def _cases(found: Sequence[CaseSummary]) -> list[tuple[str, ...]]:
 @cases.command()
 @click.argument("selection", nargs=-1, metavar="[CASE]…", shell_complete=complete.cases)
 @_FOLDER
-@click.option("--write-schema", is_flag=True, help="Also write the JSON Schema that editors read, beside the cases.")
+@click.option("--write-schema", is_flag=True, help="Also write the JSON Schema for editors, next to the cases.")
 def check(selection: tuple[str, ...], root: tuple[Path, ...], **options: bool) -> int:
     """Check cases and the project's configuration without compiling anything."""
     from harness.cases.discovery import load_cases
@@ -95,7 +96,7 @@ def check(selection: tuple[str, ...], root: tuple[Path, ...], **options: bool) -
     for folder in root if options["write_schema"] else ():
         write_schema(folder / "case.schema.json")
     programs = programs_here()
-    # What names a program of the configuration is no case in a folder.
+    # Names of configured programs are not cases in a folder.
     names = {case.name for case in load_cases((), (), programs)}
     wanted = [item for item in selection if item not in names]
     problems = check_cases(root, wanted, needed=not programs) if wanted or not selection else []
@@ -113,11 +114,11 @@ def check(selection: tuple[str, ...], root: tuple[Path, ...], **options: bool) -
     "origin",
     type=click.Path(path_type=Path, exists=True, dir_okay=False),
     metavar="FILE",
-    help="A program of the project (.cu, .py), which the case names where it lies: nothing is copied.",
+    help="A program of the project (.cu, .py). The case references it in place; nothing is copied.",
 )
 @cases_option(name="root")
 def new(name: str, origin: Path | None, root: Path) -> int:
-    """Write a case that runs: case.toml, and a program where none is named.
+    """Write a case that runs: case.toml, and by default a small program.
 
     \b
     cumatrix cases new demo/scale && cumatrix run demo/scale
@@ -139,10 +140,10 @@ def new(name: str, origin: Path | None, root: Path) -> int:
     help="The folder of cases to copy to.",
 )  # fmt: skip
 def copy(names: tuple[str, ...], folder: Path) -> int:
-    """Copy cases that come with cumatrix to a folder: those that are named, or all.
+    """Copy cumatrix's own cases to a folder: the named ones, or all.
 
-    Nothing is overwritten. Without names, the folder must be empty or missing. One name that is neither a case nor a topic is the
-    folder: `cumatrix cases copy my-cases` copies the library to my-cases.
+    Nothing is overwritten. Without names, the folder must be empty or missing. A single name that is neither a case nor
+    a topic is the folder: `cumatrix cases copy my-cases` copies the library to my-cases.
 
     \b
     cumatrix cases copy shared-memory/static

@@ -20,7 +20,7 @@ from harness.cli.terminal import console_for, say, say_json
 from harness.diagnostics import one_line
 from harness.errors import NothingToRun, needs
 from harness.matrix.axes import TOOLCHAIN
-from harness.project.discovery import here
+from harness.project.current import here
 from harness.project.programs import configured
 from harness.protocol.text import counted
 from harness.records import read_records
@@ -49,9 +49,9 @@ _SIGNS = {"regression": "!", "fix": "+", "changed": "~", "lost": "?", "found": "
     "--across",
     multiple=True,
     type=click.Choice(TOOLCHAIN),
-    help="Compare cells that differ in this: with library, those of CuPy 13 with those of CuPy 14.",
+    help="Compare cells that differ in this: with library, cells of CuPy 13 with cells of CuPy 14.",
 )
-@cases_option("Judge both by the expectations that these cases have now")
+@cases_option("Folder of cases, whose current expectations judge both")
 @where_option("""'backend == "numba" and cc >= "8.0"'""", "Only cells for which this holds in OLD or in NEW")
 @click.option(
     "--only", "kinds", multiple=True, metavar="KIND", help="Show only this kind of change; the exit code stays."
@@ -73,8 +73,9 @@ def diff(
 ) -> int:
     """Show what changed between two sets of records.
 
-    OLD and NEW are .jsonl files, folders of them, a results.parquet, or runs of a history. The exit code is 1 if there is a regression: an
-    unexpected cell that was expected before, or failed less severely. The last line counts all unexpected cells of NEW.
+    OLD and NEW are .jsonl files, folders of them, a results.parquet, or runs of a history. The exit code is 1 if there
+    is a regression: an unexpected cell that was expected before, or failed less severely. The last line counts all
+    unexpected cells of NEW.
 
     \b
     cumatrix diff yesterday.jsonl today.jsonl
@@ -120,7 +121,7 @@ def diff(
         console = console_for(sys.stdout)
         _show(console, found, kinds, limit)
         if bad:
-            # Nothing changed is not the same as all is well.
+            # Unchanged cells may still be unexpected.
             console.print(Text(_standing(bad), "bold red"), soft_wrap=True)
     return 1 if found.regressions else 0
 
@@ -177,7 +178,7 @@ def _number(value: int | None) -> str:
 
 @click.group(cls=CommandGroup)
 def history() -> None:
-    """Keep runs over time, and show what changed."""
+    """Keep runs over time, and show changes."""
 
 
 def _folder(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -196,9 +197,9 @@ _JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON on stdo
 @history.command()
 @click.argument("results", nargs=-1, required=True, type=click.Path(path_type=Path, exists=True), metavar="RESULTS…")
 @_folder
-@click.option("--commit", default="", metavar="SHA", help="Commit that was tested, for runs whose plan does not say.")
+@click.option("--commit", default="", metavar="SHA", help="Tested commit, for runs without one in their plan.")
 def add(results: tuple[Path, ...], folder: Path, commit: str) -> int:
-    """Add the runs in RESULTS; a run that is there already is replaced, unless the history knows more of it.
+    """Add the runs in RESULTS. A known run is replaced, unless the history has more of its records.
 
     \b
     cumatrix history add reports --history history
@@ -221,7 +222,7 @@ def add(results: tuple[Path, ...], folder: Path, commit: str) -> int:
 @_WHERE
 @_JSON
 def list_(folder: Path, where: str | None, as_json: bool) -> int:
-    """Runs and environments, oldest first.
+    """List runs and environments, oldest first.
 
     \b
     cumatrix history list --where 'backend == "cupy-jitify"'
@@ -280,7 +281,7 @@ def cell(cell: str, folder: Path, where: str | None, as_json: bool) -> int:
 @_WHERE
 @_JSON
 def broken(folder: Path, where: str | None, as_json: bool) -> int:
-    """Cells that are not as expected now, with the last good and the first bad run, and those that are flaky.
+    """List cells that do not meet their expectation, with the last good and the first bad run, and flaky cells.
 
     \b
     cumatrix history broken --where 'backend == "numba-cuda" and status == "crashed"'

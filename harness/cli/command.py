@@ -21,7 +21,7 @@ _OPTION_GROUPS = {
     "Run": ("device", "jobs", "timeout", "memory", "offline", "python", "trust", "earlier", "dask", "dry_run"),
     "Output": ("as_json", "out", "page", "artifacts"),
 }  # fmt: skip
-"""Names of parameters; options in none of them are listed by name."""
+"""Option groups of the brief help, by parameter name. The help only names all other options."""
 
 _WIDTH = 32
 _TEXT = re.compile(r"(?P<file>.+\.py):(?P<text>.+)", re.DOTALL)
@@ -41,7 +41,7 @@ class ProgramFile(click.Path):
 
 
 def split_program(path: Path) -> tuple[Path, str]:
-    """The file, and the name of a program in it; empty for the whole file."""
+    """Return the file, and the name of a program in it; empty for the whole file."""
     found = _TEXT.fullmatch(str(path))
     if not found or path.exists():
         return path, ""
@@ -49,7 +49,7 @@ def split_program(path: Path) -> tuple[Path, str]:
 
 
 def format_briefly(command: click.Command, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-    """Write usage, the first two paragraphs, examples, and one line for each option that is in a group."""
+    """Write usage, the first two paragraphs, examples, and one line per grouped option."""
     command.format_usage(ctx, formatter)
     paragraphs = inspect.cleandoc(command.help or "").split("\n\n")
     shown = [*paragraphs[:2], *(each for each in paragraphs[2:] if each.startswith("\b"))]
@@ -77,7 +77,7 @@ def _line(option: click.Option, ctx: click.Context) -> tuple[str, str]:
 
 class _WithHelp(click.Command):
     def get_help_option_names(self, ctx: click.Context) -> list[str]:
-        """Names of the help option, which click keeps with the command, whatever context it was first asked in."""
+        """Return the names of the help option: click would cache those of the first context."""
         return ["-h", "--help"]
 
 
@@ -95,14 +95,15 @@ def help_(ctx: click.Context, words: tuple[str, ...]) -> None:
         command, here = found, click.Context(found, info_name=word, parent=here)
     formatter = here.make_formatter()
     click.Command.format_help(command, here, formatter)
-    say(formatter.getvalue().rstrip("\n"))
+    for line in formatter.getvalue().rstrip("\n").split("\n"):
+        say(line)
 
 
 _SCREEN = 60
 
 
 class Command(_WithHelp):
-    """A command whose single-valued options may be given once, and whose help fits on a screen."""
+    """A command that rejects repeated single-valued options, and whose help fits on a screen."""
 
     def format_help(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the whole help if it is short, else the brief one."""
@@ -119,12 +120,12 @@ class Command(_WithHelp):
         Raises
         ------
         click.UsageError
-            As click does, and where an option that has one value is given several.
+            As in click, and if a single-valued option is repeated.
         """
         _, _, order = self.make_parser(ctx).parse_args(args=list(args))
         for parameter, count in Counter(order).items():
             if count > 1 and isinstance(parameter, click.Option) and not parameter.multiple and not parameter.is_flag:
-                # Lists are called so in the help: "V,…".
+                # The help shows lists as "V,…".
                 hint = ": name all in one, with commas between" if "," in (parameter.metavar or "") else ""
                 raise click.UsageError(
                     f"{'/'.join(parameter.opts)} is given {count} times and has one value{hint}", ctx
@@ -144,6 +145,6 @@ class Command(_WithHelp):
 
 
 class CommandGroup(_WithHelp, click.Group):
-    """A group of such commands."""
+    """A group of `Command` commands."""
 
     command_class = Command

@@ -21,14 +21,14 @@ if TYPE_CHECKING:
 Complete = Callable[[click.Context, click.Parameter, str], "list[CompletionItem]"]
 
 _BEGUN = re.compile(r"^(?:.*(?:,|\.\.))?")
-"""The text before the last entry of a list or range."""
+"""Pattern of the text before the last item of a list or range."""
 
 
 def in_list(names: Callable[[], Iterable[str]]) -> Complete:
-    """Offer names for the last entry of ``a,b`` or ``a..b``; what is named already is not offered again."""
+    """Return a completion of the last item of ``a,b`` or ``a..b``, without items that are already named."""
 
     def complete(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-        from click.shell_completion import CompletionItem  # which shells alone ask for
+        from click.shell_completion import CompletionItem  # only shells need this import
 
         match = _BEGUN.match(incomplete)
         before = match[0] if match else ""
@@ -80,7 +80,7 @@ host_compilers = in_list(_host_compilers)
 
 
 def cases(ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """Offer topics, and names of cases, of the folders that ``--cases`` names; no case is read."""
+    """Complete topics and names of cases in the folders of ``--cases``, without reading a case."""
     from click.shell_completion import CompletionItem
 
     given = ctx.params.get("cases") or ("cases",)
@@ -93,7 +93,7 @@ def cases(ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[
         }
     )
     topics = dict.fromkeys(name.partition("/")[0] for name in named)
-    # A topic alone first: all names at once would be pages of them.
+    # Offer topics first, since all names at once would fill pages.
     offered = [*topics, *(name for name in named if "/" in incomplete)]
     return [CompletionItem(name) for name in offered if name.startswith(incomplete)]
 
@@ -102,14 +102,14 @@ EXAMPLE = """'cc >= "8.0" and backend == "numba"'"""
 
 
 def where_option(example: str, what: str = "Only cells for which this holds") -> Callable[[Any], Any]:
-    """The option.
+    """Return the option ``--where``.
 
     Parameters
     ----------
     example : str
-        A condition that is worth asking of this command.
+        Useful condition for this command.
     what : str
-        What the command does with it.
+        Effect of the condition on the command.
     """
     return click.option(
         "--where",
@@ -120,7 +120,7 @@ def where_option(example: str, what: str = "Only cells for which this holds") ->
 
 
 def _not_empty(_context: click.Context, _parameter: click.Parameter, value: str | None) -> str | None:
-    """A condition that is empty, as out of a variable that is not set, must not choose everything."""
+    """Refuse an empty condition, for example from an unset variable, which would select everything."""
     if value is not None and not value.strip():
         raise UsageError(f"--where has no condition: write one, as in {EXAMPLE}")
     return value
@@ -131,6 +131,9 @@ _SPLIT = 'string split ","'
 
 @add_completion_class
 class FishWords(FishComplete):
-    """click's completion for fish, whose script parts a completion from its type at the first comma and at no other."""
+    """Completion for fish.
+
+    click's script would split a completion from its type at every comma instead of the first.
+    """
 
     source_template = FishComplete.source_template.replace(_SPLIT, 'string split -m 1 ","')

@@ -22,8 +22,9 @@ from harness.errors import NothingToRun, PartUnavailable, UsageError
 from harness.model import Case
 from harness.project.commands import units_of
 from harness.project.config import TABLE, Config, config_schema, read_config
+from harness.project.current import here
 from harness.project.detect import Found, look, of_database
-from harness.project.discovery import OWN, PYPROJECT, found, here
+from harness.project.discovery import OWN, PYPROJECT, found
 from harness.project.init import TOOLKIT, proposal
 from harness.project.keys import SETTINGS
 from harness.project.programs import configured
@@ -47,7 +48,7 @@ def config(*, as_json: bool, schema: bool) -> int:
     cumatrix config                      show settings and programs
     cumatrix config --schema > cumatrix.schema.json
     """
-    from rich.table import Table  # a tenth of a second, which `init` and `trust` do without
+    from rich.table import Table  # this import takes a tenth of a second, which `init` and `trust` do not need
     from rich.text import Text
 
     if schema:
@@ -111,22 +112,22 @@ def _program(case: Case) -> str:
 
 @click.command(cls=Command)
 @click.argument("place", required=False, type=click.Path(path_type=Path, exists=True), metavar="[DIR|FILE]")
-@click.option("--list", "listed", is_flag=True, help="Print what is trusted, and allow nothing.")
-@click.option("--revoke", "revoked", is_flag=True, help="Forget the trust in this folder's configuration.")
+@click.option("--list", "listed", is_flag=True, help="List trusted configurations, and allow nothing.")
+@click.option("--revoke", "revoked", is_flag=True, help="Revoke the trust in this folder's configuration.")
 def trust(*, place: Path | None, listed: bool, revoked: bool) -> int:
     """Allow a folder's configuration to name programs.
 
-    A configuration (cumatrix.toml, or [tool.cumatrix] in pyproject.toml) may name programs that cumatrix then runs with your rights: an
-    interpreter (python), a compiler (host-compiler, toolkit), a build (with), compiler options that start programs (flags). In a
-    folder that you have just cloned, run, try and pytest therefore stop before they run any of it. Look at the file, then allow it
-    once. When what it names changes, or the folder moves, they stop again. A configuration that names nothing of the kind
-    needs no trust, and neither does what you write on the command line or into variables yourself.
+    A configuration (cumatrix.toml, or [tool.cumatrix] in pyproject.toml) may name programs that cumatrix then runs with
+    your rights: an interpreter (python), a compiler (host-compiler, toolkit), a build (with), compiler options that
+    start programs (flags). In a freshly cloned folder, run, try and pytest therefore stop before they run any of these.
+    Look at the file, then allow it once. If these values change, or the folder moves, the commands stop again. A
+    configuration without such values needs no trust, and neither do your own command lines and environment variables.
 
     \b
-    cumatrix trust                       allow what the configuration of this folder names
+    cumatrix trust                       allow the configuration of this folder
     cumatrix trust ../project            the same for another folder, or for a file
-    cumatrix trust --list                what is trusted
-    cumatrix trust --revoke              forget it
+    cumatrix trust --list                list trusted configurations
+    cumatrix trust --revoke              revoke the trust
     CUMATRIX_TRUST=1 cumatrix run        in CI, where only reviewed code runs; or folders, as in PATH
     cumatrix run --trust                 this time only
     """
@@ -152,7 +153,7 @@ def trust(*, place: Path | None, listed: bool, revoked: bool) -> int:
 
 
 def _file(place: Path, *, gone: bool) -> Path:
-    """The configuration in a folder or file; a deleted one can still be revoked."""
+    """Return the configuration in a folder or file; a deleted one can still be revoked."""
     if place.is_file():
         return place.absolute()
     file = found(place.absolute())
@@ -164,7 +165,7 @@ def _file(place: Path, *, gone: bool) -> Path:
 
 
 def _toolkit_for_build(text: str, parts: Sequence[str]) -> Path:
-    """The CUDA_HOME of a toolkit, installed if it is missing, with further parts of CUDA as far as its wheels have them."""
+    """Return the CUDA_HOME of a toolkit, installed if missing, with those requested parts of CUDA that wheels contain."""
     from harness.nvidia.nvcc import missing_from
     from harness.toolkits import RELEASES, parse_toolkits
     from harness.toolkits.releases import PARTS, parts_among
@@ -187,8 +188,8 @@ def _toolkit_for_build(text: str, parts: Sequence[str]) -> Path:
 
 
 def _packages_for_build(text: str) -> Path:
-    """The folder of packages of an environment with a release of a library."""
-    from harness.engine.environments import line_up  # with all of the engine
+    """Return the folder of packages of an environment with a release of a library."""
+    from harness.engine.environments import line_up  # imports the whole engine
     from harness.environments.store import EnvironmentStore
 
     found = line_up([text], None)
@@ -206,7 +207,7 @@ def _packages_for_build(text: str) -> Path:
 def _recorded(
     root: Path, command: tuple[str, ...], toolkit: str, libraries: str | None, *, yes: bool
 ) -> tuple[Found, int]:
-    """Run the build, and describe what it has compiled."""
+    """Run the build, and return the program table of its units."""
     from harness.project.recording import DATABASE, WITHOUT_GPU, record_build, write_database
 
     line = shlex.join(command)
@@ -244,7 +245,7 @@ def _recorded(
 
 
 def _count_kernels(root: Path, toolkit: str, targets: Sequence[str]) -> None:
-    """Compile the recorded units once, for the first real architecture of the build, and keep the number of their kernels."""
+    """Compile the recorded units for the build's first real architecture, and store their numbers of kernels."""
     from harness.project.recording import DATABASE, FOLDER, KERNELS, write_kernels
     from harness.records.store import read_records
 
@@ -270,8 +271,8 @@ def _count_kernels(root: Path, toolkit: str, targets: Sequence[str]) -> None:
 
 
 @click.command(cls=Command)
-@click.option("--dry-run", is_flag=True, help="Show what would be written, and write nothing.")
-@click.option("--own", is_flag=True, help=f"Write {OWN}. Default: into {PYPROJECT} where there is one, else {OWN}.")
+@click.option("--dry-run", is_flag=True, help="Show the configuration, and write nothing.")
+@click.option("--own", is_flag=True, help=f"Write {OWN}. Default: into {PYPROJECT} if it exists, else {OWN}.")
 @click.option("--record", is_flag=True, help="Run COMMAND, the project's build, and configure what it compiles.")
 @click.option("--yes", is_flag=True, help="Do not ask before COMMAND runs.")
 @click.option(
@@ -297,13 +298,14 @@ def init(
 ) -> int:
     """Write a configuration for this project.
 
-    init reads setup.py (CUDAExtension), compile_commands.json, other CUDA C++ files (.cu) with their include directories, and Python files
-    with Numba kernels. It runs and copies nothing. It lists what it leaves out, with file, line and reason. It does not overwrite a
-    configuration.
+    init reads setup.py (CUDAExtension), compile_commands.json, other CUDA C++ files (.cu) with their include
+    directories, and Python files with Numba kernels. It runs and copies nothing. It lists what it leaves out, with
+    file, line and reason. It does not overwrite a configuration.
 
-    --record runs the project's own build, with a recording compiler in the place of nvcc: it notes each compilation of CUDA C++ and makes
-    an empty object. The commands are kept in .cumatrix/compile_commands.json, and run compiles them with other versions. With a
-    configuration that names them, --record only refreshes the recording. COMMAND runs the project's code with your rights.
+    --record runs the project's own build with a recording compiler in place of nvcc, which records each compilation of
+    CUDA C++ and writes an empty object. The commands are stored in .cumatrix/compile_commands.json, and run compiles
+    them with other versions. If a configuration already names them, --record only updates the recording. COMMAND runs
+    the project's code with your rights.
 
     \b
     cumatrix init --dry-run

@@ -9,13 +9,13 @@ from typing import Any
 import click
 
 from harness.cli.terminal import say
-from harness.project.discovery import here
+from harness.project.current import here
 from harness.project.keys import AXES, WHEEL
 from harness.project.trust import PROGRAMS, Untrusted, require_trust, shown, trust
 
 
 def ask(error: Untrusted) -> bool:
-    """Ask on a terminal whether to trust a configuration, and store a yes. False without a terminal."""
+    """Ask on a terminal whether to trust a configuration, and store a yes. Return False without a terminal."""
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
         return False
     say(f"{shown(error.config.shown)} is not trusted. With it, cumatrix", err=True)
@@ -48,12 +48,12 @@ _HELP = {"--help", "-h"}
 
 
 def take_defaults(ctx: click.Context, args: list[str]) -> None:
-    """Give a command's options the defaults that the project has; click puts them below the environment.
+    """Set the project's settings as defaults of a command's options; environment variables override them in click.
 
     Raises
     ------
     CaseError
-        When the configuration cannot be used.
+        If the configuration is invalid.
     """
     wanted = COMMANDS.get(ctx.command_path.removeprefix("cumatrix "))
     if not wanted or _HELP & set(args):
@@ -64,12 +64,12 @@ def take_defaults(ctx: click.Context, args: list[str]) -> None:
 
 
 def check_trust(ctx: click.Context) -> None:
-    """Stop if a command runs programs that the configuration names and that are not trusted; on a terminal, ask.
+    """Raise `Untrusted` if a command would run untrusted programs of the configuration; on a terminal, ask first.
 
     Raises
     ------
     Untrusted
-        When it is not allowed. What the command line and the environment name needs no trust.
+        If the user does not allow it. Values from the command line and the environment need no trust.
     """
     name = ctx.command_path.removeprefix("cumatrix ")
     used = {
@@ -79,7 +79,7 @@ def check_trust(ctx: click.Context) -> None:
     }
     compiles = name in ("run", "try", "bisect") or (name == "repro" and (ctx.params["check"] or ctx.params["reduced"]))
     if name not in ("run", "try"):
-        used &= {"page"}  # the other settings of other commands name what is read
+        used &= {"page"}  # the other settings of other commands name files to read
     if compiles:
         used.add(PROGRAMS)
     if name == "run" and not ctx.params["out"]:
@@ -91,12 +91,12 @@ def check_trust(ctx: click.Context) -> None:
     except Untrusted as error:
         from harness.cli.config_defaults import ask
 
-        if ctx.parent is None or not ask(error):  # without one, `import cumatrix` has made the command
+        if ctx.parent is None or not ask(error):  # without a parent, `import cumatrix` created the command
             raise
 
 
 def _spelled(ctx: click.Context, found: Mapping[str, Any]) -> dict[str, Any]:
-    """As click wants them: lists for what may be given several times."""
+    """Return values in click's form: lists for repeatable parameters."""
     several = {each.name for each in ctx.command.params if each.nargs == -1 or getattr(each, "multiple", False)}
     spelled: dict[str, Any] = {}
     for name, value in found.items():

@@ -1,4 +1,4 @@
-"""A Rich console that escapes what would act on terminals and CI logs (loaded on demand by `harness.cli.terminal`)."""
+"""A Rich console that escapes control sequences of terminals and CI logs (loaded on demand by `harness.cli.terminal`)."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ _LEAST = 8
 
 
 def columns(rows: Sequence[Sequence[str]], width: int) -> Iterator[list[str]]:
-    """The lines of each row, without blanks at their ends.
+    """Yield the lines of each row, without trailing blanks.
 
     Parameters
     ----------
     rows : sequence of sequence of str
-        Texts, each of one or more lines, as many in each row.
+        Texts of one or more lines; all rows have the same length.
     width : int
-        Of all columns together, in cells of a terminal. The widest are folded until they fit, to not less than 8 cells each.
+        Total width in terminal cells. The widest columns are folded until they fit, down to 8 cells each.
     """
     widths = _fitting([max(map(_width, column), default=0) for column in zip(*rows, strict=True)], width)
     for row in rows:
@@ -43,7 +43,7 @@ def _width(text: str) -> int:
 
 
 def _fitting(widths: Sequence[int], width: int) -> list[int]:
-    """Widths that fit, where the widest give way."""
+    """Reduce the widest columns until all fit."""
     fitting = list(widths)
     room = width - _BETWEEN * (len(fitting) - 1)
     while fitting and sum(fitting) > room and max(fitting) > _LEAST:
@@ -52,7 +52,7 @@ def _fitting(widths: Sequence[int], width: int) -> list[int]:
 
 
 def _folded(text: str, width: int) -> list[str]:
-    """Lines of at most so many cells; words that are longer are cut."""
+    """Fold a text into lines of at most `width` cells; longer words are cut."""
     folded: list[str] = []
     for line in text.split("\n"):
         if cell_len(line) <= width:
@@ -71,21 +71,21 @@ def _folded(text: str, width: int) -> list[str]:
 
 
 class SafeConsole(Console):
-    """A console that reads no markup, and prints no character that acts on a terminal but its own colours."""
+    """A console without markup that prints no terminal control characters except its own colours."""
 
     @classmethod
     def on(cls, stream: TextIO, width: int | None = None) -> Self:
-        """One that prints on a stream."""
+        """Return a console that prints to a stream."""
         return cls(file=cast("TextIO", _Lines(stream)), highlight=False, emoji=False, markup=False, width=width)
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
-        """Segments of what is to be printed; those of rich's own, which move the cursor of a progress bar, stay as they are."""
+        """Yield cleaned segments; rich's own control segments, which move the cursor of a progress bar, stay unchanged."""
         for segment in super().render(renderable, options):
             yield segment if segment.control else segment._replace(text=clean(segment.text))
 
 
 class _Lines:
-    """A stream without commands to a CI: lines are checked after they are folded and laid out in tables."""
+    """A stream that escapes commands to a CI in each line, after folding and table layout."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream

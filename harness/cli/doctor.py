@@ -64,7 +64,7 @@ from harness.worker.sandbox import kept_from
 def doctor(toolkits: str | None, python: str | None, verify: bool, verbose: bool) -> int:
     """Show which backends work here, and why others do not.
 
-    doctor loads each backend in a process of its own.
+    doctor loads each backend in a separate process.
 
     \b
     cumatrix doctor
@@ -118,7 +118,7 @@ def doctor(toolkits: str | None, python: str | None, verify: bool, verbose: bool
 
 
 def _verify(toolkits: str | None) -> int:
-    """Hold what is installed against its wheels: all of it, or the toolkits that are named."""
+    """Compare installed files with their wheels: all of them, or those of the named toolkits."""
     store, libraries, wrong = ToolkitStore(), LibraryStore(), False
     store.sweep()
     libraries.sweep()
@@ -153,7 +153,7 @@ def _verify(toolkits: str | None) -> int:
 
 @contextmanager
 def _telling(console: Console, what: str, why: str) -> Iterator[None]:
-    """Say on stderr what is being tried, and where it may take long, why."""
+    """Print the toolchain under test on stderr, and the reason if it may take long."""
     text = f"trying {what}{f' ({why})' if why else ''}"
     if not console.is_terminal:
         console.print(text, soft_wrap=True, markup=False)
@@ -166,7 +166,7 @@ def _telling(console: Console, what: str, why: str) -> Iterator[None]:
 
 
 def _described(toolkit: Installed) -> str:
-    """``12.0 (CCCL of 12.4; with nvtx)``: what else than its own compilers and headers a toolkit has."""
+    """Return a toolkit with its further parts: ``12.0 (CCCL of 12.4; with nvtx)``."""
     others = dict.fromkeys(borrowed(toolkit.home).values())
     parts = parts_among(toolkit.packages, toolkit.release)
     words = [*(f"CCCL of {other}" for other in others), *([f"with {', '.join(parts)}"] if parts else [])]
@@ -226,15 +226,15 @@ def _devices() -> Iterator[str]:
 def cache() -> None:
     """Show or clear the outcomes of earlier runs.
 
-    They are in a folder of the user's, or in CUMATRIX_CACHE, which any number of runs may use at the same time. What has not been asked for
-    longest goes first when it is full.
+    The outcomes are stored in the user's cache folder, or in CUMATRIX_CACHE. Any number of runs may use it at the same
+    time. When it is full, the least recently used outcomes are deleted first.
     """
 
 
 @cache.command("info")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def info(as_json: bool) -> int:
-    """Show its folder, entries, size and size limit."""
+    """Show the folder, the number of entries, the size and the size limit."""
     store = ResultCache()
     folder, entries, used, limit = store.folder, store.entries, store.size, store.limit
     store.close()
@@ -257,12 +257,12 @@ def info(as_json: bool) -> int:
     default="0",
     show_default=True,
     metavar="SIZE",
-    help="Keep so much of what was asked for last: 500M.",
+    help="Keep the most recently used outcomes up to this size: 500M.",
 )
 def prune(most: int) -> int:
-    """Forget outcomes: all of them, or those that have not been asked for longest.
+    """Delete outcomes: all of them, or the least recently used.
 
-    Runs that are under way go on, and compile again what they no longer find.
+    Running processes continue, and compile deleted outcomes again.
     """
     store = ResultCache()
     before = store.size

@@ -35,19 +35,19 @@ from harness.records.failures import Neighbours
 from harness.records.merge import identity
 
 _BLOCK = 64
-"""Records that are packed together: they are much alike, and so take a tenth of the room and of the time."""
+"""Records per compressed block. Similar records together take a tenth of the space and the time."""
 
 
 _UNREAD = ("title", "features", "links", "toolchain", "command", "device")
-"""Keys of an expected record that a summary does not read: most of them."""
+"""Most keys of an expected record: a summary does not read them."""
 
 
 _LOG = 4000
-"""Characters of the log of a record that is not as expected: a known cause may depend on what stands around the message."""
+"""Maximum characters of an unexpected record's log: a known cause may depend on the text around the message."""
 
 
 def without_log(record: Record) -> Record:
-    """A record with as much of its log as a summary reads."""
+    """Return a record with the part of its log that a summary reads."""
     first = record["diagnostics"][0]["message"] if record["diagnostics"] else ""
     excerpt = telling_part(first, record["log"])
     return {**record, "log": excerpt if excerpt or kind_of(record).as_expected else record["log"][:_LOG]}
@@ -62,9 +62,10 @@ def _for_summary(record: Record) -> Record:
 
 
 class KeptRecords(Sequence[Record]):
-    """Records in order of arrival, reduced to what a summary reads: if they are not as expected, complete except for the end of their logs.
+    """Records in order of arrival, reduced to the keys that a summary reads.
 
-    They are compressed in blocks: one takes a few hundred bytes instead of 8 KiB. Iterate once; random access decompresses a block each time.
+    Unexpected records are complete except for the ends of their logs. Records are compressed in blocks: one takes a few
+    hundred bytes instead of 8 KiB. Iterate once; random access decompresses a block each time.
     """
 
     def __init__(self) -> None:
@@ -72,7 +73,7 @@ class KeptRecords(Sequence[Record]):
         self._last: list[Record] = []
 
     def append(self, record: Record) -> None:
-        """Keep one more."""
+        """Add a record."""
         self._last.append(_for_summary(record))
         if len(self._last) == _BLOCK:
             self._packed.append(zlib.compress(marshal.dumps(self._last), level=1))
@@ -97,10 +98,10 @@ class KeptRecords(Sequence[Record]):
         return self._block(number // _BLOCK)[number % _BLOCK]
 
     def _block(self, number: int) -> list[Record]:
-        """One block; the last one is not packed yet."""
+        """Return a block; the last block is not compressed yet."""
         if number == len(self._packed):
             return self._last
-        # What this process has packed itself: ten times as fast as JSON.
+        # Only this process writes the blocks, and marshal is ten times as fast as JSON.
         block: list[Record] = marshal.loads(zlib.decompress(self._packed[number]))  # noqa: S302
         return block
 
@@ -108,16 +109,16 @@ class KeptRecords(Sequence[Record]):
 def perform(
     selection: Selection, run: Run, *, out: Path | None, as_json: bool, fresh: bool = False, table: bool = False
 ) -> int:
-    """Run the selected cells; returns the exit code.
+    """Run the selected cells and return the exit code.
 
     Parameters
     ----------
     selection : Selection
-        The cells, and the names that a compiler has to answer for.
+        The cells, and the requested names that need a compiler's result.
     run : Run
-        Compiles them, here or on a cluster.
+        Executor of the cells, local or on a cluster.
     out : Path or None
-        File that gets each record as its cell finishes.
+        File that receives each record as its cell finishes.
     as_json : bool
         Print records to stdout; everything else goes to stderr.
     fresh : bool
@@ -165,7 +166,7 @@ def perform(
             taken[result.taken_from] += 1
             if writer:
                 writer.append(record, together=result.cached)
-            # Of a run of many cells, logs are most of what there is to hold back.
+            # In a run of many cells, logs take most of the memory.
             complete(neighbours.add(record if as_json else without_log(record)))
             if terminal:
                 compiled = bool(record["seconds"]) and not result.cached
@@ -202,7 +203,7 @@ def perform(
 
 
 def _notes(run: Run, total: int, taken: Counter[str], missed: Counter[str]) -> Iterator[str]:
-    """Sentences on cells whose results could not be kept, or came from somewhere else."""
+    """Yield sentences on cells whose results were not stored, or came from elsewhere."""
     yield from (f"cumatrix: {text}" for text in run.notes)
     for why, count in run.resolver.finisher.unkept.most_common(3):
         yield f"not kept for later runs ({count} of {total} cells): {why}"
@@ -212,7 +213,7 @@ def _notes(run: Run, total: int, taken: Counter[str], missed: Counter[str]) -> I
 
 
 def exit_code(statuses: Container[str], *, unexpected: int, answered: bool) -> int:
-    """The exit code of a run that came to its end."""
+    """Return the exit code of a completed run."""
     if Status.UNAVAILABLE in statuses:
         return 4
     if unexpected:
@@ -221,7 +222,7 @@ def exit_code(statuses: Container[str], *, unexpected: int, answered: bool) -> i
 
 
 def beyond_builds(cells: Iterable[Cell]) -> Iterator[str]:
-    """A sentence about targets that the projects' own builds make no code for, by what those ship."""
+    """Yield a sentence on targets that the projects' own builds do not ship, by the targets that they ship."""
     found: dict[tuple[str, ...], dict[str, None]] = {}
     for cell in cells:
         target = str(cell.target)
@@ -238,29 +239,29 @@ class Forecast:
     Parameters
     ----------
     cells : int
-        All of them.
+        Number of all cells.
     cached : int
-        Answered by earlier runs.
+        Cells with results of earlier runs.
     compile : int
-        Left for compilers.
+        Cells to compile.
     to_install : list of str
-        What the run would install first, for some of those: ``CUDA 12.4``.
+        Parts to install first: ``CUDA 12.4``.
     known : int
-        Those of them whose time and memory were seen before, with any architecture.
+        Cells to compile with measured time and memory, for this or another architecture.
     unsupported, unavailable : int
-        Not applicable; without a requested part.
+        Cells that are not applicable, and cells without a requested part.
     jobs : int
-        How many at a time.
+        Number of concurrent cells.
     processor_seconds : float
-        What all compilers together may take.
+        Estimated total time of all compilers, in seconds.
     seconds : float
-        What that makes on the wall.
+        Estimated elapsed time, in seconds.
     memory_bytes, memory_available_bytes : int
-        What the largest cells that run together may need, and what there is.
+        Estimated memory of the largest concurrent cells, and the available memory, in bytes.
     backends : dict of str to int
         Cells to compile by backend.
     missing : dict of str to int
-        What is not there, in words, and for how many cells.
+        Number of cells by reason of a missing part.
     """
 
     cells: int
@@ -280,7 +281,7 @@ class Forecast:
 
 
 def forecast(selection: Selection, *, as_json: bool) -> int:
-    """Print the estimate of a run; returns the exit code, 4 if a requested part is missing."""
+    """Print the estimate of a run and return the exit code: 4 if a requested part is missing."""
     with Run(selection.context, 1) as run:
         found = _of(selection.cells, run, selection.context.request.jobs or usable_cores())
     if as_json:
@@ -299,7 +300,7 @@ def _of(cells: Sequence[Cell], run: Run, jobs: int) -> Forecast:
     cached = 0
     there: list[Cell] = []
     for cell in cells:
-        # What earlier runs know of it, is known once its parts are there.
+        # Results of earlier runs are known only after the installation of a cell's parts.
         (unknown if absent and missing([cell], run.context) else there).append(cell)
     for resolved in run.resolver.resolve_all(there):
         if isinstance(resolved, PreparedCell):
@@ -358,7 +359,7 @@ def _show(found: Forecast) -> None:
     if found.unsupported == 0 and found.compile:
         console.print(
             Text(
-                "Which architectures a compiler knows, and so which cells are not applicable, is asked when it first runs."
+                "Each compiler lists its architectures when it first runs; only then are cells known to be not applicable."
             ),
             soft_wrap=True,
         )

@@ -45,18 +45,20 @@ _WHO = {
     multiple=True,
     type=click.Path(path_type=Path, exists=True),
     metavar="FILE",
-    help="Records to look for CELL in: .jsonl files, results.parquet or folders. Default: reports.",
+    help="Records with CELL: .jsonl files, results.parquet or folders. Default: reports.",
 )
 @where_option(
-    """'case == "wmma/fragments" and status == "crashed"'""", "Look for CELL, or for the only cell, where this holds"
+    """'case == "wmma/fragments" and status == "crashed"'""",
+    "Search CELL, or the only cell, among cells for which this holds",
 )
 @click.option("--target", metavar="T", help="With a log of ptxas -v: the architecture whose limits count.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object on stdout and nothing else there.")
 def explain(what: str | None, results: tuple[Path, ...], where: str | None, target: str | None, as_json: bool) -> int:
     """Name the cause and the remedy of an error in a log.
 
-    LOGFILE is a compiler's log, or - for standard input. CELL is a cell's id, or a unique part of it. For kernels that were built, explain
-    compares registers and shared memory with the limits of the compute capability. The exit code is 1 if the cause of an error is unknown.
+    LOGFILE is a compiler's log, or - for standard input. CELL is a cell's id, or a unique part of it. For built
+    kernels, explain compares registers and shared memory with the limits of the compute capability. The exit code is 1
+    if the cause of an error is unknown.
 
     \b
     cumatrix explain 'wmma/accumulator-16x16x8[arch=given] cupy-jitify@13.0.0 cuda12.4 sm_80' --results reports
@@ -76,7 +78,7 @@ def explain(what: str | None, results: tuple[Path, ...], where: str | None, targ
 
 
 def _is_log(what: str, results: Sequence[Path]) -> bool:
-    """Return whether a log is named, and not a cell; a program is no log."""
+    """Return whether the argument is a log instead of a cell; a program is not a log."""
     return what == "-" or (not results and Path(what).is_file() and Path(what).suffix not in SUFFIXES)
 
 

@@ -1,4 +1,4 @@
-"""Source files without a case, as cases: their names, languages and kernels."""
+"""Source files without a case, as cases, with their names, languages and kernels."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from harness.diagnostics import hint, one_line
 from harness.errors import UsageError, did_you_mean
 from harness.model import Case, OptionRule, Variant
 from harness.model.condition import Condition
+from harness.project.current import here
 from harness.project.detect import has_kernels, programs_in
-from harness.project.discovery import here
 from harness.project.programs import configured, program_for, text_cases
 from harness.records.merge import DIGITS
 
@@ -33,20 +33,20 @@ _HIP = ".hip"
 _CPP = {"cuda", "hip"}  # languages whose compilers take options
 _INCLUDE = re.compile(rb"^[ \t]*#[ \t]*include[ \t]*[<\"](hip/|cuda)", re.MULTILINE)
 _COMPILED = (".cubin", ".fatbin", ".o", ".so")
-# What CuPy makes kernels for itself; RawKernel and RawModule are given them.
+# Kernels that CuPy writes itself. RawKernel and RawModule are not among them: they receive the source.
 _WRITTEN = re.compile(r"\b(?:ElementwiseKernel|ReductionKernel|rawkernel|fuse|name_expressions)\b")
-# One of these words is in any Python file with a kernel.
+# Any Python file with a kernel contains at least one of these words.
 _KERNELS = re.compile(r"\bjit\b|RawKernel|RawModule|load_inline|ElementwiseKernel|ReductionKernel|rawkernel|\bfuse\b")
 SUFFIXES = (*_CUDA, _HIP, _PTX, ".py")
 
 
 def languages_of(file: Path) -> tuple[str, ...]:
-    """The languages of a file, as a case's ``[source]`` calls them; Python is Numba's, CuPy's or both, by what it imports.
+    """Return the languages of a file, as in ``[source]`` of a case; imports decide between Python's languages.
 
     Raises
     ------
     UsageError
-        When it is of no language of a backend, cannot be read, or is Python without kernels.
+        If no backend has the file's language, the file cannot be read, or it is Python without kernels.
     """
     suffix = file.suffix.lower()
     if suffix in _COMPILED:
@@ -71,18 +71,18 @@ def languages_of(file: Path) -> tuple[str, ...]:
     imported = _imported(text)
     by_import = {package: info.languages[0] for info in BACKENDS.values() for package in info.imports}
     found = [language for package, language in by_import.items() if package in imported]
-    # A file that imports none of them may do so through another file in its folder.
+    # A file may also import a library indirectly, through another file in its folder.
     if not found and not _KERNELS.search(text) and _is_alone(text):
         raise UsageError(
             f"{file} has no kernels: no function under @cuda.jit or @triton.jit, no kernel of CuPy, and no CUDA C++ in a string"
         )
-    # Numba's and CuPy's kernels may be made by such a file; those of a DSL name their package.
+    # Such a file may create Numba's or CuPy's kernels; kernels of a DSL name their package.
     maybe = [language for package, language in by_import.items() if package in text or language in ("cupy", "python")]
     return tuple(dict.fromkeys(found or maybe))
 
 
 def _is_alone(text: str) -> bool:
-    """Return whether a program imports nothing but Python's own modules; not one that Python does not read."""
+    """Return whether a program imports only the standard library; False if it is not valid Python."""
     try:
         tree = ast.parse(text)
     except (SyntaxError, ValueError, RecursionError):
@@ -93,16 +93,19 @@ def _is_alone(text: str) -> bool:
 
 
 def sibling_texts(file: Path, languages: tuple[str, ...]) -> tuple[str, ...]:
-    """Languages of a Python file in addition to the CUDA C++ in its strings, whose programs are cases of their own.
+    """Return the languages of a Python file whose strings with CUDA C++ are separate cases.
 
-    Numba's where it has kernels of its own, CuPy's where CuPy writes a kernel for it.
+    Numba's language stays if the file has its own kernels, CuPy's if CuPy writes a kernel for it.
     """
     kinds = {"python": has_kernels(file), "cupy": bool(_WRITTEN.search(file.read_text("utf-8", "replace")))}
     return tuple(language for language in languages if kinds.get(language, True))
 
 
 def _imported(text: str) -> set[str]:
-    """Packages and modules that a program imports, with the packages that hold them; none where Python does not take its text, which the interpreter that runs it will say."""
+    """Return the packages and modules that a program imports, with their parent packages.
+
+    The result is empty if the text is not valid Python; the interpreter that runs it reports that.
+    """
     try:
         nodes = list(ast.walk(ast.parse(text)))
     except (SyntaxError, ValueError, RecursionError):
@@ -113,28 +116,28 @@ def _imported(text: str) -> set[str]:
     return {name[: place.start()] for name in names for place in re.finditer(r"\.|$", name)}
 
 
-# With these a module can get names that its text does not show.
+# Words through which a module can get names that its text does not contain.
 _UNSEEN = {"*", "exec", "eval", "globals", "setattr", "vars"}
 
 
 Entries = dict[str, dict[str, str]]
-"""By language, kernels and their signatures, as cases have them."""
+"""Kernels and their signatures by language, as in cases."""
 
 
 def entries_of(files: Mapping[Path, Collection[str]], signatures: Iterable[str]) -> dict[Path, Entries]:
-    """Signatures by file, language and the name of their kernel.
+    """Return signatures by file, language and kernel.
 
     Parameters
     ----------
     files : Mapping
-        Programs with their languages; a signature applies to those in Python that contain its name.
+        Programs with their languages. A signature applies to Python programs that contain its name.
     signatures : iterable of str
-        ``NAME=SIG``, as they were written.
+        ``NAME=SIG`` as written.
 
     Raises
     ------
     UsageError
-        When one cannot be read, or names nothing that is in a program.
+        If a signature is invalid, or names nothing in a program.
     """
     signed = {file: [each for each in spoken if each in SIGNATURES] for file, spoken in files.items()}
     signed = {file: spoken for file, spoken in signed.items() if spoken}
@@ -162,7 +165,7 @@ def entries_of(files: Mapping[Path, Collection[str]], signatures: Iterable[str])
 
 
 def _language(text: str, signature: str, spoken: Sequence[str]) -> str:
-    """The language whose form a signature has, of those that its program may be in."""
+    """Return the program's language whose syntax the signature matches."""
     wrong = ""
     for language in spoken:
         form = SIGNATURES[language]
@@ -183,23 +186,23 @@ def _whose(languages: Iterable[str]) -> str:
 
 
 def _of_assembler(values: Mapping[str, Any]) -> dict[str, Any]:
-    """The options of compilers that ptxas takes too."""
+    """Return the compiler options that ptxas also accepts."""
     flags = [flag for flag in values["flags"] if flag.startswith("--ptxas-options=")]
     return {"flags": flags, **({"rdc": True} if values.get("rdc") else {})}
 
 
 def _may_have(file: Path, name: str) -> bool:
-    """Return whether a program's text contains a name; running it shows its use."""
+    """Return whether a program's text may define a name; only running it would show."""
     functions, names = _names(file)
     return not names or name in functions or name in names or bool(names & _UNSEEN)
 
 
 def _names(file: Path) -> tuple[list[str], set[str]]:
-    """Functions and all other names in a program; none of them where its text cannot be read."""
+    """Return the functions and all other names in a program; empty if the program is not valid Python."""
     try:
         nodes = list(ast.walk(ast.parse(file.read_bytes())))
     except (OSError, SyntaxError, ValueError, RecursionError):
-        return [], set()  # the interpreter that runs it will say so
+        return [], set()  # the interpreter that runs the file reports the error
     functions = [node.name for node in nodes if isinstance(node, ast.FunctionDef)]
     names = {node.id for node in nodes if isinstance(node, ast.Name)}
     for node in nodes:
@@ -220,14 +223,14 @@ def programs_of(
     rules: Mapping[tuple[str, ...], dict[str, Any]],
     signatures: Sequence[str],
 ) -> list[Case]:
-    """A case for each file; one that is named twice counts once.
+    """Return a case per file; a file that is named twice counts once.
 
     Parameters
     ----------
     files : sequence of Path
         CUDA C++ or Python, or one program of a Python file (``ops.py:scale``).
     include : sequence of Path
-        Further include directories, as they are written.
+        Further include directories, as written.
     define : sequence of str
         ``NAME`` or ``NAME=VALUE``.
     rules : Mapping
@@ -238,7 +241,7 @@ def programs_of(
     Raises
     ------
     UsageError
-        On a file that cannot be read, on a program that a file does not have, and on options that none of the files takes.
+        If a file cannot be read, a file lacks a named program, or none of the files accepts an option.
     """
     split = [split_program(file) for file in files]
     whole = {file for file, text in split if not text}
@@ -252,7 +255,7 @@ def programs_of(
         lost = [word for word in [*spell(rules), *(f"-I{folder}" for folder in include)] if word not in taken]
         if lost:
             raise UsageError(
-                f"{lost[0]} is an option of compilers of CUDA C++, and there is none: Numba's options stand in @cuda.jit(…), CuPy's in options=(…), and ptxas takes -Xptxas alone"
+                f"{lost[0]} is an option for CUDA C++, and no file is CUDA C++: write Numba's options in @cuda.jit(…), CuPy's in options=(…); ptxas takes only -Xptxas"
             )
     definitions = dict(_definition(text) for text in define)
     signed = entries_of({file: languages[place] for place, file in places.items()}, signatures)
@@ -260,7 +263,7 @@ def programs_of(
     for place, file in places.items():
         spoken_in, entries = languages[place], signed.get(file, {})
         options = [OptionRule(when=_only(backends), values=values) for backends, values in rules.items()]
-        if "cuda" in spoken_in and file.suffix != ".cu":  # nvcc goes by the name
+        if "cuda" in spoken_in and file.suffix != ".cu":  # nvcc selects the language by suffix
             options.insert(0, OptionRule(when=_only(host_backends()), values={"flags": ["-x", "cu"]}))
         defined = [f"-D{name}={value}" for name, value in sorted(definitions.items())]
         of_cuda = [*spell(rules), *defined, *(f"-I{_shown(folder, place)}" for folder in include)]
@@ -295,7 +298,7 @@ def programs_of(
 
 
 def _named(cases: Sequence[Case], named: Collection[tuple[Path, str]]) -> list[Case]:
-    """The cases of whole files, and of other files the programs that are named."""
+    """Return the cases of whole files, and from other files only the named programs."""
     names = {f"{_name(place)}:{text}" for place, text in named}
     files = {_name(place) for place, _ in named}
     known = [case.name for case in cases if case.name.partition(":")[0] in files]
@@ -307,7 +310,7 @@ def _named(cases: Sequence[Case], named: Collection[tuple[Path, str]]) -> list[C
 
 
 def names_of(files: Iterable[Path], include: Iterable[Path]) -> dict[str, str]:
-    """Paths of programs, and options with include directories, by their names in records."""
+    """Return the paths of programs, and include options, by their names in records."""
     found: dict[str, str] = {}
     for file in files:
         place = place_of(split_program(file)[0])
@@ -317,12 +320,12 @@ def names_of(files: Iterable[Path], include: Iterable[Path]) -> dict[str, str]:
 
 
 def files_in(paths: Sequence[Path]) -> list[Path]:
-    """Files that are named, and of folders the programs in them: CUDA C++ (.cu), and Python with kernels of Numba or CUDA C++ in texts.
+    """Return the named files, and the programs in named folders: CUDA C++ (.cu), and Python with Numba's kernels or CUDA C++ in strings.
 
     Raises
     ------
     UsageError
-        When a folder has none.
+        If a folder has no program.
     """
     found: dict[Path, None] = {}
     for path in paths:
@@ -337,7 +340,7 @@ def files_in(paths: Sequence[Path]) -> list[Path]:
 
 
 def unreadable(file: Path) -> str:
-    """The reason why a program of a folder cannot be read; empty if it can."""
+    """Return the reason why a program of a folder cannot be read; empty if it can."""
     try:
         with open(file, "rb"):
             return ""
@@ -353,7 +356,7 @@ def _texts(file: Path, place: Path) -> list[Case]:
 
 
 def _of_text(text: Case, words: Sequence[str], definitions: Mapping[str, Any], options: Sequence[OptionRule]) -> Case:
-    """A text of a Python file, with what the project's configuration says of that file."""
+    """Return the case of a string in a Python file, with the project's configuration of that file."""
     own = next((case for case in configured(here()) if case.path == text.path), text)
     return replace(_with(own, words, definitions, options), program=text.program) if words else own
 
@@ -361,17 +364,17 @@ def _of_text(text: Case, words: Sequence[str], definitions: Mapping[str, Any], o
 def _of_project(
     own: Case, place: Path, words: Sequence[str], definitions: Mapping[str, Any], options: Sequence[OptionRule]
 ) -> Case:
-    """A program as the project's configuration has it; with further options, it differs from the one that `cumatrix run` compiles."""
+    """Return a configured program; with further options it differs from the program that `cumatrix run` compiles."""
     return tried(_with(own, words, definitions, options), place) if words else own
 
 
 def tried(own: Case, place: Path) -> Case:
-    """A program of a project as `cumatrix try` compiles it, named by its path so that the command can be repeated."""
+    """Return a project's program as `cumatrix try` compiles it, named by its path so the command can be repeated."""
     return replace(own, name=_name(place), program=digest_of(place))
 
 
 def _with(own: Case, words: Sequence[str], definitions: Mapping[str, Any], options: Sequence[OptionRule]) -> Case:
-    """With the options of the command line after its own."""
+    """Add the options of the command line after the program's own."""
     if not words:
         return own
     variants = tuple(
@@ -390,12 +393,15 @@ def _only(backends: Sequence[str]) -> Condition:
 
 
 def place_of(file: Path) -> Path:
-    """The path of a file; a link to it from another folder is another program, because it has other headers next to it."""
+    """Return the path of a file.
+
+    A link in another folder is another program, because it has other headers next to it.
+    """
     return file.absolute().parent.resolve() / file.name
 
 
 def _inside(place: Path) -> str:
-    """A path as seen from the current folder; empty where it lies outside."""
+    """Return a path relative to the current folder; empty if it is outside."""
     try:
         return place.relative_to(Path.cwd()).as_posix()
     except ValueError:
@@ -403,24 +409,27 @@ def _inside(place: Path) -> str:
 
 
 def _name(place: Path) -> str:
-    """``kernel.cu``, ``other/kernel.cu``; outside of the current folder ``kernel.cu@3fa9c1``, so that no record names a folder of the machine's."""
+    """Return the name of a program in records: ``kernel.cu``, ``other/kernel.cu``.
+
+    Outside the current folder it is ``kernel.cu@3fa9c1``, since no record names a folder of the machine.
+    """
     return one_line(_inside(place) or f"{place.name}@{digest_of(place)[:DIGITS]}")
 
 
 def _shown(folder: Path, place: Path) -> str:
-    """An include directory relative to the current folder, if that contains both it and the program."""
+    """Return an include directory relative to the current folder, if that contains both it and the program."""
     folder = folder.resolve()
     inside = _inside(folder) if _inside(place) else ""
     return inside or f"{folder.name}@{digest_of(folder)[:DIGITS]}"
 
 
 def digest_of(place: Path) -> str:
-    """The key that separates programs of one name in records."""
+    """Return the key that separates programs of the same name in records."""
     return hashlib.sha256(os.fsencode(place)).hexdigest()[: 2 * DIGITS]
 
 
 def _line(words: Sequence[str]) -> str:
-    """Options as one unique line: a long one is cut, and ends with a digest of the whole."""
+    """Return options as one unique line. A long line is cut and ends with a digest of the whole."""
     text = " ".join(map(shlex.quote, words))
     line = one_line(text, _LONGEST)
     return (

@@ -24,10 +24,10 @@ from harness.toolkits.store import data_folder
 
 _TOOLKIT = click.option(
     "-t", "--toolkit", "toolkits", metavar="V,…",
-    help="CUDA releases that they are for: CuPy has a wheel for each major one. Default: one of the release's time.",
+    help="CUDA releases for the environments: CuPy has a wheel for each major one. Default: one from the release date of the library.",
 )  # fmt: skip
 _PYTHON = click.option(
-    "--python", metavar="V,…", help="Versions of Python. Default: cumatrix's own, or one of this machine that the release has a wheel for."
+    "--python", metavar="V,…", help="Versions of Python. Default: cumatrix's own, or an installed one with a wheel of the release."
 )  # fmt: skip
 
 
@@ -35,7 +35,8 @@ _PYTHON = click.option(
 def libraries() -> None:
     """Install and remove library releases, each in its environment.
 
-    `cumatrix run --with NAME=V` makes those that it needs. They are kept in CUMATRIX_HOME, by default the user's data folder.
+    `cumatrix run --with NAME=V` installs the releases that it needs. They are stored in CUMATRIX_HOME, by default the
+    user's data folder.
 
     \b
     cumatrix libraries list cupy
@@ -46,12 +47,13 @@ def libraries() -> None:
 
 @libraries.command("list")
 @click.argument("names", nargs=-1, metavar="[NAME]…")
-@click.option("--installed", is_flag=True, help="Only those that have an environment here; the index is not asked.")
-@click.option("--offline", is_flag=True, help="Take what the index said the last time, however long ago.")
+@click.option("--installed", is_flag=True, help="Only releases with an environment here, without reading the index.")
+@click.option("--offline", is_flag=True, help="Use the last answer of the index, regardless of its age.")
 def list_(names: tuple[str, ...], installed: bool, offline: bool) -> int:
-    """List the releases that the index has, oldest first, and which are installed.
+    """List the releases in the index, oldest first, with the installed ones.
 
-    Each with its day, the versions of Python that it has wheels for on this machine, the major CUDA releases that it has wheels for, and what its environments take.
+    Each line shows the day of the release, the versions of Python with wheels for this machine, the major CUDA releases
+    with wheels, and the size of installed environments.
     """
     store, index = EnvironmentStore(), Index(data_folder() / "index", offline=offline)
     store.sweep()
@@ -61,7 +63,7 @@ def list_(names: tuple[str, ...], installed: bool, offline: bool) -> int:
     for name in _known(names):
         releases = [] if installed else _worth_listing(name, published(name, index))
         rows = [_line(each, there.pop((name, str(each.version)), [])) for each in releases]
-        # What is installed is listed even where the index does not have it, or is not asked.
+        # Installed releases are also listed if the index lacks them or is not read.
         rows += [
             f"{name:10}  {version:9}  {made[0].released or '-':10}  {_made(made)}"
             for (library, version), made in sorted(there.items()) if library == name
@@ -105,11 +107,11 @@ def _spelled(made: Made) -> str:
 @click.argument("wanted", nargs=-1, required=True, metavar="NAME=V,…")
 @_TOOLKIT
 @_PYTHON
-@click.option("--force", is_flag=True, help="Make again what is there.")
+@click.option("--force", is_flag=True, help="Create existing environments again.")
 def install_(wanted: tuple[str, ...], toolkits: str | None, python: str | None, force: bool) -> int:
-    """Make environments: cupy=12,13.0,13.1..14, numba=all, cupy=13.6.0+cuda13.
+    """Create environments: cupy=12,13.0,13.1..14, numba=all, cupy=13.6.0+cuda13.
 
-    `cumatrix run --with` uses them. Existing environments stay as they are.
+    `cumatrix run --with` uses them. Existing environments stay unchanged.
     """
     console = console_for(sys.stderr)
     planned = [each for text in wanted for each in _line_up(text, toolkits, python)]
@@ -137,7 +139,7 @@ def install_(wanted: tuple[str, ...], toolkits: str | None, python: str | None, 
 
 
 def _line_up(text: str, toolkits: str | None, python: str | None) -> tuple[Environment, ...]:
-    """Environments of one argument, which may name a major CUDA release and a Python: ``cupy=13.6.0+cuda13+python3.13``."""
+    """Return the environments of an argument, which may name CUDA and Python: ``cupy=13.6.0+cuda13+python3.13``."""
     spec, *marks = text.split("+")
     for mark in marks:
         if mark.startswith("cuda") and mark.removeprefix("cuda").isdigit():
@@ -157,7 +159,7 @@ def _line_up(text: str, toolkits: str | None, python: str | None) -> tuple[Envir
 @_TOOLKIT
 @_PYTHON
 def path(wanted: str, toolkits: str | None, python: str | None) -> int:
-    """Print the interpreter of an environment that is made."""
+    """Print the interpreter of an installed environment."""
     store = EnvironmentStore()
     for each in _line_up(wanted, toolkits, python):
         made = store.find(each.resolved) if each.resolved and not each.broken else None

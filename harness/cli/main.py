@@ -1,4 +1,4 @@
-"""The top-level command, and the place where errors become a sentence and an exit code."""
+"""Top-level command, which turns errors into a sentence and an exit code."""
 
 from __future__ import annotations
 
@@ -33,16 +33,16 @@ COMMAND_GROUPS = {
     "Write cases": ("init", "cases", "bless"),
     "Set up": ("doctor", "toolkits", "libraries", "config", "trust", "cache", "help"),
 }
-"""Commands by what they are for, as help shows them."""
+"""Commands in the groups of the help."""
 
 
 class LazyGroup(click.Group):
-    """A group of commands that are in modules of their own.
+    """A group whose commands are imported on demand.
 
     Parameters
     ----------
     commands_in : Mapping of str to str
-        By the name of each command, where it is: ``package.module:function``.
+        Location of each command by name: ``package.module:function``.
     """
 
     def __init__(self, *args: Any, commands_in: Mapping[str, str], **more: Any) -> None:
@@ -50,11 +50,11 @@ class LazyGroup(click.Group):
         self.commands_in = commands_in
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """Names of the commands, in the order of the alphabet."""
+        """Return the names of the commands in alphabetical order."""
         return sorted(self.commands_in)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """A command, imported now; None where there is none of this name."""
+        """Import and return a command; None if the name is unknown."""
         if cmd_name not in self.commands_in:
             return None
         module, _, name = self.commands_in[cmd_name].partition(":")
@@ -62,7 +62,7 @@ class LazyGroup(click.Group):
         return command
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
-        """Commands that begin so, with their help, and the group's own options; none of them is imported for that."""
+        """Complete command names with their help, and the group's own options, without importing a command."""
         from click.shell_completion import CompletionItem
 
         return [
@@ -77,7 +77,7 @@ class LazyGroup(click.Group):
         ]
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the commands in groups, with the first sentence of each one's help, which is read without importing it."""
+        """Write the commands in groups, with the first sentence of their help, without importing them."""
         longest = max(map(len, self.commands_in))
         for title, names in COMMAND_GROUPS.items():
             with formatter.section(title):
@@ -90,7 +90,7 @@ class LazyGroup(click.Group):
 
 
 class _Documented(click.Command):
-    """A command for its help alone."""
+    """A command that only provides help."""
 
 
 def _docstring(where: str) -> str:
@@ -102,14 +102,14 @@ def _docstring(where: str) -> str:
 
 
 ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-"""Ctrl-C; a polite request, as of a CI job that is cancelled; a terminal that is closed."""
+"""Ctrl-C; a termination request, for example by a cancelled CI job; and a closed terminal."""
 
 
 def interrupted_once() -> None:
-    """Make the first of these signals a ``KeyboardInterrupt``, and let those after it pass.
+    """Turn the first of these signals into ``KeyboardInterrupt``, and ignore later ones.
 
-    A second Ctrl-C while processes are ended and records are written would leave some of both behind; that takes seconds at most. What was
-    ignored by the parent (``nohup``) stays ignored.
+    A second Ctrl-C would interrupt the shutdown, which ends processes and writes records within seconds, and leave
+    parts of both behind. Signals that the parent ignores (``nohup``) stay ignored.
     """
     for number in ENDING:
         if signal.getsignal(number) is not signal.SIG_IGN:
@@ -117,7 +117,7 @@ def interrupted_once() -> None:
 
 
 def undisturbed() -> None:
-    """Let all of these signals pass from now on: Python would give them their first meaning back on its way out."""
+    """Ignore all of these signals from here on, since Python would restore their default actions during its exit."""
     for number in ENDING:
         signal.signal(number, signal.SIG_IGN)
 
@@ -130,7 +130,7 @@ def _interrupt(_number: int, _frame: object) -> None:
 
 
 def _pass(_number: int, _frame: object) -> None:
-    """A handler, and not ``SIG_IGN``, which programs that are started would inherit."""
+    """Do nothing. Unlike ``SIG_IGN``, child processes do not inherit this handler."""
 
 
 EXIT_CODES = """\b
@@ -166,7 +166,7 @@ COMMANDS = {
     "try": "harness.cli.run:try_",
     "wheel": "harness.cli.wheel:wheel",
 }
-"""The module and name of each command."""
+"""Module and function of each command."""
 
 
 @click.group(
@@ -177,26 +177,28 @@ COMMANDS = {
 )
 @click.version_option(__version__, prog_name="cumatrix")
 def cumatrix() -> None:
-    """Tells what CUDA code compiles where.
+    """Report which CUDA code compiles where.
 
-    Declared cases go through every backend (NVRTC, CuPy and its Jitify, Numba, nvcc, PyTorch) for every architecture and library
-    version; what happened becomes a compatibility matrix. No GPU, driver or CUDA toolkit is needed.
+    cumatrix compiles declared cases with every backend (NVRTC, CuPy and its Jitify, Numba, nvcc, PyTorch) for every
+    architecture and library version. The outcomes form a compatibility matrix. No GPU, driver or CUDA toolkit is
+    needed.
 
     \b
     Start with:
-      cumatrix doctor                      what can be used here
+      cumatrix doctor                      which backends work here?
       cumatrix try kernel.cu               where does this file compile?
       cumatrix try kernel.cu --with cupy=12,13,14    and in which releases of CuPy?
-      cumatrix init && cumatrix run        what this project has, and what of it compiles where
-      cumatrix cases copy                  the library of cases, into this folder
-      cumatrix ask "bf16 wmma sm_75"       what is known already, without compiling
-      cumatrix run && cumatrix report      the cases, and the page
+      cumatrix init && cumatrix run        configure and compile this project
+      cumatrix cases copy                  copy the library of cases into this folder
+      cumatrix ask "bf16 wmma sm_75"       answer from known results, without compiling
+      cumatrix run && cumatrix report      compile the cases, and build the page
     """
 
 
 def main() -> None:
     """Run the command line; every error is one plain sentence on stderr."""
-    # Python looks for cycles after every 700 new objects. Of imports and records few are garbage, and it took a fifth of the time.
+    # Python searches for cycles after every 700 new objects. Few imported objects and records are garbage, and the
+    # search took a fifth of the time.
     gc.set_threshold(50_000, 20, 100)
     open_streams()
     interrupted_once()
@@ -207,7 +209,7 @@ def main() -> None:
 
 def _run() -> int:
     if os.environ.get("_CUMATRIX_COMPLETE"):
-        import harness.cli.complete  # noqa: F401 (its class is registered where it is defined)
+        import harness.cli.complete  # noqa: F401 (the import registers its completion class)
     try:
         code = cumatrix.main(prog_name="cumatrix", standalone_mode=False)
     except (click.exceptions.Abort, KeyboardInterrupt) as error:
@@ -224,7 +226,7 @@ def _run() -> int:
     except BrokenPipeError:
         return 1  # the reader of the output is gone
     except SystemExit:
-        return 1  # rich's way to say the same
+        return 1  # rich raises it for the same reason
     except OSError as error:
         where = f": {error.filename}" if error.filename else ""
         return _say(f"{error.strerror or error}{where}{_advice(error)}", 2)
@@ -241,7 +243,7 @@ def _run() -> int:
 
 
 def _damaged_bytecode() -> str:
-    """Remove the cache of compiled modules after an import from it failed, and return what to do.
+    """Remove the cache of compiled modules after a failed import from it, and return a remedy.
 
     Python 3.11 keeps the part of a module that fitted on a full disk (https://github.com/python/cpython/issues/126606).
     """
@@ -255,11 +257,11 @@ def _damaged_bytecode() -> str:
 
 
 def _advice(error: OSError) -> str:
-    """Advice for an error that can happen anywhere."""
+    """Return advice on an error that can happen anywhere."""
     if error.errno == errno.EMFILE:
         return "; raise their number, as with `ulimit -n 1024`"
     if error.errno == errno.ENOSPC and not error.filename:
-        import tempfile  # slow to load, and needed on a full disk only
+        import tempfile  # slow to load, and needed only on a full disk
 
         place = tempfile.gettempdir()
         return f": make room where the output goes, or in the temporary folder {place}, or set TMPDIR to another one"

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from harness.records import Record
 
 ORDERS = ("plan", "reverse", "random")
-"""Orders that cells can be run in (`harness.engine.context`)."""
+"""Orders of cells (`harness.engine.context`)."""
 
 _UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
 
@@ -45,7 +45,7 @@ class Size(click.ParamType):  # type: ignore[type-arg]  # generic in new release
 
 
 class Seconds(click.FloatRange):
-    """A number of seconds within a range; that ``nan`` is outside of any, no comparison tells."""
+    """A number of seconds within a range. ``nan`` passes every range comparison, so it is refused separately."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
         number: float = super().convert(value, param, ctx)
@@ -55,7 +55,7 @@ class Seconds(click.FloatRange):
 
 
 class Rlimit(click.ParamType):  # type: ignore[type-arg]  # as above
-    """A limit of ulimit's by name: ``stack=64M``."""
+    """A ulimit by name: ``stack=64M``."""
 
     name = "limit"
 
@@ -70,7 +70,7 @@ class Rlimit(click.ParamType):  # type: ignore[type-arg]  # as above
 
 def _executor(_context: click.Context, _param: click.Parameter, name: str) -> str:
     if name:
-        from harness.engine.executor import executor_named  # with the engine
+        from harness.engine.executor import executor_named  # imports the engine
 
         executor_named(name)
     return name
@@ -108,7 +108,7 @@ def axes(command: Callable[..., Any]) -> Callable[..., Any]:
         click.option("--no-cache", is_flag=True, help="Compile everything and keep nothing."),
         click.option(
             "--from", "earlier", multiple=True, envvar="CUMATRIX_FROM", metavar="RESULTS",
-            help="Take outcomes from results of others. An outcome counts if program, options, versions and every file that was read are the same. RESULTS is results.parquet, a .jsonl, a folder of either, or the address of a published page. May be given several times.",
+            help="Reuse outcomes from other results. An outcome counts if program, options, versions and every file that was read are the same. RESULTS is results.parquet, a .jsonl, a folder of either, or the address of a published page. May be given several times.",
         ),
         click.option("--json", "as_json", is_flag=True, help="Print records, one JSON object per line."),
         click.option(
@@ -127,7 +127,7 @@ def axes(command: Callable[..., Any]) -> Callable[..., Any]:
         click.option("--environment", envvar="CUMATRIX_ENVIRONMENT", metavar="NAME", help="Name of the environment. Default: tox's name, or local."),
         click.option(
             "--require", multiple=True, envvar="CUMATRIX_REQUIRE", metavar="REQ",
-            help="What the environment must have: cupy-cuda12x==13.*. Any other version of that library is unavailable.",
+            help="Requirement on the environment: cupy-cuda12x==13.*. Any other version of that library is unavailable.",
         ),
         click.option(
             "--device", envvar="CUMATRIX_DEVICE", default="auto", show_default=True, metavar="D",
@@ -154,7 +154,7 @@ def axes(command: Callable[..., Any]) -> Callable[..., Any]:
         ),
         click.option(
             "--total-memory", type=Size(), default="0", metavar="SIZE",
-            help="Memory for all cells at once. Default: what is free.",
+            help="Memory for all cells at once. Default: the free memory.",
         ),
     ]  # fmt: skip
     for option in reversed(options):
@@ -172,7 +172,7 @@ def dask_option(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def program_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the options."""
+    """Add the options for programs."""
     options = [
         click.option(
             "-I", "include", multiple=True, type=click.Path(path_type=Path, exists=True, file_okay=False), metavar="DIR",
@@ -200,11 +200,11 @@ def program_options(command: Callable[..., Any]) -> Callable[..., Any]:
 Decorated = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 RESULTS = Path("reports")
-"""The default folder of records."""
+"""Default folder of records."""
 
 
 def results_argument(*, required: bool = True) -> Decorated:
-    """RESULTS…: files and folders of records that are there."""
+    """Return the argument RESULTS…: existing files and folders of records."""
     return click.argument(
         "results", nargs=-1, required=required, type=click.Path(path_type=Path, exists=True),
         metavar="RESULTS…" if required else "[RESULTS…]",
@@ -212,14 +212,14 @@ def results_argument(*, required: bool = True) -> Decorated:
 
 
 def cases_option(words: str = "Folder of cases", name: str = "cases") -> Decorated:
-    """--cases DIR, one folder; `words` says what for."""
+    """Return the option --cases DIR for one folder; `words` states its use."""
     return click.option(
         "--cases", name, type=click.Path(path_type=Path), default=Path("cases"), show_default=True, metavar="DIR", help=f"{words}.",
     )  # fmt: skip
 
 
 def all_cases_option(words: str = "Folder of cases", name: str = "cases") -> Decorated:
-    """--cases DIR, any number of times."""
+    """Return the repeatable option --cases DIR."""
     return click.option(
         "--cases", name, type=click.Path(path_type=Path), default=[Path("cases")], multiple=True, metavar="DIR",
         help=f"{words}. May be given several times. Default: cases.",
@@ -227,7 +227,7 @@ def all_cases_option(words: str = "Folder of cases", name: str = "cases") -> Dec
 
 
 def out_folder(default: str, words: str) -> Decorated:
-    """--out DIR, a folder that is written."""
+    """Return the option --out DIR for an output folder."""
     return click.option(
         "--out", type=click.Path(path_type=Path, file_okay=False), default=Path(default), show_default=True, metavar="DIR", help=f"{words}.",
     )  # fmt: skip
@@ -239,18 +239,18 @@ NVCC = tuple(info.name for info in BACKENDS.values() if info.nvcc)
 
 @dataclass(frozen=True)
 class Habit:
-    """One option.
+    """An option of nvcc that other compilers also get.
 
     Parameters
     ----------
     names : tuple of str
-        As it may be written; the last is what compilers are given.
+        Spellings; compilers get the last one.
     form : str
-        What they are given, where the value is not told apart by ``=``; empty for a flag or ``NAME=VALUE``.
+        Prefix of the value in the option for compilers, if not ``NAME=``; empty for a flag or ``NAME=VALUE``.
     value : str
-        What its value is; empty for a flag.
+        Placeholder of the value; empty for a flag.
     host : bool
-        Whether it is for the host's part alone, which only nvcc has.
+        Whether the option affects only host code, which only nvcc compiles.
     """
 
     names: tuple[str, ...]
@@ -260,11 +260,11 @@ class Habit:
 
     @property
     def key(self) -> str:
-        """Name of the parameter that click gives."""
+        """Name of click's parameter."""
         return "habit_" + re.sub(r"\W", "_", self.names[-1].strip("-"))
 
     def flags(self, given: Any) -> list[str]:
-        """Options for compilers."""
+        """Return the options for compilers."""
         if not self.value:
             return [self.names[-1]] if given else []
         return [f"{self._form}{item}" for item in given]
@@ -301,7 +301,7 @@ _RELOCATABLE = ("-rdc", "--rdc", "--relocatable-device-code")
 
 
 def habits(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the options."""
+    """Add nvcc's options."""
     more = [
         click.option(*habit.names, habit.key, hidden=True, multiple=True)
         if habit.value
@@ -320,30 +320,30 @@ def habits(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 class TryCommand(Command):
-    """Reads ``--rdc`` without a value as nvcc's users write it, and ``-rdc=true``."""
+    """A command that accepts ``--rdc`` without a value, as nvcc's users write it, and ``-rdc=true``."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Read the command line."""
         words = [
             f"{word}=true" if word in _RELOCATABLE and after not in ("true", "false") else word
-            for word, after in zip(args, [*args[1:], ""], strict=False)  # of no words, there is none after the last
+            for word, after in zip(args, [*args[1:], ""], strict=False)  # without words, nothing follows the last one
         ]
         return super().parse_args(ctx, words)
 
 
 def targets_of(options: Mapping[str, Any]) -> str | None:
-    """The axis of targets out of ``-a``, ``-arch`` and ``-gencode``; None where none is given."""
+    """Return the targets of ``-a``, ``-arch`` and ``-gencode``; None without any."""
     lists = [options["targets"], options["habit_arch"]] if options["habit_arch"] else [options["targets"]]
     lists += [code for text in options["habit_gencode"] for code in _codes(text)]
     return ",".join(filter(None, lists)) or None
 
 
 def _codes(text: str) -> list[str]:
-    """``sm_80`` and more out of ``arch=compute_80,code=[sm_80,compute_80]``."""
+    """Return the targets in ``arch=compute_80,code=[sm_80,compute_80]``."""
     found = re.fullmatch(r"arch=(compute_\w+),code=(?:\\?\"|\[)?([\w,]+?)(?:\\?\"|\])?", text.replace(" ", ""))
     if not found:
         raise UsageError(f"-gencode {text!r} is not arch=compute_XY,code=sm_XY")
-    from harness.model.target import TargetError, parse_targets  # completion stays fast
+    from harness.model.target import TargetError, parse_targets  # this import would slow down completion
 
     try:
         (virtual,), codes = parse_targets(found[1]), parse_targets(found[2])
@@ -358,12 +358,12 @@ def _codes(text: str) -> list[str]:
 
 
 def rules_of(options: Mapping[str, Any], extra: Sequence[str]) -> dict[tuple[str, ...], dict[str, Any]]:
-    """Options of a case by the backends that they are for; those for all have the empty key.
+    """Return a case's options by backends; options for all backends have an empty key.
 
     Parameters
     ----------
     options : Mapping
-        What click has read.
+        Options that click has parsed.
     extra : sequence of str
         Values of ``--option``: ``-lineinfo``, or ``nvcc:-O3`` for one backend.
     """
@@ -397,7 +397,7 @@ def _one_backend(text: str) -> tuple[tuple[str, ...], list[str]]:
 
 
 def spell(rules: Mapping[tuple[str, ...], Mapping[str, Any]]) -> list[str]:
-    """The options as words of `try`, in one spelling however they were written: they identify a program."""
+    """Return options as words of `try` in a canonical spelling, which identifies a program."""
     words = []
     for backends, values in rules.items():
         words += [f"-std={values['std']}"] if "std" in values else []
@@ -407,7 +407,7 @@ def spell(rules: Mapping[tuple[str, ...], Mapping[str, Any]]) -> list[str]:
         flags = values["flags"]
         known = [backends == NVCC or (not backends and _says(flag)) for flag in flags]
         if all(known):
-            # Only the order of one option's own values means anything to a compiler. What is not known may be a value itself.
+            # Only the order of an option's own values matters to a compiler. An unknown word may be a value itself.
             words += sorted(flags, key=lambda flag: flag.partition("=")[0])
         else:
             prefix = "".join(f"{name}:" for name in backends)
@@ -420,25 +420,25 @@ def _says(flag: str) -> bool:
 
 
 _SHOWN = 4
-_PROGRAM_MARK = re.compile(r"@[0-9a-f]{6}(?=[\[ :]|$)")  # of a program outside of the folder
+_PROGRAM_MARK = re.compile(r"@[0-9a-f]{6}(?=[\[ :]|$)")  # of a program outside the folder
 _OF_PROJECT = re.compile(r"^([^\s\[@]+)@[^\s\[]+")
 
 
 def cells_in(results: Sequence[Path], where: str | None = None) -> dict[str, Record]:
-    """Records by the id of their cell, of several runs as one; problems of the files go to stderr.
+    """Return the merged records of several runs by cell id; problems of the files go to stderr.
 
     Parameters
     ----------
     results : sequence of Path
-        Files of records, ``results.parquet`` too, or folders of records; `RESULTS` where there are none.
+        Files of records, including ``results.parquet``, or folders of records; by default `RESULTS`.
     where : str, optional
-        A condition that they must hold.
+        Condition that selects records.
     """
-    from harness.records import merge, read_records  # help and completion read none
+    from harness.records import merge, read_records  # help and completion do not need this import
     from harness.records.record_names import choose
 
     if any(path.suffix == ".parquet" for path in results):
-        # pyarrow is there with a report's libraries only.
+        # Only the report extra installs pyarrow.
         from harness.report.inputs import read_results
 
         read = read_results(results)
@@ -453,7 +453,7 @@ def cells_in(results: Sequence[Path], where: str | None = None) -> dict[str, Rec
 
 
 class NoSuchCell(UsageError):
-    """No cell is meant."""
+    """No cell matches."""
 
 
 def one_cell(what: str, ids: Sequence[str], *, who: str = "no cell") -> str:
@@ -462,20 +462,20 @@ def one_cell(what: str, ids: Sequence[str], *, who: str = "no cell") -> str:
     Parameters
     ----------
     what : str
-        As the user wrote it; the empty text is a part of every id.
+        Text of the user; the empty text is a part of every id.
     ids : sequence of str
-        Ids of the cells that are there.
+        Ids of known cells.
     who : str
-        How the sentence begins that says that none is meant.
+        Start of the message if no cell matches.
 
     Raises
     ------
     NoSuchCell
-        When none is meant.
+        If no cell matches.
     UsageError
-        When several are meant.
+        If several cells match.
     """
-    # A run calls its cells without the name of the project, which ids have where several runs are read.
+    # A run names its cells without the project; ids from several runs contain it.
     plain = {each: _OF_PROJECT.sub(r"\1", each) for each in ids}
     found = (
         [each for each in ids if what in (each, plain[each])]
@@ -495,6 +495,6 @@ def one_cell(what: str, ids: Sequence[str], *, who: str = "no cell") -> str:
 
 
 def _like(pattern: str) -> re.Pattern[str]:
-    # Brackets are a variant's, not a pattern's. No star takes in what a later one could.
+    # Brackets belong to variants, not to the pattern. Each star matches as little as possible.
     parts = [re.escape(part) for part in re.split(r"\*+", pattern)]
     return re.compile(".*?".join(parts), re.DOTALL)

@@ -31,16 +31,16 @@ _UNPACKED = 2.5
 
 
 class Installing:
-    """The bar of what is installed: bytes of all parts together, and which part is under way.
+    """Progress bar of an installation: total bytes, and the current part.
 
     Parameters
     ----------
     console : Console
-        Of stderr.
+        Console on stderr.
     steps : sequence of Step
-        All that there is to do.
+        All installation steps.
     then : str
-        What comes after it.
+        Activity after the installation.
     """
 
     def __init__(self, console: Console, steps: Sequence[Step], then: str = "") -> None:
@@ -56,7 +56,7 @@ class Installing:
         self.task = self.bar.add_task("", total=self.total or len(steps))
 
     def begin(self, step: Step) -> None:
-        """A part is begun."""
+        """Show the start of a step."""
         self._step, self._written = step, Written()
         size = f", {decimal(step.size)}" if step.size else ""
         then = f"; then {self.then}" if self.then else ""
@@ -64,13 +64,13 @@ class Installing:
         self.bar.update(self.task, description=f"{place}: {clean(step.title)}{size}{then}", completed=self._done)
 
     def end(self, step: Step) -> None:
-        """It is installed or unavailable."""
+        """Show the end of a step, installed or unavailable."""
         self._step = None
         self._done += step.size if self.total else 1
         self.bar.update(self.task, completed=self._done)
 
     def _bytes(self, task: Task) -> str:
-        """``61.2 of 713.5 MB``; of the part under way as much as what was written for it tells."""
+        """Return ``61.2 of 713.5 MB``; the share of the current part follows from the bytes written."""
         if not self.total:
             return f"{task.completed:.0f}/{len(self.steps)}"
         part = share(self._written.bytes(), self._step.size) * self._step.size if self._step else 0.0
@@ -79,23 +79,23 @@ class Installing:
 
 
 class Compiling:
-    """The bar of what is compiled: cells that are done, and how long the others may take, by what is expected of each.
+    """Progress bar of a compilation: finished cells, and the remaining time, from the estimate of each cell.
 
     Parameters
     ----------
     console : Console
-        Of stderr.
+        Console on stderr.
     cells : sequence of Cell
-        All of them.
+        All cells.
     expected : callable
-        Seconds that a cell is expected to take.
+        Estimated seconds of a cell.
     jobs : int
-        How many are compiled at a time.
+        Number of concurrent cells.
     """
 
     def __init__(self, console: Console, cells: Sequence[Cell], expected: Callable[[Cell], float], jobs: int) -> None:
         self.count, self.jobs = len(cells), max(1, jobs)
-        # Without a terminal nothing is shown.
+        # Without a terminal there is no output.
         self.left = {cell.id: (cell, expected(cell)) for cell in cells} if console.is_terminal else {}
         self.seconds = sum(seconds for _, seconds in self.left.values())
         self.gone = 0.0
@@ -118,7 +118,7 @@ class Compiling:
         self.bar.stop()
 
     def done(self, cell: Cell, outcome: str, *, compiled: bool) -> None:
-        """A cell has finished; one without a compiler does not count for the estimate."""
+        """Count a finished cell; a cell that was not compiled does not affect the estimate."""
         if cell.id not in self.left:
             return
         now = time.monotonic()
@@ -134,14 +134,14 @@ class Compiling:
         self.bar.update(self.task, total=self.seconds, completed=self.gone, description=clean(outcome)[:90])
 
     def time_left(self, now: float) -> str:
-        """``left 0:01:10``: as the cells so far took, measured by what was expected of them; nothing where none has come to its end."""
+        """Return ``left 0:01:10``, scaled by the actual time of finished cells; empty without an estimate."""
         rest = self.seconds - self.gone
         if not self.gone:
             return f"left about {_clock(rest / self.jobs)}" if self.seconds else ""
         return f"left {_clock(rest * (now - self.began) / self.gone)}"
 
     def waiting(self, now: float) -> str:
-        """Cells that may take long, if none has finished for a while; empty if unknown."""
+        """Return the backend that may take long, if no cell has finished for a while; empty if unknown."""
         if now - self.last < _QUIET:
             return ""
         for cell, _ in self.left.values():
@@ -156,13 +156,13 @@ class Compiling:
 
 
 class Written:
-    """Bytes that the processes have written which this one has started since; by the kernel's count, /proc/PID/io of proc(5)."""
+    """Bytes written by child processes since creation of the object, from /proc/PID/io (proc(5))."""
 
     def __init__(self) -> None:
         self._seen: dict[int, int] = {}
 
     def bytes(self) -> int:
-        """All of them, of those that have ended as much as was seen last."""
+        """Return the total; ended processes count with their last known value."""
         for pid in _children():
             try:
                 lines = Path(f"/proc/{pid}/io").read_text().splitlines()
@@ -173,7 +173,7 @@ class Written:
 
 
 def share(written: int, size: int) -> float:
-    """The finished share of a download of `size` bytes after unpacking `written`: never all of it, because the ratio is not known."""
+    """Return the finished share of a part of `size` wheel bytes after `written` bytes; it stays below 1, since the ratio varies."""
     if size <= 0:
         return 0.0
     done = written / (_UNPACKED * size)
@@ -196,7 +196,7 @@ def _clock(seconds: float) -> str:
 
 
 class _Moving(ProgressColumn):
-    """A text that is computed whenever the bar is drawn."""
+    """A text that is computed on every redraw."""
 
     def __init__(self, text: Callable[[Task], str]) -> None:
         super().__init__()
@@ -207,7 +207,7 @@ class _Moving(ProgressColumn):
 
 
 def install_for(cells: Sequence[Cell], context: RunContext) -> RunContext:
-    """Install what the cells need, and say on stderr what that is; see `harness.engine.install.install`."""
+    """Install the missing parts of cells, and report them on stderr; see `harness.engine.install.install`."""
     console = console_for(sys.stderr)
 
     def tell(text: str) -> None:
@@ -218,7 +218,7 @@ def install_for(cells: Sequence[Cell], context: RunContext) -> RunContext:
 
 
 def shown_on(console: Console, then: str = "") -> Report:
-    """Shows on a console what is being installed: each part with its size, of all how much is there, and what comes `then`."""
+    """Return a reporter that shows each part with its size, the total progress, and the activity `then`."""
 
     def begin(steps: Sequence[Step]) -> Callable[[Step], AbstractContextManager[None]]:
         shown = Installing(console, steps, then)

@@ -15,17 +15,17 @@ from harness.errors import NothingToRun, PartUnavailable, UsageError, needs
 from harness.protocol.text import counted
 
 _SHOWN = 20
-"""Pairs of values that ``--plan`` prints."""
+"""Number of pairs of values that ``--plan`` prints."""
 
 
 @click.command(cls=Command)
 @results_argument(required=False)
 @out_folder("reports/matrix", "Folder of the matrix")
-@cases_option("The cases that the results are of")
-@click.option("--plan", "show", is_flag=True, help="Show what of OUT/plan.toml is tried, and write nothing.")
+@cases_option("Folder of the results' cases")
+@click.option("--plan", "show", is_flag=True, help="Show the coverage of OUT/plan.toml, and write nothing.")
 @click.option(
     "--next", "following", type=click.IntRange(1, 1000), metavar="N",
-    help="Print N commands that compile what is missing of OUT/plan.toml, the most useful first, and write nothing.",
+    help="Print N commands that compile missing cells of OUT/plan.toml, the most useful first, and write nothing.",
 )  # fmt: skip
 @click.option(
     "--seconds", type=click.FloatRange(min=0), metavar="S", help="With --next: the compile time of all commands together."
@@ -33,11 +33,11 @@ _SHOWN = 20
 @click.option(
     "--watch",
     is_flag=True,
-    help="With --plan or --next: ask the index for releases that cumatrix does not know yet; their commands come first.",
+    help="With --plan or --next: include new releases on the index; their commands come first.",
 )
 @click.option(
     "--wheels", is_flag=True,
-    help="Read the newest releases of the packages in OUT/plan.toml from the index into OUT/wheels.json; those that it has are kept.",
+    help="Read the newest releases of the packages in OUT/plan.toml from the index into OUT/wheels.json; known releases are kept.",
 )  # fmt: skip
 @click.option("--json", "as_json", is_flag=True, help="With --plan or --next: as JSON.")
 def publish(
@@ -53,11 +53,12 @@ def publish(
 ) -> int:
     """Pack records for `ask` and `report`.
 
-    RESULTS are .jsonl or .parquet files, folders of them, or an earlier published matrix to extend. The output is results.parquet (every
-    record, without most logs), answers.json.gz (for `cumatrix ask`) and manifest.json (runs, commands, versions, and a digest of each
-    case). Cells of a case whose program has changed are left out, and the case is named.
+    RESULTS are .jsonl or .parquet files, folders of them, or an earlier published matrix to extend. The output is
+    results.parquet (every record, without most logs), answers.json.gz (for `cumatrix ask`) and manifest.json (runs,
+    commands, versions, and a digest of each case). publish omits and names cases whose program has changed.
 
-    plan.toml in the folder of the matrix names the axes that it crosses. --plan and --next compare it with RESULTS, by default the matrix.
+    plan.toml in the folder of the matrix names the axes that it crosses. --plan and --next compare it with RESULTS, by
+    default the matrix.
 
     \b
     cumatrix publish reports/*.jsonl
@@ -86,7 +87,7 @@ def publish(
 
 
 def _write_wheels(out: Path) -> int:
-    """Read new releases; 4 if a package could not be read."""
+    """Read new releases; return 4 if a package could not be read."""
     from harness.environments.index import Index
     from harness.matrix_plan.coverage import PLAN, read_wheel_plan
     from harness.records.files import check_writable, replace_files
@@ -111,7 +112,7 @@ def _write_wheels(out: Path) -> int:
     found = dict(known)
     for package in update(wanted.packages, wanted.releases, known, Index(data_folder() / "index"), tell, refuse):
         found[package.name] = package
-        # After each package: an interrupted run keeps what it has read.
+        # Writing after each package keeps the results of an interrupted run.
         replace_files({path: packed(list(found.values()))})
     names = [name for names in wanted.packages.values() for name in names]
     replace_files({path: packed([found[name] for name in names])})
@@ -187,7 +188,7 @@ def _compare(
 
 
 def _new_releases() -> dict[str, list[str]]:
-    """New releases by library, each with a line on stderr."""
+    """Return new releases by library, and print a line per release on stderr."""
     from harness.environments.index import Index
     from harness.matrix_plan.proposals import new_releases
     from harness.toolkits.store import data_folder

@@ -14,7 +14,7 @@ from harness.cli.options import all_cases_option, out_folder, results_argument
 from harness.cli.terminal import say, say_commands, say_json
 from harness.errors import NothingToRun, UsageError, needs
 from harness.matrix.marks import counted_group, grouped, surprises_among
-from harness.project.discovery import here
+from harness.project.current import here
 from harness.project.programs import configured
 from harness.protocol.text import counted
 from harness.published import is_published, published_folder
@@ -26,7 +26,7 @@ from harness.records.record_names import choose
 from harness.report.junit import DOCUMENTS, github
 
 OWN = Path("reports")
-"""The folder of records."""
+"""Default folder of records."""
 
 
 @click.command(cls=Command)
@@ -34,42 +34,42 @@ OWN = Path("reports")
 @click.option(
     "--published/--no-published",
     default=None,
-    help="With the matrix that is published with cumatrix beside them. Default: where no RESULTS are named.",
+    help="Also show the matrix that is published with cumatrix. Default: if no RESULTS are named.",
 )
 @click.option(
     "--matrix",
     type=click.Path(path_type=Path, exists=True, file_okay=False),
     metavar="DIR",
-    help="Another published matrix (cumatrix publish) in its place.",
+    help="Another published matrix (cumatrix publish) instead.",
 )
 @out_folder("reports/html", "Folder of the page")
-@all_cases_option("Judge by the expectations that these cases have now")
+@all_cases_option("Folder of cases, whose current expectations judge the results")
 @click.option(
     "--history",
     type=click.Path(path_type=Path, exists=True, file_okay=False),
     metavar="DIR",
-    help="History of earlier runs (cumatrix history): changes, trends, and what became of each cell.",
+    help="History of earlier runs (cumatrix history): changes, trends, and the outcomes of each cell.",
 )
 @where_option("""'toolkit == "12.9" and backend in ("nvrtc", "nvcc")'""", "Only the cells for which this holds")
-@click.option("--title", default="CUDA compatibility matrix", show_default=True, help="What the page is called.")
+@click.option("--title", default="CUDA compatibility matrix", show_default=True, help="Title of the page.")
 @click.option(
     "--export",
     multiple=True,
     metavar="NAME",
-    help="Also what an exporter of another distribution makes, into exports/NAME.",
+    help="Also run an exporter of another distribution, into exports/NAME.",
 )
 @click.option(
     "--artifacts",
     type=click.Path(path_type=Path, file_okay=False),
     metavar="DIR",
-    help="Folder that runs kept what was built in (--keep-artifacts): cells then show their PTX, and their SASS where an installed CUDA has nvdisasm (cumatrix toolkits install 13.5 --with nvdisasm), beside another cell's. Default: artifacts of the project's configuration.",
+    help="Folder of artifacts (--keep-artifacts): cells then show their PTX, and their SASS if an installed CUDA has nvdisasm (cumatrix toolkits install 13.5 --with nvdisasm), next to another cell's. Default: artifacts of the project's configuration.",
 )
 @click.option(
     "--coming",
     is_flag=True,
-    help="Before a run: the page of the published matrix alone, which says that your cells are coming. An earlier page stays.",
+    help="Before a run: write the page of the published matrix alone, with a note that your cells follow. An earlier page stays.",
 )
-@click.option("--address", default="", metavar="URL", help="Where the page is published, for the links of its feed.")
+@click.option("--address", default="", metavar="URL", help="Address of the published page, for the links of its feed.")
 def report(
     results: tuple[Path, ...],
     published: bool | None,
@@ -86,10 +86,11 @@ def report(
 ) -> int:
     """Build the page from records.
 
-    RESULTS are .jsonl files, results.parquet of earlier reports, or folders of them. Without any, the page shows the folder reports and,
-    separately, the published matrix. The output is index.html and its pages, JSON of each feature (api/v1), matrix.json, matrix.csv,
-    matrix.md, results.parquet, junit.xml, a badge per environment and, with --history or a published matrix, a feed. Exports hold your records:
-    the page of a published matrix alone (cumatrix report reports/matrix) has none, since that folder's results.parquet is its export.
+    RESULTS are .jsonl files, results.parquet of earlier reports, or folders of them. By default, the page shows the
+    folder reports and, separately, the published matrix. The output is index.html and its pages, JSON of each feature
+    (api/v1), matrix.json, matrix.csv, matrix.md, results.parquet, junit.xml, a badge per environment and, with
+    --history or a published matrix, a feed. Exports contain your records: the page of a published matrix alone
+    (cumatrix report reports/matrix) has no exports, since that folder's results.parquet is its export.
 
     \b
     cumatrix report
@@ -110,7 +111,7 @@ def report(
         raise UsageError(f"{matrix} is no published matrix: cumatrix publish makes one")
     if (published or coming) and published_matrix is None:
         raise UsageError(
-            "no matrix is published with this cumatrix: it lies in reports/matrix of a checkout, and in the wheel"
+            "this installation has no published matrix: a checkout has one in reports/matrix, and the wheel contains it"
         )
     if not results and not alone and not coming:
         results = (OWN,) if OWN.is_dir() else ()
@@ -140,7 +141,7 @@ def write_page(
     artifacts: Path | None = None,
     coming: bool = False,
 ) -> None:
-    """Write the page, with what today's cases and the project's configuration expect, and say what is on it."""
+    """Write the page, judged by the current cases and configuration, and print a summary."""
     try:
         from harness.analysis.cell_sets import rejudger
         from harness.report.build import build_report
@@ -155,7 +156,7 @@ def write_page(
         history=history,
         address=address,
         title=title,
-        # The page before a run is to be there soon: the matrix has the verdicts of its own day.
+        # The page before a run must be ready quickly, so the matrix keeps its published verdicts.
         rejudge=None if coming else rejudger(cases, programs),
         where=where,
         export=export,
@@ -191,8 +192,8 @@ def write_page(
 def merge(results: tuple[Path, ...], out: Path, where: str | None) -> int:
     """Merge the records of several runs.
 
-    If two runs disagree on a cell, the later one counts and the disagreement is listed. A run in which a part was unavailable does not
-    replace another run's answer. Planned cells that never arrived are listed.
+    If two runs disagree on a cell, the later one counts and merge lists the disagreement. A run with an unavailable part
+    does not replace another run's answer. merge also lists planned cells without a record.
 
     \b
     cumatrix merge reports --out all.jsonl
@@ -232,7 +233,7 @@ def merge(results: tuple[Path, ...], out: Path, where: str | None) -> int:
     show_default=True,
     help="GitHub's annotations, SARIF for code scanning, or GitLab's code quality report.",
 )
-@all_cases_option("Folder of cases, in which files are looked for")
+@all_cases_option("Folder of cases, to find files in")
 def annotate(results: tuple[Path, ...], form: str, cases: tuple[Path, ...]) -> int:
     """Report unexpected cells to CI, at file and line.
 

@@ -26,7 +26,7 @@ from harness.environments.store import EnvironmentStore
 from harness.errors import CumatrixError, UsageError
 from harness.model import Case
 from harness.process_locks import TEMPORARY, HeldFolder, temporary_folder
-from harness.project.discovery import here
+from harness.project.current import here
 from harness.project.programs import configured
 from harness.published import RECORDS, published_folder
 from harness.records import Record, again_command, builds_of, repro_command
@@ -40,25 +40,25 @@ from harness.repro.subject import ReproTarget, check_shown, subject_of
 @click.argument("cell", metavar="CELL")
 @click.option(
     "--results", multiple=True, type=click.Path(path_type=Path, exists=True), metavar="FILE",
-    help="Records to look for CELL in: .jsonl files, results.parquet or folders; those of its neighbours tell when it happens. Default: reports, then the published matrix.",
+    help="Records with CELL: .jsonl files, results.parquet or folders. Records of neighbouring cells give the conditions. Default: reports, then the published matrix.",
 )  # fmt: skip
-@click.option("--out", required=True, type=click.Path(path_type=Path), metavar="DIR", help="The folder to make.")
+@click.option("--out", required=True, type=click.Path(path_type=Path), metavar="DIR", help="Folder to create.")
 @click.option(
     "--cases",
     type=click.Path(path_type=Path),
     metavar="DIR",
-    help="Folder of cases. Default: cases, or those that come with cumatrix.",
+    help="Folder of cases. Default: cases, or cumatrix's own.",
 )
 @click.option(
     "--program", type=click.Path(path_type=Path, exists=True, dir_okay=False), metavar="FILE",
-    help="The program of a cell of cumatrix try, if it is not where CELL says.",
+    help="The program of a cell of cumatrix try, if it is not at the path in CELL.",
 )  # fmt: skip
 @click.option(
     "-I", "include", multiple=True, type=click.Path(path_type=Path, exists=True, file_okay=False), metavar="DIR",
     help="An include directory of a cell of cumatrix try, if it is outside of the current folder.",
 )  # fmt: skip
 @click.option(
-    "--check", is_flag=True, help="Run the folder in a clean environment, and hold what it shows against the record."
+    "--check", is_flag=True, help="Run the folder in a clean environment, and compare its outcome with the record."
 )
 @click.option(
     "--reduce",
@@ -80,10 +80,10 @@ def repro(
 ) -> int:
     """Write a folder that reproduces a cell without cumatrix.
 
-    CELL is a cell's id, a unique part of it, or a pattern with *. The folder holds the program with its headers, requirements with exact
-    versions and hashes, a short script (repro.py) and a README: versions, commands, the expected and the observed outcome, the conditions
-    of the failure, and the neighbours that differ. If a library needs a GPU and there is none, the folder contains a stand-in, and the
-    README says what it replaces.
+    CELL is a cell's id, a unique part of it, or a pattern with *. The folder contains the program with its headers,
+    requirements with exact versions and hashes, a short script (repro.py) and a README: versions, commands, the
+    expected and the observed outcome, the conditions of the failure, and neighbouring cells that differ. If a library
+    needs a GPU and there is none, the folder contains a stand-in, and the README states what it replaces.
 
     Only --check and --reduce compile. With them, the exit code is 1 if the folder does not show the recorded outcome.
 
@@ -118,7 +118,7 @@ def write_folder(
     include: Sequence[Path] = (),
     reducible: bool = False,
 ) -> ReproTarget:
-    """Write the folder of a cell; `reducible` refuses what ``--reduce`` cannot make smaller before anything is written."""
+    """Write the folder of a cell. With `reducible`, refuse cells that ``--reduce`` cannot handle before writing."""
     records, name = _found(cell, results, tell)
     record = records[name]
     check_shown(record)
@@ -135,7 +135,7 @@ def write_folder(
 def _of_record(
     record: Record, cases: Path | None = None, program: Path | None = None, include: Sequence[Path] = ()
 ) -> tuple[Case, tuple[Path, ...]]:
-    """The case of a record, or its program as one, and the include directories of the run."""
+    """Return the case of a record, or its program as a case, and the include directories of the run."""
     return (
         _program(record, program, include)
         if record.get("program")
@@ -144,7 +144,7 @@ def _of_record(
 
 
 def _header_sources(record: Record) -> dict[str, list[str]]:
-    """Folders and commits of a record's header libraries, as ``--library`` names them; none for releases."""
+    """Return the folders and commits of a record's header libraries, in the syntax of ``--library``; empty for releases."""
     libraries = record["toolchain"]["observed"].get("libraries")
     found: dict[str, list[str]] = {}
     for name, origin in (libraries if isinstance(libraries, dict) else {}).items():
@@ -158,14 +158,14 @@ def _header_sources(record: Record) -> dict[str, list[str]]:
 
 
 def _with_headers(record: Record, case: Case) -> Case:
-    """The case with the folders and commits of headers that the record has.
+    """Return the case with the header folders and commits of the record.
 
     Records may come from strangers, so no repository is copied that this machine has not copied before.
 
     Raises
     ------
     UsageError
-        When the headers are not on this machine, or have changed since.
+        If the headers are missing on this machine, or have changed.
     """
     chosen = {name: texts for name, texts in _header_sources(record).items() if name in case.libraries}
     if not chosen:
@@ -192,7 +192,7 @@ def _headers_changed(record: Record, case: Case) -> UsageError:
 
 
 def command_for(record: Record, results: Sequence[Path]) -> tuple[str, str]:
-    """The command that reproduces a record, and the options that only the user can add to it: ``--program FILE``.
+    """Return the command that reproduces a record, and options that only the user can complete: ``--program FILE``.
 
     Both are empty for a record that cannot be reproduced.
     """
@@ -209,16 +209,16 @@ def command_for(record: Record, results: Sequence[Path]) -> tuple[str, str]:
 
 
 def _builds(record: Record, folder: Path, tell: Callable[[str], None]) -> dict[str, Path]:
-    """Pack the development builds of a record, which are on this machine as the record describes them, into wheels.
+    """Pack a record's development builds into wheels, if this machine has them as recorded.
 
     Records may come from strangers, so this builds nothing that the machine has not built before.
 
     Raises
     ------
     UsageError
-        When an environment of them is not here any more, or its checkout has moved on.
+        If an environment of the builds is missing, or its checkout has changed.
     PartUnavailable
-        When a checkout cannot be built.
+        If a checkout cannot be built.
     """
     recorded = builds_of(record)
     if not recorded:
@@ -234,7 +234,7 @@ def _builds(record: Record, folder: Path, tell: Callable[[str], None]) -> dict[s
         wheels = {}
         for name, origin in recorded.items():
             python = environment.python
-            if origin.get("editable"):  # an editable installation has no files of its own
+            if origin.get("editable"):  # an editable installation has no files
                 address = f"{name} @ {unquote(urlsplit(origin['url']).path)}"
                 (development,) = split_with([address], Path.cwd())[1]
                 python = build(development, parse_pythons(environment.version)[0], store).python
@@ -248,7 +248,7 @@ def _builds(record: Record, folder: Path, tell: Callable[[str], None]) -> dict[s
 
 
 def _found(cell: str, results: tuple[Path, ...], tell: Callable[[str], None]) -> tuple[dict[str, Record], str]:
-    """The records that have a cell, and its id: those of `results`, or the user's own, or the published ones."""
+    """Return the records that contain a cell, and its id: from `results`, the user's own records, or the published ones."""
     missing = NoSuchCell(f"there is no folder {RESULTS} to look for a cell in: name the records with --results")
     if results or RESULTS.is_dir():
         own = cells_in(results)
@@ -261,7 +261,7 @@ def _found(cell: str, results: tuple[Path, ...], tell: Callable[[str], None]) ->
         raise missing
     try:
         records = cells_in([matrix / RECORDS])
-    except ImportError:  # without pyarrow, the user's own records are all there is
+    except ImportError:  # without pyarrow, only the user's own records are readable
         raise missing from None
     try:
         name = one_cell(cell, list(records))
@@ -273,7 +273,7 @@ def _found(cell: str, results: tuple[Path, ...], tell: Callable[[str], None]) ->
 
 def _case(record: Record, root: Path | None) -> Case:
     folder = root or (Path("cases") if Path("cases").is_dir() else packaged_cases())
-    # A name out of a record is no pattern.
+    # A name in a record is not a pattern.
     name = case_of(record)
     found = [case for case in load_cases(folder, [name], configured(here())) if case.name == name]
     if not found:
@@ -288,7 +288,7 @@ def _case(record: Record, root: Path | None) -> Case:
 
 
 def _program(record: Record, named: Path | None, folders: Sequence[Path]) -> tuple[Case, tuple[Path, ...]]:
-    """A program without a case, with the options that its variant is called by."""
+    """Return the case of a program, rebuilt from the options in its variant's name."""
     name, colon, text = record["case"].partition(":")
     file = named or Path(re.sub(rf"@[0-9a-f]{{{DIGITS}}}$", "", name))
     path = Path(f"{file}{colon}{text}")

@@ -22,7 +22,7 @@ from harness.cli.options import (
     program_options,
 )
 from harness.errors import UsageError
-from harness.project.discovery import here
+from harness.project.current import here
 
 if TYPE_CHECKING:
     from harness.cluster.client import Cluster
@@ -81,7 +81,7 @@ def run(
     cumatrix run csrc/softmax.cu --page reports/html
     cumatrix run --where 'fragment == "tf32" and cc >= "8.0"' --json | jq .status
     """
-    # The engine is imported now: help and completion need not wait.
+    # This late import keeps help and completion fast.
     from harness.engine.environment import begin_own
 
     begin_own(options["python"])
@@ -104,9 +104,9 @@ def run(
             and out is None
             and click.get_current_context().get_parameter_source("page") is not ParameterSource.COMMANDLINE
         ):
-            page = None  # the configuration's page is for records that are kept
+            page = None  # the configured page is only for stored records
         if page and out is None:
-            raise UsageError("--page needs a file of records: name one with --out beside --json")
+            raise UsageError("--page needs a file of records: name one with --out in addition to --json")
         code = perform(selection, start(selection, cluster), out=out, as_json=as_json, fresh=fresh)
     if page and out and code != 130:
         from harness.cli.report import write_page
@@ -116,10 +116,10 @@ def run(
 
 
 def _cluster(place: str | None, jobs: int | None, stack: ExitStack) -> Cluster | None:
-    """The cluster of ``--dask``, which is left when `stack` ends."""
+    """Return the cluster of ``--dask``; the end of `stack` closes it."""
     if not place:
         return None
-    from harness.cluster.client import Cluster  # with Dask
+    from harness.cluster.client import Cluster  # imports Dask
 
     return stack.enter_context(Cluster(place, jobs))
 
@@ -158,18 +158,20 @@ def try_(
     cumatrix try --compile-commands build/compile_commands.json src/a.cu
     cumatrix try kernel.cu -Iinclude -DN=4 -std=c++20 -lineinfo
 
-    cumatrix compiles the file as it is. It adds the toolkit's include directories and nothing else. Each file is a program, and so is a
-    file with other options. Messages about a string in a Python file name the file and its line.
+    cumatrix compiles the file unchanged. It adds only the toolkit's include directories. Each file is a program. The
+    same file with other options is another program. Messages about a string in a Python file name the file and its
+    line.
 
-    nvcc's options mean what they mean to nvcc: -std=c++17, -G, -lineinfo, --use_fast_math, -maxrregcount=N, -Xptxas OPTION, -rdc=true,
-    -arch, -gencode, -ftz and -fmad reach every compiler. Those for the host (-O3, -g, -Xcompiler) reach nvcc.
+    nvcc's options have their nvcc meaning: -std=c++17, -G, -lineinfo, --use_fast_math, -maxrregcount=N, -Xptxas OPTION,
+    -rdc=true, -arch, -gencode, -ftz and -fmad apply to every compiler. Host options (-O3, -g, -Xcompiler) apply to
+    nvcc.
 
     Without -t, each backend uses the newest CUDA that it supports, and the output names it.
 
-    A program for the host (with main(), launches, or headers such as <vector>) needs nvcc. NVRTC and CuPy compile device code only. They
-    get such a program only if -b names them.
+    A program for the host (with main(), launches, or headers such as <vector>) needs nvcc. NVRTC and CuPy compile
+    device code only, and compile such a program only if -b names them.
     """
-    # The engine is imported now: help and completion need not wait.
+    # This late import keeps help and completion fast.
     from harness.engine.environment import begin_own
 
     begin_own(options["python"])

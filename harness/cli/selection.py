@@ -1,6 +1,6 @@
-"""The cells that ``run`` and ``try`` select.
+"""Selection of the cells of ``run`` and ``try``.
 
-The commands and `cumatrix`, the public package, begin here.
+The commands and the public package `cumatrix` share it.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from harness.errors import NothingToRun, UsageError
 from harness.model import Case, Cell, UnsupportedRule
 from harness.model.cell import named_toolkit
 from harness.model.condition import Condition
-from harness.project.discovery import programs_here
+from harness.project.current import programs_here
 from harness.protocol.text import decoded
 from harness.records import again_command, read_records
 
@@ -37,22 +37,22 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class Selection:
-    """The cells of a run, and its parts.
+    """The cells of a run, and its context.
 
     Parameters
     ----------
     cells : list of Cell
-        The chosen cells.
+        Selected cells.
     context : RunContext
-        The request and its parts; missing ones are not installed yet.
+        The request and its tools; missing tools are not installed yet.
     requested : list of RequestedName
-        The names in the request that a compiler has to answer for.
+        Names in the request that need a compiler's result.
     shard : Mapping or None
-        The part of a run that the cells are, as plans have it.
+        The shard of the cells, as in plans.
     places : Mapping
-        Paths of programs and include directories, as they were written, by their names in records.
+        Paths of programs and include directories as written, by their names in records.
     left_out : tuple of str
-        Programs of a folder that cannot be read: they count as unavailable.
+        Unreadable programs of a folder, which count as unavailable.
     """
 
     cells: list[Cell]
@@ -63,7 +63,7 @@ class Selection:
     left_out: tuple[str, ...] = ()
 
     def again(self, record: Mapping[str, Any]) -> str:
-        """The command that compiles a cell once more, with the options of this run; empty if the record does not have it all."""
+        """Return the command that compiles a cell again, with the options of this run; empty if the record is incomplete."""
         request = self.context.request
         options = ["--python", request.python] if request.python and not request.libraries else []
         if not record.get("program") and request.cases != RunRequest.cases:
@@ -72,7 +72,7 @@ class Selection:
 
 
 def select_cases(options: Mapping[str, Any], cluster: Cluster | None = None) -> Selection:
-    """The cells of ``run``, out of its options. On a `cluster`, its devices count."""
+    """Return the cells of ``run`` for its options; with a `cluster`, its devices count."""
     context = _prepared(RunRequest.of(options, programs=tuple(programs_here())), cluster)
     request = context.request
     with context.trace.span("plan"):
@@ -92,15 +92,15 @@ def select_cases(options: Mapping[str, Any], cluster: Cluster | None = None) -> 
 
 
 def select_files(options: Mapping[str, Any], files: Sequence[Path], cluster: Cluster | None = None) -> Selection:
-    """The cells of ``try``, out of its options."""
-    from harness.cli.files import (  # with the readers of projects, which cases do not need
+    """Return the cells of ``try`` for its options."""
+    from harness.cli.files import (  # imports the readers of projects, which cases do not need
         files_in,
         names_of,
         unreadable,
     )
 
     programs = files_in(files)
-    # Of many files one must not end the run; a file that is named must be readable.
+    # One unreadable file of a folder must not end the run; a named file must be readable.
     left_out = {file: why for file in programs if file not in files and (why := unreadable(file))}
     for sentence in left_out.values():
         hint(sentence)
@@ -127,7 +127,7 @@ def _prepared(request: RunRequest, cluster: Cluster | None) -> RunContext:
 
 
 def start(selection: Selection, cluster: Cluster | None = None) -> Run:
-    """Install what the cells need, and start the run here; or start it on the cluster, whose workers install."""
+    """Install the missing parts and start the run here, or start it on the cluster, whose workers install."""
     if cluster:
         return cluster.start(selection.context, selection.cells)
     context = install_for(selection.cells, selection.context)
@@ -135,7 +135,7 @@ def start(selection: Selection, cluster: Cluster | None = None) -> Run:
 
 
 def programs_asked(files: Sequence[Path], options: Mapping[str, Any]) -> list[Case]:
-    """A case for each file, with the options that click has read."""
+    """Return a case per file, with the options that click has parsed."""
     from harness.cli.files import programs_of
     from harness.cli.options import rules_of
 
@@ -147,7 +147,7 @@ def programs_asked(files: Sequence[Path], options: Mapping[str, Any]) -> list[Ca
 
 
 def of_build(cases: Sequence[Case], database: Path | None) -> list[Case]:
-    """The programs as a build compiles them, where one is named; says what of its command lines is left out."""
+    """Return the programs with a build's options, if a database is named, and report omitted options."""
     if not database:
         return list(cases)
     from harness.cli.files import place_of, tried
@@ -166,7 +166,7 @@ def of_build(cases: Sequence[Case], database: Path | None) -> list[Case]:
 
 
 def program_request(options: Mapping[str, Any]) -> RunRequest:
-    """The request of options for programs."""
+    """Return the request of options for programs."""
     from harness.cli.options import targets_of
 
     include = tuple(folder.resolve() for folder in options["include"])
@@ -174,7 +174,7 @@ def program_request(options: Mapping[str, Any]) -> RunRequest:
 
 
 def _cells(context: RunContext, cases: Sequence[Case]) -> tuple[list[Cell], list[Cell]]:
-    """Cells of every file, all of them and those that are chosen; a file that no backend takes is reported where others have any."""
+    """Return all cells of the files, and the selected ones; raise an error if no file has any."""
     whole: list[Cell] = []
     cells: list[Cell] = []
     nothing: NothingToRun | None = None
@@ -211,7 +211,7 @@ def _cells(context: RunContext, cases: Sequence[Case]) -> tuple[list[Cell], list
 
 
 def _reasons(chosen: Mapping[str, tuple[str, str]]) -> list[str]:
-    """The selected toolkits of the backends, with reasons; equal ones share a sentence."""
+    """Describe the selected toolkits of the backends with reasons; equal ones share a sentence."""
     groups: dict[tuple[str, str], list[str]] = {}
     for name, why in chosen.items():
         groups.setdefault(why, []).append(name)
@@ -222,15 +222,15 @@ def _reasons(chosen: Mapping[str, tuple[str, str]]) -> list[str]:
 
 
 DEVICE_ONLY = tuple(info.name for info in BACKENDS.values() if "cuda" in info.languages and not info.reads_host)
-"""Backends that take CUDA C++ and have no pass of the host."""
+"""Backends for CUDA C++ without a host pass."""
 _ALL_FOR_THE_DEVICE = ("-default-device", "--device-as-default-execution-space")
 
 
 def with_nvcc(context: RunContext, case: Case, console: Console, newest: str = "") -> tuple[RunContext, Case]:
-    """The context and the case for a program of the host; those of any other program are returned as they are.
+    """Adapt the context and the case to a host program; other programs are returned unchanged.
 
-    Without ``-b``, backends that compile device code alone are not applicable, and without ``-t`` the toolkit is one with an nvcc: `newest`,
-    or the one that fits the environment. A named backend compiles the program all the same.
+    Without ``-b``, backends for device code only are not applicable. Without ``-t``, the toolkit has an nvcc: `newest`,
+    or the one that fits the environment. Backends that the user names still compile the program.
     """
     request, environment = context.request, context.environment
     named = None if request.backends in (None, "all") else choose_backends(request.backends, environment)
@@ -269,7 +269,7 @@ def _signs(case: Case, include: Iterable[Path]) -> list[str]:
         return []
     macros = {name: str(value) for name, value in case.variants[0].definitions.items()}
     found = host_signs(decoded(case.sources["cuda"].read_bytes()), macros)
-    # -I may have headers of these names for NVRTC.
+    # -I may provide headers of these names for NVRTC.
     return [
         str(sign) for sign in found
         if sign.kind != "header" or not any((folder / sign.what.strip("<>")).is_file() for folder in include)

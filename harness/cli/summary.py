@@ -21,13 +21,13 @@ from harness.records.failures import REMARK, Records, failures, places_of, said_
 from harness.records.make import SPILLS
 
 Again = Callable[[Mapping[str, Any]], str]
-"""Returns the command that compiles the cell of a record once more."""
+"""Returns the command that compiles the cell of a record again."""
 
 _LEAST_NAME = 12
 
 
 def show_matrix(console: Console, records: Sequence[Mapping[str, Any]]) -> None:
-    """Print the matrix; targets that do not fit next to each other continue below."""
+    """Print the matrix; targets that exceed the width continue below."""
     rows = [(one_line(row.program), one_line(row.toolchain), row.cells) for row in rows_of(records)]
     name = min(max((len(toolchain) for _, toolchain, _ in rows), default=0), max(_LEAST_NAME, console.width // 2)) + 2
     columns = [(target, short_target(target)) for target in targets_of(records)]
@@ -52,17 +52,17 @@ def show_matrix(console: Console, records: Sequence[Mapping[str, Any]]) -> None:
 
 
 def letter(kind: Mark, console: Console) -> str:
-    """The letter of a kind, as the console's stream has it."""
+    """Return the letter of a kind in the console's encoding."""
     return printable(kind.letter, kind.plain, console.encoding)
 
 
 def named(console: Console, kind: Mark) -> Text:
-    """Letter and word of a kind in its style."""
+    """Return the letter and the word of a kind in its style."""
     return Text(f"{letter(kind, console)} {kind.word}", kind.style)
 
 
 def _parts(columns: Iterable[tuple[str, str]], room: int) -> Iterable[list[tuple[str, str]]]:
-    """As many columns as fit, at least one."""
+    """Yield groups of as many columns as fit, at least one."""
     part: list[tuple[str, str]] = []
     taken = 0
     for target, short in columns:
@@ -90,18 +90,18 @@ def show_failures(
     among: Iterable[str],
     again: Again = again_command,
 ) -> None:
-    """Print every failure once, with the cells that have it, the line that tells most, its place, known cause and remedy.
+    """Print every failure once, with its cells, its most informative line, its location, known cause and remedy.
 
     Parameters
     ----------
     console : Console
-        Where.
+        Output.
     records : iterable of Mapping
-        Those that are not as expected; others are passed over.
+        Records, of which only unexpected ones are printed.
     among : iterable of str
-        The targets of all records.
+        Targets of all records.
     again : callable
-        The command that compiles a cell of a record once more.
+        Returns the command that compiles the cell of a record again.
     """
     ordered = failures(records)
     targets = sorted(among, key=target_key)
@@ -113,7 +113,7 @@ def show_failures(
 
 
 def _show(console: Console, group: Records, axis: Sequence[str], again: Again) -> None:
-    from harness.causes import causes_of  # a catalogue, which a run loads where something failed
+    from harness.causes import causes_of  # a catalogue, which a run loads only after a failure
 
     first = group[0]
     count = f" {printable('×', 'x', console.encoding)}{len(group)}" if len(group) > 1 else ""
@@ -129,7 +129,7 @@ def _show(console: Console, group: Records, axis: Sequence[str], again: Again) -
 
 
 def _cells(group: Records, axis: Sequence[str]) -> str:
-    """The cell's id, or the program, and where it fails: toolchains with their targets folded."""
+    """Return the cell's id; for several cells the program and the failing toolchains with folded targets."""
     if len(group) == 1:
         return one_line(group[0]["cell"])
     programs = list(dict.fromkeys(record["case"] for record in group))
@@ -159,7 +159,7 @@ _MOST_LINES = 12
 
 
 def show_remarks(console: Console, records: Sequence[Mapping[str, Any]]) -> None:
-    """Print each note once, and one line about the cells that are not applicable."""
+    """Print each note once, and one line about cells that are not applicable."""
     notes: dict[str, list[Mapping[str, Any]]] = {}
     reasons: dict[str, list[Mapping[str, Any]]] = {}
     for record in records:
@@ -172,7 +172,7 @@ def show_remarks(console: Console, records: Sequence[Mapping[str, Any]]) -> None
     if len(notes) > _MOST_LINES:
         console.print(f"… and {len(notes) - _MOST_LINES} more notes: --json has all", markup=False)
     if not reasons or (len(reasons) == 1 and without_answer(records)):
-        return  # that sentence has the reason
+        return  # the other sentence has the reason
     (first, cells), *others = reasons.items()
     where = _where(cells) if len(cells) < len(records) else ""
     if others:
@@ -189,7 +189,7 @@ def _show_remark(console: Console, kind: str, text: str, where: str) -> None:
 
 
 def _where(cells: Sequence[Mapping[str, Any]]) -> str:
-    """The only cell's name, or the number of cells and their targets."""
+    """Return the only cell's name, or the number of cells and their targets."""
     if len(cells) == 1:
         return f"{cells[0]['backend']} {cells[0]['library']} {named_toolkit(cells[0]['toolkit']).replace('CUDA', 'cuda')} {cells[0]['target']}".replace(
             "  ", " "
@@ -201,18 +201,18 @@ def _where(cells: Sequence[Mapping[str, Any]]) -> str:
 
 _MAX_LISTED = 20
 TELLING = (REMARK, "not linked", NOTE, "cannot launch", "set for this cell", SPILLS)
-"""Beginnings of notes that are shown with the matrix."""
+"""Prefixes of notes that are shown with the matrix."""
 
 
 def show_summary(
     console: Console, records: Sequence[Mapping[str, Any]], *, planned: int, table: bool, again: Again = again_command
 ) -> None:
-    """Counts, everything that is not as expected, and the matrix where it is small or asked for."""
+    """Print counts, all unexpected cells, and the matrix if it is small or requested."""
     rows: set[tuple[str, ...]] = set()
     counts: Counter[str] = Counter()
     targets: set[str] = set()
     strange, telling, cached = [], [], 0
-    # Once over all of them: a run keeps its records packed.
+    # Iterate only once, since a run compresses its records.
     for record in records:
         kind = kind_of(record)
         rows.add(place_of(record, (*PROGRAM, *TOOLCHAIN)))
@@ -238,7 +238,7 @@ def show_summary(
 
 
 def _show_notes(console: Console, records: Sequence[Mapping[str, Any]]) -> None:
-    """Remarks on `built` cells, once for all targets of a program and toolchain."""
+    """Print remarks on `built` cells, once for all targets of a program and toolchain."""
     rows: dict[tuple[Any, ...], list[tuple[str, str]]] = defaultdict(list)
     for record in records:
         for note in record["notes"]:

@@ -1,7 +1,7 @@
-"""Output to the terminal, free of anything that acts on a terminal or a CI.
+"""Output to the terminal, without sequences that act on a terminal or a CI.
 
-Names, titles, messages and paths come out of records, cases and compilers. Escape sequences, control characters and those that
-reorder what is read are taken out here (`harness.protocol.text.clean`), and no line is a command to the CI that keeps it
+Names, titles, messages and paths come from records, cases and compilers. This module removes escape sequences, control
+characters and characters that reorder text (`harness.protocol.text.clean`), and no line is a command to a CI
 (`harness.protocol.text.no_command`), whichever module prints it.
 """
 
@@ -22,19 +22,19 @@ if TYPE_CHECKING:
 
 
 _WIDTH = 200
-"""Columns of what is no terminal."""
+"""Columns of a stream that is not a terminal."""
 
 
 def console_for(stream: TextIO, *, log_width: int = _WIDTH) -> Console:
-    """A console that colours and folds on a terminal only (``NO_COLOR`` and ``FORCE_COLOR`` are rich's own)."""
-    from harness.cli.console import SafeConsole  # takes a tenth of a second; --help and completion stay fast
+    """Return a console that colours and folds only on a terminal; rich reads ``NO_COLOR`` and ``FORCE_COLOR``."""
+    from harness.cli.console import SafeConsole  # takes a tenth of a second, which --help and completion save
 
     console = SafeConsole.on(stream)
     return console if console.is_terminal else SafeConsole.on(stream, width=log_width)
 
 
 def say(text: object, *, err: bool = False) -> None:
-    """Print one line on stdout, or on stderr: a text that has more must not make lines that are not cumatrix's."""
+    """Print one line on stdout or stderr; line breaks in the text become spaces, so no line imitates cumatrix's."""
     click.echo(_line(text), err=err)
 
 
@@ -43,15 +43,16 @@ def _line(text: object) -> str:
 
 
 def say_rows(rows: Iterable[Sequence[str]], bold: Collection[int] = ()) -> None:
-    """Print rows in columns on stdout, folded to the width of a terminal, and to 200 elsewhere; those of some numbers in bold.
+    """Print rows in columns on stdout, folded to the width of a terminal, and to 200 columns elsewhere.
 
-    A long list is printed so: rich's tables, which fold and colour more, take longer to load than the list takes to print.
+    The rows with numbers in `bold` are bold. rich's tables fold and colour more, but take longer to load than a long
+    list takes to print.
     """
-    from harness.cli.console import columns  # as above
+    from harness.cli.console import columns  # for the same reason
 
     width = _WIDTH
     if sys.stdout.isatty():
-        import shutil  # with all that packs and unpacks
+        import shutil  # imports compression modules
 
         width = shutil.get_terminal_size().columns
     cells = [[clean(text) for text in row] for row in rows]
@@ -63,7 +64,7 @@ def say_rows(rows: Iterable[Sequence[str]], bold: Collection[int] = ()) -> None:
 
 
 def printable(text: str, plain: str, encoding: str | None = None) -> str:
-    """Return a text where an encoding has it, by default that of stdout; else what stands for it in ASCII."""
+    """Return `text` if the encoding, by default stdout's, can represent it; else the ASCII text `plain`."""
     try:
         text.encode(encoding or sys.stdout.encoding or "ascii")
     except (UnicodeEncodeError, LookupError):
@@ -72,29 +73,29 @@ def printable(text: str, plain: str, encoding: str | None = None) -> str:
 
 
 def say_commands(commands: Iterable[str]) -> None:
-    """Print lines that are commands to a CI, each of cumatrix's own making; in what stands behind its ``::`` there is no other."""
+    """Print cumatrix's own commands to a CI, one line each; the text after ``::`` cannot contain another command."""
     for command in commands:
         click.echo("::" + no_command(clean(command.removeprefix("::")).replace("\n", " ")))
 
 
 def say_json(value: Any) -> None:
     """Print one line of JSON on stdout, in ASCII and without control characters."""
-    # json leaves DEL as it is, and what a CI would take for a command.
+    # json leaves DEL unescaped, and sequences that a CI treats as commands.
     sys.stdout.write(json.dumps(value).replace("\x7f", "\\u007f").replace("##", "#\\u0023") + "\n")
     sys.stdout.flush()
 
 
 def open_streams() -> None:
-    """Make stdin, stdout and stderr what can be read and written without fear.
+    """Make stdin, stdout and stderr safe to use.
 
-    One that is closed (``>&-``) leads nowhere from now on: the next file that is opened would take its place. A character that the
-    encoding of a stream does not have is written as an escape.
+    A closed stream (``>&-``) is redirected to the null device, since the next opened file would otherwise take its
+    number. Characters outside a stream's encoding are written as escapes.
     """
     for number, name in enumerate(("stdin", "stdout", "stderr")):
         try:
             os.fstat(number)
         except OSError:
-            os.open(os.devnull, os.O_RDWR)  # takes the lowest number that is free
+            os.open(os.devnull, os.O_RDWR)  # takes the lowest free number
         stream: Any = getattr(sys, name)
         if stream is None:
             setattr(sys, name, open(number, "w" if number else "r", encoding="utf-8", closefd=False))  # noqa: SIM115
@@ -103,7 +104,7 @@ def open_streams() -> None:
 
 
 def flush_streams() -> bool:
-    """Write what is left to be written; False where that cannot be. Python would say so on its way out, with a traceback."""
+    """Write buffered output; return False if that fails, for which Python would print a traceback at exit."""
     whole = True
     for stream in (sys.stdout, sys.stderr):
         try:

@@ -26,15 +26,16 @@ from harness.toolkits.releases import PARTS, find_local, parse_parts, parts_amon
 def toolkits() -> None:
     """Install and remove CUDA releases from PyPI's wheels.
 
-    They are kept in CUMATRIX_HOME, by default the user's data folder.
+    They are stored in CUMATRIX_HOME, by default the user's data folder.
     """
 
 
 @toolkits.command("list")
 def list_() -> int:
-    """List the known releases, what each is made of, and which are installed; this machine's own; header libraries.
+    """List known CUDA releases with their wheels, this machine's own toolkits, and header libraries, with the installed ones.
 
-    In brackets: wheels of another release, since those of its own lack headers. After "with": parts that were asked for.
+    In brackets: wheels of another release, if a release's own wheels lack headers. After "with": further installed
+    parts.
     """
     store = ToolkitStore()
     store.sweep()
@@ -67,13 +68,13 @@ def list_() -> int:
     "--with",
     "with_parts",
     metavar="PART,…",
-    help=f"Parts of CUDA beside the compilers, or all: {', '.join(PARTS)}. Some are hundreds of megabytes.",
+    help=f"Further parts of CUDA, or all: {', '.join(PARTS)}. Some are hundreds of megabytes.",
 )
-@click.option("--force", is_flag=True, help="Install again what is already there.")
+@click.option("--force", is_flag=True, help="Reinstall installed releases.")
 def install(releases: tuple[str, ...], with_cases: bool, folder: Path, with_parts: str | None, force: bool) -> int:
     """Install releases: 12.4, 11.8,12.4..13.0 or all; and header libraries: cutlass==3.5.1.
 
-    A release that is there keeps the parts that it has.
+    An installed release keeps its parts.
     """
     if not releases and not with_cases:
         raise UsageError("nothing to install: name a release such as 12.4 or a library such as cutlass==3.5.1")
@@ -84,7 +85,7 @@ def install(releases: tuple[str, ...], with_cases: bool, folder: Path, with_part
 
     store, libraries = ToolkitStore(tell=tell), LibraryStore(tell=tell)
     wanted = [parse_library(text) for text in releases if "==" in text]
-    # A toolkit of the machine's own is there already, so that scripts need not tell it from others.
+    # The machine's own toolkit needs no installation, and scripts may name it like any other.
     releases = tuple(text for text in releases if "==" not in text and not all(r.local for r in parse_toolkits(text)))
     names = dict.fromkeys(name for ref in _from_wheels(releases) for name in (ref.release, ref.headers))
     if with_parts is not None and not names:
@@ -147,7 +148,7 @@ def remove(releases: tuple[str, ...]) -> int:
 
 
 def _check_pinned(texts: Iterable[str], names: Iterable[str]) -> None:
-    """A release whose wheels cumatrix does not know is installed by its own name only, and not as one of a range."""
+    """Raise `UsageError` for a release with unknown wheels, unless it is named exactly instead of by a range."""
     exact = {name.strip() for text in texts for name in text.replace("+headers", ",").split(",")}
     for name in names:
         unknown = [f"{wheel} {v}" for wheel, v in RELEASES[name].packages.items() if pinned(wheel, v) is None]

@@ -24,12 +24,12 @@ _FORMS = ("github", "sarif", "gitlab")
 
 
 class _Gpus(click.ParamType):  # type: ignore[type-arg]  # generic in new releases of click only
-    """GPUs as users name them."""
+    """A list of GPUs in the user's spelling."""
 
     name = "gpus"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """Read them."""
+        """Parse the GPUs."""
         try:
             return parse_gpus(value) if isinstance(value, str) else value
         except TargetError as error:
@@ -37,7 +37,7 @@ class _Gpus(click.ParamType):  # type: ignore[type-arg]  # generic in new releas
 
 
 GPUS = _Gpus()
-"""The type of options that name GPUs."""
+"""Parameter type of options that name GPUs."""
 
 
 @click.command(cls=Command)
@@ -66,7 +66,7 @@ GPUS = _Gpus()
 @click.option(
     "--kernels",
     is_flag=True,
-    help="Read the names of all kernels. Default: of those that lack code which the rest of the library has.",
+    help="Read the names of all kernels. Default: only of kernels without code that the rest of the library has.",
 )
 @click.option(
     "--tag",
@@ -78,7 +78,7 @@ GPUS = _Gpus()
     "--format",
     "form",
     type=click.Choice(_FORMS),
-    help="Print what --require misses as GitHub's annotations, SARIF, or GitLab's report.",
+    help="Print the gaps of --require as GitHub's annotations, SARIF, or GitLab's report.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object on stdout and nothing else there.")
 def wheel(
@@ -87,8 +87,9 @@ def wheel(
 ) -> int:  # fmt: skip
     """Show which GPUs a wheel, a library or an environment runs on.
 
-    A source is a wheel, a library, an executable, an archive (.a), a fatbin, a cubin, PTX, a folder such as an environment, or a requirement,
-    whose wheel is downloaded. Nothing of it is executed. Two wheels of one package are compared; the exit code is then 1 if a GPU is lost.
+    A source is a wheel, a library, an executable, an archive (.a), a fatbin, a cubin, PTX, a folder such as an
+    environment, or a requirement, whose wheel is downloaded. wheel executes nothing of it. Two wheels of one package
+    are compared; the exit code is then 1 if a GPU is lost.
 
     \b
     cumatrix wheel dist/mine-1.0-cp311-cp311-linux_x86_64.whl
@@ -162,7 +163,7 @@ def _read(sources: Sequence[str], tag: str, gpus: Sequence[Gpu], *, every_name: 
 
 
 def _since(text: str, required: Requirement, tag: str, *, as_json: bool) -> int:
-    """Search the releases of a package; 1 if the newest lacks something."""
+    """Search the releases of a package; return 1 if the newest lacks something."""
     from harness.environments.index import Index
     from harness.toolkits.store import data_folder
     from harness.wheels.fetch import Chosen, fetched, releases, requirement_of

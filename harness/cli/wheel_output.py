@@ -32,7 +32,7 @@ _GROUPS = 12
 
 
 def show(found: Found, gpus: Sequence[Gpu], *, every_name: bool) -> None:
-    """Print a source: its libraries with their GPUs, why code is missing, and kernels for some GPUs alone."""
+    """Print a source: its libraries with their GPUs, the reasons for missing code, and kernels for only some GPUs."""
     console = console_for(sys.stdout)
     say(found.name)
     if found.sha256:
@@ -69,7 +69,7 @@ def show(found: Found, gpus: Sequence[Gpu], *, every_name: bool) -> None:
 
 
 def _short(names: Iterable[str]) -> dict[str, str]:
-    """Names of files without their folders, where these tell nothing apart."""
+    """Return file names without their folders, unless the folders distinguish them."""
     plain: dict[str, list[str]] = defaultdict(list)
     for name in names:
         plain[PurePath(name).name].append(name)
@@ -104,7 +104,7 @@ def _contents(library: Library) -> list[str]:
 
 
 def _code(units: Sequence[Unit], head: str) -> str:
-    """``3 fatbins: SASS 75 80 90a, PTX 90 (8.7)``."""
+    """Return a summary of code: ``3 fatbins: SASS 75 80 90a, PTX 90 (8.7)``."""
     sass, ptx, lto = (counted_targets(units, kind) for kind in (Kind.SASS, Kind.PTX, Kind.LTO))
     parts = []
     if sass:
@@ -118,7 +118,7 @@ def _code(units: Sequence[Unit], head: str) -> str:
 
 
 def _reasons(relations: Mapping[str, Sequence[Coverage]]) -> dict[str, list[str]]:
-    """Libraries by sentence: GPUs with JIT and its driver, and GPUs without code and the reason."""
+    """Group libraries by sentence: GPUs with JIT and the driver for it, and GPUs without code and the reason."""
     by_library: dict[tuple[str, str], list[str]] = defaultdict(list)  # GPUs by library and sentence
     for name, each in relations.items():
         for relation in each:
@@ -170,7 +170,7 @@ def _show_kernels(console: Console, name: str, library: Library, gpus: Sequence[
 
 
 def show_missing(lacking: Sequence[Missing], required: Requirement) -> None:
-    """Print what a gate misses."""
+    """Print the gaps of a gate."""
     if not required.gpus:
         return
     for each in lacking:
@@ -182,7 +182,7 @@ def show_missing(lacking: Sequence[Missing], required: Requirement) -> None:
 def to_json(
     found: Sequence[Found], gpus: Sequence[Gpu], lacking: Sequence[Missing], required: Requirement
 ) -> dict[str, Any]:
-    """All of it as JSON."""
+    """Return the result as a JSON value."""
     return {
         "schema": 1,
         "sources": [
@@ -249,17 +249,17 @@ def _failures(lacking: Sequence[Missing]) -> list[ProgramFailure]:
 
 
 def github_lines(lacking: Sequence[Missing]) -> list[str]:
-    """GitHub's annotations, a line each."""
+    """Return GitHub's annotations, one per line."""
     return github(_failures(lacking))
 
 
 def document(form: str, lacking: Sequence[Missing]) -> Any:
-    """A report that a CI system takes (`harness.report.junit.DOCUMENTS`)."""
+    """Return a report in a CI system's format (`harness.report.junit.DOCUMENTS`)."""
     return DOCUMENTS[form](_failures(lacking))
 
 
 def comparison(old: Found, new: Found, gpus: Sequence[Gpu], *, as_json: bool) -> int:
-    """Print what appeared and disappeared; 1 if a GPU is lost."""
+    """Print added and removed code, and return 1 if a GPU is lost."""
     found = differences(old, new, gpus)
     lost = any(difference.lost for difference in found)
     if as_json:

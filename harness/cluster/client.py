@@ -1,6 +1,6 @@
 """The client of a Dask cluster (``--dask``), existing or started here, whose workers compile the cells of a run.
 
-Where a worker is lost, Dask holds that against every task that it was given, those that only waited there among them.
+If a worker is lost, Dask counts that against every task assigned to it, including waiting ones.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ if TYPE_CHECKING:
 
 
 _SECONDS = 2.0
-"""Seconds for the cells of one task: a lost worker repeats that much, and the end of a run waits for it."""
+"""Seconds for the cells of one task: a lost worker repeats at most that much, and the end of a run waits for it."""
 _CELLS = 50
-_TASKS = 8  # for each core at least, so that all end together
+_TASKS = 8  # per core at least, so that all cores finish at about the same time
 
 
 @dataclass(frozen=True)
 class Task:
-    """Cells of one toolchain, which one worker compiles one after another."""
+    """Cells of one toolchain for one worker, which compiles them one after another."""
 
     cells: tuple[Cell, ...]
     memory: int
@@ -49,7 +49,7 @@ class Task:
 
 @dataclass(frozen=True)
 class Done:
-    """The result of a task: an answer, or the cluster's error."""
+    """The outcome of a task: the worker's results, or the cluster's error."""
 
     task: Task
     answer: WorkerResults | None
@@ -59,21 +59,21 @@ class Done:
 def tasks_of(
     cells: Sequence[tuple[Cell, Need]], slots: int, seconds: Callable[[Cell], float] | None = None
 ) -> list[Task]:
-    """Cells as tasks: each of one toolchain, long ones first, and enough of them that all workers end together.
+    """Group cells into tasks of one toolchain each, long cells first, small enough that all workers finish together.
 
     Parameters
     ----------
     cells : sequence of tuple
-        With what each may need.
+        Cells with their estimated needs.
     slots : int
-        How many are compiled at a time.
+        Number of concurrent cells.
     seconds : callable, optional
         Estimated seconds of an unmeasured cell.
     """
     guess = seconds or _guess
     times = {id(cell): need.seconds or guess(cell) for cell, need in cells}
     budget = min(_SECONDS, sum(times.values()) / (slots * _TASKS))
-    # A toolchain may be wanted by many: its tasks stand together, so that fork servers are kept.
+    # Many cells may share a toolchain: their tasks are adjacent, so that fork servers are reused.
     rank: defaultdict[Toolchain, float] = defaultdict(float)
     for cell, _ in cells:
         rank[cell.toolchain] += times[id(cell)]
@@ -95,37 +95,37 @@ def _guess(cell: Cell) -> float:
 
 
 _ALONE = 2
-"""Workers that a cell may take with it where nothing else runs; one may be lost by chance."""
+"""Workers that may be lost with a cell that runs alone; one may be lost by chance."""
 _LOOK_AT_SUSPECTS = 0.5  # seconds
 WHY = "one worker after another was lost while this cell ran there"
 
 
 class Workers(Protocol):
-    """The request to a cluster."""
+    """The interface to a cluster's workers."""
 
     def workers(self) -> Mapping[str, Any]:
-        """Those that are there, by address."""
+        """Return the connected workers, by address."""
 
     def runs(self, task: Task, worker: str) -> bool:
         """Return whether a worker has the resources of a task."""
 
     def submit(self, task: Task, worker: str = "") -> Any:
-        """Hand a task out, to one worker alone where it is named; returns its future."""
+        """Submit a task, optionally to one worker only, and return its future."""
 
     def forget(self, future: Any) -> None:
         """Cancel the task."""
 
     def ended(self, seconds: float) -> tuple[Task, Any] | None:
-        """The next task that has ended; None where none has within that time."""
+        """Return the next task that has ended; None if none ends within that time."""
 
     def answer(self, task: Task, future: Any) -> Done | None:
-        """The result of a finished task; None if it was lost with its worker."""
+        """Return the result of a finished task; None if it was lost with its worker."""
 
 
 def one_by_one(cluster: Workers, tasks: Iterable[Task]) -> Iterator[Done]:
-    """Run tasks of one cell each, no two of them on the same worker at a time."""
+    """Run tasks of one cell each, at most one per worker at a time."""
     waiting = deque(tasks)
-    lost: Counter[str] = Counter()  # by the name of the cell
+    lost: Counter[str] = Counter()  # by cell id
     at: dict[str, tuple[Task, Any]] = {}
     while waiting or at:
         there = cluster.workers()
@@ -144,7 +144,7 @@ def one_by_one(cluster: Workers, tasks: Iterable[Task]) -> Iterator[Done]:
                 waiting.remove(fitting)
                 at[worker] = (fitting, cluster.submit(fitting, worker))
         if there and not at:
-            yield from (Done(task, None, WHY) for task in waiting)  # the workers that had what they need are gone
+            yield from (Done(task, None, WHY) for task in waiting)  # the workers with the required resources are gone
             return
         found = cluster.ended(_LOOK_AT_SUSPECTS)
         for worker, (task, future) in list(at.items()):
@@ -155,28 +155,29 @@ def one_by_one(cluster: Workers, tasks: Iterable[Task]) -> Iterator[Done]:
 
 
 _WAIT = 300.0
-"""Seconds to wait for a worker: clusters of queues (Slurm, PBS) start them when there is room."""
-_GATHER = 10.0  # seconds for an answer to come from its worker
-_LOST = 3  # workers that a task may take with it
-_LOOK = 2.0  # seconds between looks at the workers
+"""Seconds to wait for a worker: batch systems (Slurm, PBS) start workers when resources are free."""
+_GATHER = 10.0  # seconds for a result to arrive from its worker
+_LOST = 3  # workers that may be lost with a task
+_LOOK = 2.0  # seconds between checks of the workers
 MEMORY, GPU = "MEMORY", "GPU"
-"""Dask's resources that workers may declare: bytes, and devices."""
+"""Dask resources that workers may declare: bytes, and devices."""
 
 
 class Cluster:
-    """A connection to a Dask cluster; a context manager, which ends what this run has started there.
+    """A connection to a Dask cluster; as a context manager, it ends the processes that this run started there.
 
     Parameters
     ----------
     place : str
-        Address of a scheduler (``tcp://host:8786``), its file (``scheduler.json``), or ``local:4`` for four worker processes here.
+        Address of a scheduler (``tcp://host:8786``), its file (``scheduler.json``), or ``local:4`` for four worker
+        processes here.
     jobs : int or None
-        Cells at a time on all workers of this machine together; the number of cores when None.
+        Number of concurrent cells on all workers of this machine together; None for the number of cores.
 
     Raises
     ------
     UsageError, PartUnavailable
-        When there is no such cluster, or Dask is not installed.
+        If the cluster does not exist, or Dask is not installed.
     """
 
     def __init__(self, place: str, jobs: int | None = None) -> None:
@@ -214,19 +215,19 @@ class Cluster:
         self.messages: list[str] = []
 
     def devices(self, device: str) -> Devices:
-        """Wait for a worker, and query all workers and their devices (``none`` without devices).
+        """Wait for a worker, and return the devices of all workers (none if `device` is ``none``).
 
         Raises
         ------
         PartUnavailable
-            When none comes, or one has another cumatrix.
+            If no worker connects, or a worker has another version of cumatrix.
         """
         from harness.cluster.worker import about
 
         self._wait()
         try:
             found = self.client.run(about, device)
-        except Exception as error:  # noqa: BLE001 (whatever a worker raises comes here as it was)
+        except Exception as error:  # noqa: BLE001 (errors of workers arrive unchanged)
             raise PartUnavailable(
                 f"--dask: a worker cannot run cumatrix ({str(error).splitlines()[0] if str(error) else type(error).__name__}): install the same version there, and distributed"
             ) from None
@@ -236,19 +237,17 @@ class Cluster:
         return Devices(tuple(items.values()), problem="" if items else "no worker has one")
 
     def start(self, context: RunContext, cells: Sequence[Cell]) -> ClusterRun:
-        """Give every worker, and those that join later, an engine for this run, and start it.
+        """Start an engine for this run on every worker, including those that join later.
 
         Raises
         ------
         UsageError
-            On ``--keep-artifacts``.
+            If the request has ``--keep-artifacts``.
         """
         from harness.cluster.worker import EnginePlugin, WorkerRequest
 
         if context.artifacts:
-            raise UsageError(
-                "--keep-artifacts and --dask exclude each other: what was built lies on the cluster's machines"
-            )
+            raise UsageError("--keep-artifacts and --dask exclude each other: artifacts are on the cluster's machines")
         here, programs = Path.cwd(), {} if self.local else digests(cells, Path.cwd())
         shares = bool(self.local) or all(self.client.run(has, programs).values())
         memory = context.request.total_memory // (self.local or 1) or self.memory
@@ -263,7 +262,7 @@ class Cluster:
         return ClusterRun(with_made(context), self)
 
     def run(self, cells: Sequence[tuple[Cell, Need]]) -> Iterator[Done]:
-        """Yield the cells' results, a task at a time as they end; a lost worker only costs time."""
+        """Yield the cells' results, a task at a time as tasks end; the cells of a lost worker run again."""
         slots = sum(worker["nthreads"] for worker in self.workers().values()) or 1
         tasks = tasks_of(cells, slots)
         for task in tasks:
@@ -287,8 +286,8 @@ class Cluster:
                 self.client.cancel(list(self._left), force=True)
             if self._begun:
                 self.client.unregister_worker_plugin(self._name)
-        except Exception as error:  # noqa: BLE001 (a cluster that is gone has nothing left to end)
-            self.messages.append(f"--dask: the cluster went away before it was left: {type(error).__name__}")
+        except Exception as error:  # noqa: BLE001 (a cluster that is gone has no processes left)
+            self.messages.append(f"--dask: the cluster was gone before the run closed it: {type(error).__name__}")
         self.client.close(10)
         if self._cluster:
             self._cluster.close(15)
@@ -300,7 +299,7 @@ class Cluster:
         self.close()
 
     def submit(self, task: Task, worker: str = "") -> Any:
-        """Hand a task out, to one worker alone where it is named; returns its future."""
+        """Submit a task, optionally to one worker only, and return its future."""
         from harness.cluster.worker import compile_cells
 
         device = task.cells[0].toolchain.device
@@ -329,7 +328,7 @@ class Cluster:
         future.add_done_callback(lambda ended: self._done.put((task, ended)))
 
     def workers(self) -> dict[str, Any]:
-        """Those that are there, by address."""
+        """Return the connected workers, by address."""
         found: dict[str, Any] = self.client.scheduler_info(-1)["workers"]
         return found
 
@@ -340,12 +339,12 @@ class Cluster:
             raise PartUnavailable(f"--dask: no worker has come to the cluster in {_WAIT:.0f} s") from None
 
     def ended(self, seconds: float) -> tuple[Task, Any] | None:
-        """The next task that has ended; None where none has within that time.
+        """Return the next task that has ended; None if none ends within that time.
 
         Raises
         ------
         PartUnavailable
-            When the cluster has had no worker for long.
+            If the scheduler is gone, or the cluster has had no worker for a long time.
         """
         try:
             found = self._done.get(timeout=seconds)
@@ -361,7 +360,7 @@ class Cluster:
         return found
 
     def answer(self, task: Task, future: Any) -> Done | None:
-        """The result of a finished task; None if its worker was lost and the task runs again."""
+        """Return the result of a finished task; None if it has not arrived in time."""
         from distributed import KilledWorker
 
         try:
@@ -374,7 +373,7 @@ class Cluster:
 
 
 def _same_version(digests: Mapping[str, str]) -> None:
-    """Hold what workers have of cumatrix (`engine_digest`) against what is here."""
+    """Check that the workers have this machine's version of cumatrix (`engine_digest`)."""
     for worker, digest in sorted(digests.items()):
         if digest != engine_digest():
             raise PartUnavailable(
@@ -383,7 +382,7 @@ def _same_version(digests: Mapping[str, str]) -> None:
 
 
 def _resources(task: Task, workers: Mapping[str, Any]) -> dict[str, float]:
-    """Of those that workers declare, what a task takes; never more than the largest of them has."""
+    """Return the declared Dask resources that a task takes, at most as much as the largest worker has."""
     declared: dict[str, float] = {}
     for worker in workers.values():
         for name, amount in (worker.get("resources") or {}).items():
@@ -393,18 +392,18 @@ def _resources(task: Task, workers: Mapping[str, Any]) -> dict[str, float]:
 
 
 def lost(problem: str) -> Outcome:
-    """The outcome of a cell that takes workers with it."""
+    """Return the outcome of a cell that was lost with its workers."""
     crash = Diagnostic(severity="fatal", message=problem, fingerprint="crash")
     return Outcome(status=Status.CRASHED, stage=Stage.COMPILE, reason=problem, diagnostics=(crash,))
 
 
 def _scheduler(place: str) -> str:
-    """Address of a scheduler that accepts connections: Dask's own client fails with a long message.
+    """Return the address of a scheduler that accepts connections, because Dask's client fails with a long message.
 
     Raises
     ------
     OSError, ValueError, TypeError, KeyError
-        When that is no address, or nothing listens there.
+        If the address is invalid, or no scheduler listens there.
     """
     from distributed.comm.addressing import get_address_host_port
 
@@ -414,7 +413,7 @@ def _scheduler(place: str) -> str:
 
 
 def _local(place: str) -> int:
-    """Number of workers to start here; 0 for an existing cluster."""
+    """Return the number of workers to start here; 0 for an existing cluster."""
     name, _, count = place.partition(":")
     if name != "local":
         return 0
@@ -424,14 +423,14 @@ def _local(place: str) -> int:
 
 
 class ClusterRun(Run):
-    """Resolves cells here, and has those that need a compiler, or a part that is not here, compiled by the workers of a cluster.
+    """Resolves cells here; a cluster's workers compile the others, including those with parts that are missing here.
 
     Parameters
     ----------
     context : RunContext
         The request, and the parts of this machine.
     cluster : Cluster
-        The cluster, whose workers have an engine for this run.
+        The cluster; its workers have an engine for this run.
     """
 
     def __init__(self, context: RunContext, cluster: Cluster) -> None:
@@ -440,10 +439,10 @@ class ClusterRun(Run):
         self._inputs = Inputs()
 
     def results(self, cells: Sequence[Cell]) -> Iterator[Result]:
-        """Results as they finish: of cells that are answered here first."""
+        """Yield results as they finish; those of cells without compilation come first."""
         waiting: list[tuple[Cell, Need]] = []
         for cell, resolved in zip(cells, self.resolver.resolve_all(cells), strict=True):
-            # What is not installed here may be there, or is installed there.
+            # A worker may have, or install, a part that is missing here.
             if isinstance(resolved, Result) and resolved.outcome.status is not Status.UNAVAILABLE:
                 yield resolved
             else:
@@ -466,11 +465,11 @@ class ClusterRun(Run):
         return self.cluster.messages
 
     def inputs(self, keys: Iterable[str]) -> Inputs:
-        """The inputs of this run's outcomes, by their content keys."""
+        """Return the inputs of this run's outcomes, by their content keys."""
         wanted = set(keys)
         return super().inputs(wanted) | self._inputs.of(wanted)
 
     def close(self) -> None:
-        """End what was started, here and there, and keep what was learned."""
+        """End the started processes here and on the workers, and save the learned facts."""
         self.cluster.close()
         super().close()

@@ -26,14 +26,14 @@ class Sent:
     here : str
         The folder of the request.
     files : Mapping[str, bytes]
-        Contents by absolute path; empty where the machines share them.
+        Contents by absolute path; empty if the machines share the files.
     """
 
     here: str
     files: Mapping[str, bytes] = field(default_factory=dict)
 
     def lay_out(self, folder: Path) -> Places:
-        """Write the files below a folder; where there are none to write, all lie where they lay there."""
+        """Write the files to a folder; without files, all paths stay the same."""
         if not self.files:
             return Places(self.here, {})
         below: dict[str, str] = {}
@@ -52,21 +52,21 @@ class Sent:
 
 @dataclass(frozen=True)
 class Places:
-    """Places of another machine's files on this one.
+    """Paths on this machine for files of the requesting machine.
 
     Parameters
     ----------
     here : str
-        The folder of the request, there.
+        The folder of the request on the requesting machine.
     folders : Mapping[str, str]
-        Folder here by folder there; empty where they are the same.
+        This machine's folder by the requesting machine's folder; empty if they are the same.
     """
 
     here: str
     folders: Mapping[str, str]
 
     def of(self, path: Path) -> Path:
-        """The path of a file, which may be relative to the folder of the request."""
+        """Return the local path of a file; relative paths start from the folder of the request."""
         there = os.path.normpath(os.path.join(self.here, path))
         for folder in sorted(self.folders, key=len, reverse=True):
             if there == folder or there.startswith(f"{folder}/"):
@@ -74,7 +74,7 @@ class Places:
         return Path(there)
 
     def case(self, case: Case) -> Case:
-        """A case with the places of its files."""
+        """Return a case with the local paths of its files."""
         return replace(
             case,
             path=self.of(case.path),
@@ -83,19 +83,19 @@ class Places:
         )
 
     def roots(self, python: str) -> Roots:
-        """Names in keys: those of the requesting machine."""
+        """Return the names of folders in keys, equal to those of the requesting machine."""
         apart = {name: folder for name, folder in self.folders.items() if name != self.here}
         return Roots.of(python, Path(self.folders.get(self.here, self.here)), apart)
 
 
 def digests(cells: Iterable[Cell], here: Path) -> dict[str, str]:
-    """SHA-256 of every program by absolute path, which shows a machine whether it has them."""
+    """Return the SHA-256 of every program by absolute path; with it, a machine checks whether it has the programs."""
     sources = {here / path for case in _cases(cells) for path in case.sources.values()}
     return {os.path.normpath(path): hashlib.sha256(path.read_bytes()).hexdigest() for path in sorted(sources)}
 
 
 def has(programs: Mapping[str, str]) -> bool:
-    """Return whether all of them are here, with that content."""
+    """Return whether all programs exist here with the same content."""
     try:
         return all(hashlib.sha256(Path(path).read_bytes()).hexdigest() == digest for path, digest in programs.items())
     except OSError:
@@ -103,12 +103,12 @@ def has(programs: Mapping[str, str]) -> bool:
 
 
 def collect(cells: Iterable[Cell], include: Iterable[Path], here: Path) -> Sent:
-    """The user's own files that programs of cells may read: their folders, and include directories.
+    """Return the user's files that programs of cells may read: their folders, and include directories.
 
     Raises
     ------
     UsageError
-        When that is more than should be sent.
+        If the files exceed the limits on size or number.
     """
     cells = list(cells)
     folders = {os.path.normpath(here / path): None for path in include}
@@ -143,7 +143,7 @@ def _cases(cells: Iterable[Cell]) -> Iterator[Case]:
 
 
 def _files(folder: str) -> Iterator[str]:
-    """Every plain file below a folder but hidden ones and Python's compiled modules."""
+    """Yield every readable regular file in a folder and its subfolders, except hidden files and ``__pycache__``."""
     for place, folders, files in os.walk(folder):
         folders[:] = sorted(name for name in folders if not name.startswith(".") and name != "__pycache__")
         for name in sorted(files):

@@ -1,6 +1,7 @@
 """The engine of one run inside a Dask worker, and its tasks.
 
-It has cores, memory, devices, toolkits, fork servers and a cache of its own, and installs what the cells need and is not there.
+It uses the worker's cores, memory, devices, toolkits, fork servers and cache, and installs the missing parts that the
+cells need.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ from harness.records.plan import Inputs
 from harness.toolkits import ToolkitStore
 
 _IDLE = 120.0
-"""Seconds without a cell, after which an engine ends its fork servers: the client may have been killed."""
+"""Seconds without a cell after which an engine ends its fork servers, because the client may have been killed."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,13 +44,13 @@ class WorkerRequest:
     Parameters
     ----------
     engine : str
-        Hash of the cumatrix that asks (`engine_digest`): keys of another one would not be the same.
+        Hash of the client's cumatrix (`engine_digest`): another version has other cache keys.
     request : RunRequest
-        The request; its memory is that of one worker.
+        The request; its memory limit applies to one worker.
     environment, others, sanitizer
         As in `RunContext`.
     own_python : bool
-        Whether the interpreter of the environment is the one that cumatrix itself runs in.
+        Whether the environment's interpreter is cumatrix's own.
     same_machine : bool
         Whether the worker shares files and interpreter with the client.
     sent : Sent
@@ -73,13 +74,13 @@ class WorkerResults:
     Parameters
     ----------
     results : list of tuple
-        For each cell in their order its outcome, whether an earlier run had it, and its content key.
+        For each cell, in order: its outcome, whether it was cached, and its content key.
     inputs : Inputs
-        What they follow from.
+        Inputs of the outcomes.
     unkept : Counter
-        Why outcomes were not kept, and how many.
-    told : list of str
-        Sentences for the user: what could not be installed.
+        Number of outcomes that were not cached, by reason.
+    messages : list of str
+        Sentences for the user about failed installations.
     """
 
     results: list[tuple[Outcome, bool, str]] = field(default_factory=list)
@@ -89,14 +90,14 @@ class WorkerResults:
 
 
 class Engine:
-    """Compiles cells on this machine; used by as many threads at a time as the worker has.
+    """Compiles cells on this machine; thread-safe for the threads of the worker.
 
     Parameters
     ----------
     request : WorkerRequest
-        What the run is.
+        The run.
     slots : int
-        How many cells may be compiled at a time.
+        Maximum number of concurrent cells.
     """
 
     def __init__(self, request: WorkerRequest, slots: int) -> None:
@@ -118,7 +119,7 @@ class Engine:
         threading.Thread(target=self._rest, name="cumatrix engine", daemon=True).start()
 
     def run(self, cells: Sequence[Cell]) -> WorkerResults:
-        """The outcomes of cells of one toolchain, one after another."""
+        """Return the outcomes of cells of one toolchain, which run one after another."""
         answer = WorkerResults()
         if engine_digest() != self.request.engine:
             text = "the worker has another version of cumatrix than the run: install the same one there"
@@ -146,7 +147,7 @@ class Engine:
         return answer
 
     def close(self) -> None:
-        """End every process that was started."""
+        """End every started process."""
         self._closed.set()
         with self._lock:
             self._end(self._idle)
@@ -162,7 +163,7 @@ class Engine:
         return self._places
 
     def _resolver(self, cells: Sequence[Cell], answer: WorkerResults) -> Resolver:
-        """The resolver of an environment, once what the cells need is installed."""
+        """Return the resolver of an environment, after the parts that the cells need are installed."""
         environment = cells[0].toolchain.environment
         wanted = (cells[0].toolchain, *(tuple(cell.variant.libraries.items()) for cell in cells))
         if wanted not in self._ready:
@@ -178,7 +179,7 @@ class Engine:
         return self._resolvers[environment]
 
     def _whole(self) -> RunContext:
-        """The context of this machine, with all environments."""
+        """Return the context of this machine, with all environments."""
         if self._context is None:
             request = self.request
             places = self._lay_out()
@@ -196,7 +197,7 @@ class Engine:
         return self._context
 
     def _take(self, toolchain: Toolchain, resolver: Resolver) -> ThreadExecutor:
-        """An executor of this environment that has nothing to do, if possible with a fork server of the toolchain."""
+        """Return an executor of this environment: an idle one, preferably with the toolchain's fork server, or a new one."""
         self._busy += 1
         free = [each for each in self._idle if each[0] == toolchain.environment]
         if free:
@@ -218,7 +219,7 @@ class Engine:
                 self._idle.append((environment, executor))
 
     def _inputs(self, resolver: Resolver, keys: Sequence[str]) -> Inputs:
-        """The inputs of outcomes, without sets of files sent before."""
+        """Return the inputs of outcomes, without the sets of files that were sent before."""
         found = resolver.inputs(keys)
         with self._lock:
             new = {name: paths for name, paths in found.sets.items() if name not in self._sent}
@@ -226,7 +227,7 @@ class Engine:
         return replace(found, sets=new, states=found.states if new else {})
 
     def _rest(self) -> None:
-        """End fork servers that have been idle for a while."""
+        """End fork servers that have been idle for `_IDLE` seconds."""
         while not self._closed.wait(5):
             with self._lock:
                 if self._idle and not self._busy and time.monotonic() - self._last > _IDLE:
@@ -240,7 +241,7 @@ class Engine:
 
 
 def _own(request: WorkerRequest) -> Environment:
-    """The counterpart on this machine of the client's environment; a library of another version is no match."""
+    """Return this machine's counterpart of the client's environment; libraries of another version are broken."""
     wanted = request.environment
     there = look(None if request.own_python else wanted.python, name=wanted.name)
     broken = dict(wanted.broken)
@@ -255,7 +256,7 @@ def _own(request: WorkerRequest) -> Environment:
 
 
 class EnginePlugin(WorkerPlugin):  # type: ignore[misc]  # Dask has no types here
-    """The engine of a worker, there for one run: Dask hands it to all workers, and to those that join later."""
+    """The engine of a worker for one run; Dask creates it on all workers, including those that join later."""
 
     def __init__(self, name: str, request: WorkerRequest) -> None:
         self.name = name
@@ -263,29 +264,29 @@ class EnginePlugin(WorkerPlugin):  # type: ignore[misc]  # Dask has no types her
         self.engine: Engine | None = None
 
     def setup(self, worker: Worker) -> None:
-        """Called by Dask as the plugin, or the worker, comes."""
+        """Create the engine; Dask calls this when the plugin or the worker is added."""
         if self.request.same_machine and threading.current_thread() is threading.main_thread():
-            # A terminal interrupts all of its processes; the one that was asked ends the others.
+            # A terminal interrupts all of its processes; the client ends the workers.
             signal.signal(signal.SIGINT, _pass)
         self.engine = Engine(self.request, worker.state.nthreads)
 
     async def teardown(self, worker: Worker) -> None:
-        """Called by Dask as either goes; ends every process of the engine."""
+        """End every process of the engine; Dask calls this when the plugin or the worker is removed."""
         if self.engine:
             await asyncio.to_thread(self.engine.close)
 
 
 def _pass(_number: int, _frame: object) -> None:
-    """A handler, and not ``SIG_IGN``, which programs that are started would inherit."""
+    """Ignore a signal; started programs would inherit ``SIG_IGN``."""
 
 
 def compile_cells(name: str, cells: Sequence[Cell]) -> WorkerResults:
-    """The task that Dask runs: cells through the engine of the worker that it runs on."""
+    """Run cells in the engine of the current worker; this is the task that Dask runs."""
     plugin = get_worker().plugins[name]
     assert isinstance(plugin, EnginePlugin) and plugin.engine is not None
     return plugin.engine.run(cells)
 
 
 def about(device: str) -> tuple[str, Devices]:
-    """A worker's identity: its cumatrix (`engine_digest`), and its devices."""
+    """Return the hash of a worker's cumatrix (`engine_digest`), and its devices."""
     return engine_digest(), Devices() if device == "none" else find_devices("auto")

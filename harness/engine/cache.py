@@ -1,7 +1,8 @@
 """The result cache: outcomes by content key, failures included, shared by any number of processes.
 
-The folder holds one SQLite database with one table. A row is a key and the bytes of a JSON object: nothing in it is ever executed. The
-file may come from a stranger (a CI cache, a shared folder), so everything in it is checked before it is used.
+The folder contains one SQLite database with one table. A row is a key and the bytes of a JSON object; nothing in it is
+ever executed. The file may come from an untrusted source (a CI cache, a shared folder), so everything in it is checked
+before use.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ from harness.process_locks import lock_file, take_alone
 from harness.tables import cache_folder
 
 UNREAD = ("plain", "crash")
-"""Fingerprints of diagnostics that are not a compiler's: see `harness.engine.collect`."""
+"""Fingerprints of diagnostics that do not come from a compiler (`harness.engine.collect`)."""
 
 _T = TypeVar("_T")
 _NAME = "results.db"
@@ -47,14 +48,14 @@ _LARGEST_VALUE = 64 << 20  # as in `_READ`
 _LARGEST_BATCH = 256 << 20
 _BATCH = 500
 _NOTED = 3600.0
-"""Seconds within which another use of an entry is not noted."""
+"""Seconds within which another use of an entry is not recorded."""
 _PATIENCE = 5.0
-"""Seconds to wait for another process that holds the database."""
+"""Seconds to wait for another process that locks the database."""
 _UNREAD = object()
-# The statements here are fixed: where SQLite says that one is wrong, the file is.
+# All statements are fixed: if SQLite rejects one, the file is damaged.
 _DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_FORMAT, sqlite3.SQLITE_ERROR)
 _BUSY = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
-# `typeof` and `length` of a blob read the head of a row only: a row that is too large is never loaded.
+# `typeof` and `length` of a blob read only the head of a row, so a row that is too large is never loaded.
 _READ = (
     "SELECT key, rowid, used, value FROM entries"
     " WHERE key IN ({marks}) AND typeof(value) = 'blob' AND length(value) <= 67108864"
@@ -62,7 +63,7 @@ _READ = (
 _NOTE = "UPDATE entries SET used = ? WHERE rowid IN ({marks})"
 _WRITE = "INSERT OR REPLACE INTO entries (key, used, value) VALUES (?, ?, ?)"
 _EVICT = "DELETE FROM entries WHERE rowid IN (SELECT rowid FROM entries ORDER BY used LIMIT 64)"
-# A tool that was kept from doing its work by the machine, in the words of the C library, of compilers and of Python.
+# Messages of the C library, of compilers and of Python about trouble with the machine.
 _MACHINE = re.compile(
     r"No space left on device|Disk quota exceeded|Cannot allocate memory|Too many open files|File too large|Input/output error"
     r"|Resource temporarily unavailable|Read-only file system|Permission denied|cannot create temp|out of memory|MemoryError"
@@ -72,10 +73,10 @@ _MACHINE = re.compile(
 
 
 def lasting(outcome: Outcome) -> bool:
-    """Return whether an outcome would be the same again: built, not applicable, or refused by a compiler.
+    """Return whether an outcome would be the same again: built, unsupported, or refused by a compiler.
 
-    A refusal counts if it has an error in the compiler's own words, and no sign of trouble with the machine. How
-    a process died, or that it took too long, may have been the moment's fault.
+    A refusal counts if it has an error in the compiler's own words, and no sign of trouble with the machine. Crashes
+    and timeouts may be accidental.
     """
     if outcome.status in (Status.BUILT, Status.UNSUPPORTED):
         return True
@@ -84,51 +85,51 @@ def lasting(outcome: Outcome) -> bool:
 
 
 class ResultStore(Protocol):
-    """A store of outcomes and facts: the cache, alone or with results of others."""
+    """A store of outcomes and facts: the cache, alone or with other results."""
 
     def outcome(self, key: str) -> Outcome | None:
-        """The outcome kept under a key."""
+        """Return the outcome under a key."""
 
     def keep_outcome(self, key: str, outcome: Outcome) -> None:
-        """Keep an outcome that `lasting` holds for."""
+        """Keep an outcome that is `lasting`."""
 
     def fact(self, key: str) -> dict[str, Any] | None:
-        """A JSON object kept under a key."""
+        """Return the JSON object under a key."""
 
     def keep_fact(self, key: str, value: dict[str, Any]) -> None:
         """Keep a JSON object."""
 
     def read_ahead(self, keys: Iterable[str]) -> None:
-        """Read the values of keys that are needed next, with few queries."""
+        """Read the values of the next keys with few queries."""
 
     def note_use(self) -> None:
-        """Write when entries were used."""
+        """Record when entries were used."""
 
     def taken_from(self, key: str) -> str:
-        """The origin of the outcome under a key; empty for the cache's own."""
+        """Return the origin of the outcome under a key; empty for the cache's own."""
 
     def why_not(self, cell: str, program: str) -> str:
-        """The reason why the results of others did not answer a cell; empty where they have none of it."""
+        """Return the reason why a cell's record in other results was not reused; empty without a record."""
 
 
 class CacheUnavailable(UsageError):
-    """A cache that this run does without: its disk is full, or a newer cumatrix made it."""
+    """A cache that this run does without: its disk is full, or a newer cumatrix created it."""
 
 
 class ResultCache:
-    """The cache in ``$CUMATRIX_CACHE``, or in the user's cache folder. Threads may share one.
+    """The cache in ``$CUMATRIX_CACHE``, or in the user's cache folder; thread-safe.
 
     Parameters
     ----------
     folder : Path, optional
-        Another place.
+        Another folder.
 
     Raises
     ------
     CacheUnavailable
-        When its disk is full, or a newer cumatrix made it.
+        If its disk is full, or a newer cumatrix created it.
     UsageError
-        When the folder cannot be used for another reason.
+        If the folder cannot be used for another reason.
     """
 
     def __init__(self, folder: Path | None = None) -> None:
@@ -151,7 +152,7 @@ class ResultCache:
             ) from None
 
     def outcome(self, key: str) -> Outcome | None:
-        """The outcome kept under a key; an entry that cannot be read counts as missing."""
+        """Return the outcome under a key; an unreadable entry counts as missing."""
         value = self.fact(key)
         try:
             return Outcome.from_json(value) if value is not None else None
@@ -159,25 +160,25 @@ class ResultCache:
             return None
 
     def keep_outcome(self, key: str, outcome: Outcome) -> None:
-        """Keep an outcome; see `lasting`."""
+        """Keep an outcome that is `lasting`."""
         self.keep_fact(key, outcome.to_json())
 
     def fact(self, key: str) -> dict[str, Any] | None:
-        """A JSON object kept under a key; an entry that is none counts as missing."""
+        """Return the JSON object under a key; any other entry counts as missing."""
         text = self._ahead.pop(key, _UNREAD)
         if text is _UNREAD:
             text = (self._try(partial(self._values, keys=[key]), None) or {}).get(key)
         return _object(text) if text is not None else None
 
     def keep_fact(self, key: str, value: dict[str, Any]) -> None:
-        """Keep a JSON object; a full disk costs the next run time, not this one its results."""
+        """Keep a JSON object; if the disk is full, this run goes on and the next run takes longer."""
         self._ahead.pop(key, None)
         text = json.dumps(value).encode("ascii")
         if len(text) <= _LARGEST_VALUE:
             self._try(partial(self._write, key=key, text=text), None)
 
     def read_ahead(self, keys: Iterable[str]) -> None:
-        """Read the values of keys that are needed next with few queries; each answers one request."""
+        """Read the values of the next keys with few queries; each value serves one request."""
         ahead: dict[str, Any] = {}
         size = 0
         for some in batches(keys, _BATCH):
@@ -188,33 +189,33 @@ class ResultCache:
         self._ahead = ahead
 
     def note_use(self) -> None:
-        """Note when entries were used: the least recently used ones are evicted first."""
+        """Record when entries were used; the least recently used ones are evicted first."""
         self._ahead = {}
         used, self._used = self._used, []
         if used:
             self._try(partial(_note, rows=used), None)
 
     def taken_from(self, key: str) -> str:
-        """The cache's own outcomes have no other origin."""
+        """Return an empty string: the cache's own outcomes have no other origin."""
         return ""
 
     def why_not(self, cell: str, program: str) -> str:
-        """Nothing is taken from others."""
+        """Return an empty string: the cache reuses no other results."""
         return ""
 
     @classmethod
     def if_there_is_room(cls) -> ResultCache | None:
-        """The cache, or None and a sentence on stderr where its disk is full or a newer cumatrix made it.
+        """Return the cache, or None and a message on stderr if its disk is full or a newer cumatrix created it.
 
         Raises
         ------
         UsageError
-            When the folder cannot be used for another reason.
+            If the folder cannot be used for another reason.
         """
         try:
             return cls()
         except CacheUnavailable as error:
-            hint(f"{error}. Until then everything is compiled, and nothing kept")
+            hint(f"{error}. Until then, cumatrix compiles everything and caches nothing")
             return None
 
     @property
@@ -233,12 +234,13 @@ class ResultCache:
         Parameters
         ----------
         most : int
-            Bytes to keep. 0 also removes a damaged database that was moved aside, and the files of the cache of earlier versions.
+            Bytes to keep. 0 also removes a damaged database that was moved aside, and the files of earlier cache
+            formats.
 
         Returns
         -------
         int
-            Number of entries that were evicted.
+            Number of evicted entries.
         """
         if not most:
             _remove_unused(self.folder)
@@ -253,7 +255,7 @@ class ResultCache:
         return self._try(evict, 0)
 
     def close(self) -> None:
-        """Note what was used, and close the database."""
+        """Record the use of entries, and close the database."""
         self.note_use()
         with self._lock:
             if self._connection:
@@ -261,7 +263,7 @@ class ResultCache:
                 self._connection = None
 
     def _values(self, connection: sqlite3.Connection, keys: Sequence[str]) -> dict[str, bytes]:
-        """Values by key; entries whose use was not noted within the last hour are noted by `note_use`."""
+        """Return values by key, and collect entries for `note_use` whose use was not recorded within the last hour."""
         found: dict[str, bytes] = {}
         size, now = 0, time.time()
         for key, row, used, value in connection.execute(_READ.format(marks=_marks(keys)), keys):
@@ -280,7 +282,7 @@ class ResultCache:
         connection.execute(f"PRAGMA busy_timeout = {_PATIENCE * 1000:.0f}")
 
     def _try(self, work: Callable[[sqlite3.Connection], _T], otherwise: _T) -> _T:
-        """Use the database. A damaged one is replaced; any other failure costs time, and nothing else."""
+        """Use the database; a damaged one is replaced, and any other failure returns `otherwise`."""
         with self._lock:
             if self._connection is None:
                 return otherwise
@@ -288,14 +290,14 @@ class ResultCache:
                 return work(self._connection)
             except (sqlite3.Error, OSError, ValueError, MemoryError) as error:
                 if _code(error) in _BUSY:
-                    # Another process holds the database for too long: the entries that follow do not wait for it again.
+                    # Another process locks the database for too long: further entries do not wait for it again.
                     self._connection.execute("PRAGMA busy_timeout = 0")
                 elif _code(error) in _DAMAGED:
                     self._replace(str(error))
                 return otherwise
 
     def _replace(self, damage: str) -> None:
-        """Go on with a new database, or without one where that is impossible."""
+        """Continue with a new database, or without one if that fails."""
         if self._connection:
             self._connection.close()
         self._connection, self._used = None, []
@@ -305,18 +307,18 @@ class ResultCache:
 
 
 class _Damaged(Exception):
-    """The file cannot be one that cumatrix wrote."""
+    """The file is not a database of cumatrix."""
 
 
 def _open(path: Path, damage: str = "", damaged: tuple[int, int] | None = None) -> sqlite3.Connection:
-    """Open the database. A missing one is created; a damaged one is moved aside first, with a sentence on stderr.
+    """Open the database; a missing one is created, and a damaged one is moved aside first, with a message on stderr.
 
     Parameters
     ----------
     path : Path
         The database.
     damage : str
-        What is wrong with it, where that is known already.
+        Known damage of the database; empty if none is known.
     damaged : tuple of int, optional
         The damaged file.
     """
@@ -342,26 +344,27 @@ def _open(path: Path, damage: str = "", damaged: tuple[int, int] | None = None) 
 
 
 def _connect(path: Path) -> sqlite3.Connection | None:
-    """A connection to a database with the schema of this version; None where the file is missing or empty.
+    """Connect to a database with the schema of this version; return None if the file is missing or empty.
 
     Raises
     ------
     _Damaged
-        When the file cannot be one of cumatrix's.
+        If the file is not a database of cumatrix.
     CacheUnavailable
-        When a newer cumatrix made it.
+        If a newer cumatrix created it.
     """
     for each in (path, *_companions(path)):
         with contextlib.suppress(FileNotFoundError):
             found = os.lstat(each)
-            # SQLite would follow a link to any file, and wait for a pipe.
+            # SQLite would follow a link to any file, and block on a FIFO.
             if not stat.S_ISREG(found.st_mode):
                 raise _Damaged(f"{each.name} is no plain file")
             if found.st_uid == os.geteuid() and not found.st_mode & stat.S_IRUSR:
                 raise _Damaged(f"{each.name} cannot be read")
             if not os.access(each, os.R_OK | os.W_OK):
                 raise OSError(f"{each.name} cannot be read and written")
-    # This cache keeps rollback journals in memory. One on disk is a stranger's, and could name files for SQLite to delete.
+    # This cache keeps rollback journals in memory. A journal on disk is foreign, and could name files for SQLite to
+    # delete.
     path.with_name(f"{path.name}-journal").unlink(missing_ok=True)
     if not path.exists() or not path.stat().st_size:
         return None
@@ -373,7 +376,7 @@ def _connect(path: Path) -> sqlite3.Connection | None:
             raise CacheUnavailable(
                 f"cannot use the cache in {path.parent}: it is of a newer cumatrix; upgrade cumatrix or set CUMATRIX_CACHE"
             )
-        # A trigger, a view or a generated column would be part of these texts.
+        # A trigger, a view or a generated column would appear in these texts.
         rows = connection.execute("SELECT sql FROM sqlite_master WHERE sql IS NOT NULL").fetchmany(len(_SCHEMA) + 1)
         if rows or version:
             if version != _VERSION or [sql for (sql,) in rows] != [sql.encode() for sql in _SCHEMA]:
@@ -393,7 +396,7 @@ def _connect(path: Path) -> sqlite3.Connection | None:
 
 
 def _create(path: Path) -> None:
-    """Put an empty database in place, complete: no other process sees it half made."""
+    """Create an empty database atomically: no other process sees a partial one."""
     new = path.with_name(f"new-{os.getpid()}-{path.name}")
     try:
         _remove(new)
@@ -415,7 +418,7 @@ def _create(path: Path) -> None:
 
 
 def _sqlite(path: Path, mode: str) -> sqlite3.Connection:
-    """A connection for all threads, without transactions of its own."""
+    """Open a connection for all threads, in autocommit mode."""
     connection = sqlite3.connect(
         f"{path.absolute().as_uri()}?mode={mode}",
         timeout=_PATIENCE,
@@ -423,23 +426,23 @@ def _sqlite(path: Path, mode: str) -> sqlite3.Connection:
         isolation_level=None,
         check_same_thread=False,
     )
-    connection.text_factory = bytes  # a text need not be UTF-8
+    connection.text_factory = bytes  # texts may not be UTF-8
     return connection
 
 
 def _harden(connection: sqlite3.Connection) -> None:
-    """Have SQLite expect a file from a stranger."""
+    """Configure SQLite for an untrusted file."""
     if sys.version_info >= (3, 12):
         connection.setconfig(sqlite3.SQLITE_DBCONFIG_DEFENSIVE, True)
         connection.setconfig(sqlite3.SQLITE_DBCONFIG_ENABLE_TRIGGER, False)
         connection.setconfig(sqlite3.SQLITE_DBCONFIG_ENABLE_VIEW, False)
-    # A file that another process truncates kills a process that has mapped it.
+    # If another process truncates a mapped file, the process that mapped it dies.
     for pragma in ("trusted_schema = OFF", "cell_size_check = ON", "mmap_size = 0", "synchronous = NORMAL"):
         connection.execute(f"PRAGMA {pragma}").fetchall()
 
 
 def _set_journal(connection: sqlite3.Connection) -> None:
-    """Use write-ahead logging, or journals in memory where the file system has no shared memory."""
+    """Use write-ahead logging, or journals in memory if the file system has no shared memory."""
     if connection.execute("PRAGMA journal_mode").fetchone() != (b"wal",):
         connection.execute("PRAGMA journal_mode = MEMORY").fetchall()
         try:
@@ -452,7 +455,7 @@ def _set_journal(connection: sqlite3.Connection) -> None:
 
 @contextlib.contextmanager
 def _alone(path: Path) -> Iterator[None]:
-    """Keep other processes from creating or replacing the database, for as long as they wait and where the file system has locks."""
+    """Keep other processes from creating or replacing the database; no effect without file locks or after a timeout."""
     with contextlib.ExitStack() as stack:
         with contextlib.suppress(OSError):
             take_alone(stack.enter_context(lock_file(path.with_suffix(".lock"))), _PATIENCE)
@@ -460,7 +463,7 @@ def _alone(path: Path) -> Iterator[None]:
 
 
 def _move_aside(path: Path, damage: str) -> None:
-    """Rename the database and the files that SQLite keeps next to it; an earlier damaged one goes."""
+    """Rename the database and the files that SQLite keeps next to it; an earlier damaged database is removed."""
     for each in (path, *_companions(path)):
         aside = each.with_name(f"damaged-{each.name}")
         if each.is_symlink() or each.exists():
@@ -471,7 +474,7 @@ def _move_aside(path: Path, damage: str) -> None:
 
 
 def _remove_unused(folder: Path) -> None:
-    """Remove what was moved aside, and the files of the cache before this format."""
+    """Remove databases that were moved aside, and the files of earlier cache formats."""
     for name in (_NAME, "cache.db"):
         path = folder / name
         for each in (path, *_companions(path)):
@@ -484,7 +487,7 @@ def _remove_unused(folder: Path) -> None:
             value.unlink()
     for below in (*folder.glob(f"{two}/{two}"), *folder.glob(two)):
         with contextlib.suppress(OSError):
-            below.rmdir()  # where it is empty
+            below.rmdir()  # fails unless it is empty
 
 
 def _remove(path: Path) -> None:
@@ -527,7 +530,7 @@ def _note(connection: sqlite3.Connection, rows: Sequence[int]) -> None:
 
 
 def _evict(connection: sqlite3.Connection, most: int) -> int:
-    """Delete the least recently used entries until `most` bytes are in use; returns how many."""
+    """Delete the least recently used entries until `most` bytes are in use; return their number."""
     gone = 0
     while _bytes(connection) > most and (deleted := connection.execute(_EVICT).rowcount) > 0:
         gone += deleted
@@ -535,7 +538,7 @@ def _evict(connection: sqlite3.Connection, most: int) -> int:
 
 
 def _bytes(connection: sqlite3.Connection) -> int:
-    """Bytes of the pages in use."""
+    """Return the bytes of the pages in use."""
     pages = _number(connection, "PRAGMA page_count") - _number(connection, "PRAGMA freelist_count")
     return pages * _number(connection, "PRAGMA page_size")
 
@@ -545,17 +548,17 @@ def _number(connection: sqlite3.Connection, query: str) -> int:
 
 
 def _code(error: Exception) -> int:
-    """SQLite's primary code of an error; 0 for other errors."""
+    """Return SQLite's primary code of an error; 0 for other errors."""
     return int(getattr(error, "sqlite_errorcode", 0)) & 0xFF
 
 
 def _object(text: bytes) -> dict[str, Any] | None:
-    """A JSON object; None for any other bytes."""
+    """Parse a JSON object; return None for any other bytes."""
     try:
         try:
             value = orjson.loads(text)
         except ValueError:
-            # orjson takes no lone surrogate, which a log may have.
+            # orjson rejects lone surrogates, which a log may contain.
             value = json.loads(text.decode(), parse_int=_int, parse_constant=_refuse)
     except (ValueError, RecursionError):
         return None
@@ -578,7 +581,7 @@ def _marks(items: Sequence[object]) -> str:
 
 
 def batches(items: Iterable[_T], size: int) -> Iterator[list[_T]]:
-    """Lists of at most `size` items; as `itertools.batched` of Python 3.12."""
+    """Yield lists of at most `size` items, as `itertools.batched` of Python 3.12."""
     left = iter(items)
     while some := list(islice(left, size)):
         yield some

@@ -1,6 +1,6 @@
 """Collect a child's files into an outcome, and check the child's claims against them.
 
-A stranger chose what is read here. `harness.engine.reader` has it read in a process of its own, with a limit of time and of memory.
+The files are untrusted. `harness.engine.reader` reads them in a separate process with limits on time and memory.
 """
 
 from __future__ import annotations
@@ -36,29 +36,29 @@ LOG_LIMIT = 64 << 10
 
 _MADE = "made-by-cupy.cu"
 _HASHED = re.compile(r"\b[0-9a-f]{32,64}\.cubin\.cu\b")
-# What may be a path, with what stands before it; where Python's packages lie, all before it is one machine's.
+# A potential path with its prefix; before a folder of Python's packages, the path is specific to one machine.
 _WORD = re.compile(r"[^\s'\":,;=]+")
-_DEBIAN = Path("/usr")  # where Debian has ROCm
+_DEBIAN = Path("/usr")  # Debian's prefix for ROCm
 _SITES = ("/site-packages/", "/dist-packages/")
 _TIMES = re.compile(r"^.*\bCompile time = [\d.]+ ms\n?", re.MULTILINE)
 
 
 @dataclass(frozen=True)
 class Places:
-    """Folders whose names differ from machine to machine, and from run to run.
+    """Folders whose names differ between machines and between runs.
 
     Parameters
     ----------
     scratch : Path
-        The cell's own.
+        The cell's own folder.
     source : Path
         The program; its folder is the base of names.
     home : Path
-        The toolkit, ``$CUDA_HOME`` in logs and commands; a ROCm is ``$ROCM_PATH``, and Debian's keeps its name.
+        The toolkit: ``$CUDA_HOME`` in logs and commands, ``$ROCM_PATH`` for a ROCm. Debian's ROCm keeps its name.
     root : Path or None
-        The project's folder, the base of names instead of the program's.
+        The project's folder, the base of names instead of the program's folder.
     kept : Path
-        What else cumatrix keeps, ``$CUMATRIX_HOME`` in commands.
+        cumatrix's data folder, ``$CUMATRIX_HOME`` in commands.
     """
 
     scratch: Path
@@ -77,7 +77,7 @@ class Places:
             else "$CUDA_HOME"
         )
 
-    # Each is needed several times, and its links do not change.
+    # Cached: each is used several times, and its links do not change.
     @cached_property
     def _home(self) -> Path:
         return self.home.resolve()
@@ -88,7 +88,7 @@ class Places:
 
     @cached_property
     def _folders(self) -> list[str]:
-        """The base folder of names, under its own name and without links, the longer one first."""
+        """The base folder of names, as written and with links resolved, the longer path first."""
         near = self.root or self.source.absolute().parent
         return sorted({str(near), str(near.resolve())} - {"/"}, key=len, reverse=True)
 
@@ -99,15 +99,15 @@ class Places:
         return place.relative_to(self.root).as_posix() if self.root and place.is_relative_to(self.root) else place.name
 
     def in_log(self, text: str) -> str:
-        """A log without them."""
+        """Return a log without machine-specific folders."""
         text = clean(text).replace(f"{self.home}/", f"{self._toolkit}/")
-        # CuPy hands the program to NVRTC under the hash of everything: the name that people know says more. A text that it made
-        # itself, out of a program in Python, has lines of its own.
+        # CuPy passes the program to NVRTC under a hash; the program's name is more useful. For a Python program, CuPy
+        # generates the source, and its lines are not the program's.
         name = _MADE if self.source.suffix == ".py" else self.name
         return _TIMES.sub("", _HASHED.sub(lambda _found: name, self._near(text)))
 
     def in_command(self, text: str) -> str:
-        """A command without them."""
+        """Return a command without machine-specific folders."""
         text = _WORD.sub(lambda found: _from_packages(found[0]), self._apart(text))
         for folder, name in (
             (self.home, self._toolkit), (self._home, self._toolkit), (self.kept, "$CUMATRIX_HOME"),
@@ -119,12 +119,12 @@ class Places:
         return self._relative(self._apart(text))
 
     def _apart(self, text: str) -> str:
-        """Without temporary folders."""
+        """Remove temporary folders."""
         text = text.replace(self._scratch, ".").replace(str(self.scratch), ".")
         return re.sub(r"(?:\./|/tmp/)tmp[a-z0-9_]{8}/", "", text)
 
     def _relative(self, text: str) -> str:
-        """Write the program's name, and those of files below its folder, relative to that folder."""
+        """Make the names of the program, and of files in its folder, relative to that folder."""
         for folder in self._folders:
             text = re.sub(rf"(?<![\w./-]){re.escape(folder)}/", "", text)
             if self.root:
@@ -134,36 +134,36 @@ class Places:
 
 
 def _from_packages(word: str) -> str:
-    """``-I…/site-packages/nvidia/include``."""
+    """Shorten the prefix of a package folder: ``-I…/site-packages/nvidia/include``."""
     place = max(map(word.rfind, _SITES))
     return word if place < 0 else f"{word[: word.find('/')]}…{word[place:]}"
 
 
 def whole_log(log: str, printed: str, places: Places) -> str:
-    """The tools' messages, then the output, without the middle if it is longer than `LOG_LIMIT`."""
+    """Join the tools' messages and the output, without the middle if the text is longer than `LOG_LIMIT`."""
     if places.source.suffix == ".py" and printed.strip():
         printed = f"--- printed while {places.name} ran, by the program or by what it called ---\n{printed}"
     return cut(places.in_log("\n".join(part.rstrip("\n") for part in (log, printed) if part.strip())), LOG_LIMIT)
 
 
 def read_file(path: Path, folder: Path, most: int, *, ends: bool = False) -> bytes:
-    """Content of a file in a cell's folder.
+    """Return the content of a file in a cell's folder.
 
     Parameters
     ----------
     path, folder : Path
-        The file, and the folder that must contain it, links resolved.
+        The file, and the folder that must contain it after links are resolved.
     most : int
-        Largest size that is read, in bytes.
+        Size limit in bytes.
     ends : bool
-        Whether a larger file is read without its middle.
+        Whether to read a larger file without its middle.
 
     Raises
     ------
     Unreadable
-        When it lies elsewhere, is no plain file, or is larger and has to be read as a whole.
+        If the file is outside of the folder, is not a regular file, or is too large to be read as a whole.
     OSError
-        When it cannot be opened.
+        If the file cannot be opened.
     """
     place = os.path.realpath(path)
     if not Path(place).is_relative_to(os.path.realpath(folder)):
@@ -172,7 +172,7 @@ def read_file(path: Path, folder: Path, most: int, *, ends: bool = False) -> byt
 
 
 def remove(folder: Path) -> None:
-    """Remove a folder with all that a cell left in it: closed folders, or so many in each other that Python cannot follow."""
+    """Remove a cell's folder, even with unreadable folders or with nesting too deep for Python."""
     try:
         shutil.rmtree(folder)
     except (OSError, RecursionError):
@@ -181,7 +181,7 @@ def remove(folder: Path) -> None:
 
 
 def read_text(path: Path, folder: Path) -> str:
-    """Text of such a file, of a long one the first and the last part; empty where it cannot be read."""
+    """Return the text of a file, without the middle if it is long; empty if it cannot be read."""
     try:
         return read_file(path, folder, KEPT, ends=True).decode("utf-8", "replace")
     except (OSError, Unreadable):
@@ -189,21 +189,21 @@ def read_text(path: Path, folder: Path) -> str:
 
 
 _MOST = 256 << 20
-"""Size of everything that came out of a cell, in bytes, above which it is not read."""
+"""Size limit of a cell's products together, in bytes."""
 
 
 def read_product(target: Target, product: Product, folder: Path, log: str) -> tuple[Artifact, bytes, list[str]]:
-    """The artifact; with one program for each kernel, all of them, one after another.
+    """Read the product of a cell; several programs, one per kernel, are concatenated.
 
     Returns
     -------
     tuple
-        The artifact; its content; and remarks on kernels that only trap, as what is not meant for an architecture is often written.
+        The artifact, its content, and remarks on kernels that only trap, as code for other architectures often does.
 
     Raises
     ------
     OSError, Unreadable, ValueError
-        When a file is not there, or not what it is called.
+        If a file is missing or has another format.
     """
     parts: list[tuple[bytes, Contents, str]] = []
     left = _MOST
@@ -216,7 +216,7 @@ def read_product(target: Target, product: Product, folder: Path, log: str) -> tu
     artifact = Artifact(
         format=next(
             kind for kind in ("ptx", "object", "cubin", "hsaco") if kind in formats
-        ),  # as far as all of them got
+        ),  # the lowest stage among the parts
         target=", ".join(dict.fromkeys(str(contents.target) for _, contents, _ in parts)),
         bytes=len(data),
         sha256=hashlib.sha256(data).hexdigest(),
@@ -234,7 +234,7 @@ def check_product(
     Returns
     -------
     tuple
-        Status; the reason where that is not ``built``; a note where there is one to make.
+        The status, the reason if the status is not ``built``, and a note or an empty string.
     """
     wanted, note = str(target), ""
     if product.by_driver and artifact.target == f"{target}a":
@@ -259,7 +259,7 @@ def _contents(wanted: Target, kind: str, data: bytes, log: str) -> tuple[Content
         kind = "object" if is_relocatable(data) else "cubin"
         target = contents.target
         if target.cc == wanted.cc and not _has_suffix_note(data):
-            contents = replace(contents, target=wanted.real)  # this format does not say, and the number is right
+            contents = replace(contents, target=wanted.real)  # this format lacks the suffix, and the number matches
     elif kind == "hsaco":
         contents = Contents(*read_code_object(data))
     else:
@@ -268,12 +268,12 @@ def _contents(wanted: Target, kind: str, data: bytes, log: str) -> tuple[Content
 
 
 def _has_suffix_note(data: bytes) -> bool:
-    """Return whether the cubin quotes its assembler's command line; the earlier ABI 7 has a flag for the suffix instead."""
+    """Return whether the cubin records its assembler's command line; the earlier ABI 7 has a suffix flag instead."""
     return b".note.nv.tkinfo" in data or data[8] < 8
 
 
 _FIRST = 3
-"""Number of lines that represent a log in an unknown format."""
+"""Number of lines that a diagnostic quotes from a log in an unknown format."""
 
 _NO_ROOM = re.compile(r"No space left on device|Disk quota exceeded")
 _ROOM = 64 << 10  # bytes
@@ -287,11 +287,11 @@ class Remains(Message):
     Parameters
     ----------
     order : Order
-        What was asked of the child. Its folder holds the reply, ``stages``, ``log`` and what came out.
+        The order of the child. Its folder contains the reply, ``stages``, ``log`` and the products.
     ended : Exit
         How the child ended.
     home, tools : Path
-        The toolkit, and cumatrix's own stand-ins: the only places that CUDA libraries may have been loaded from.
+        The toolkit, and cumatrix's own stand-ins: CUDA libraries may be loaded from these folders only.
     source : Path
         The program.
     root : Path or None
@@ -299,11 +299,11 @@ class Remains(Message):
     target : str
         The cell's target.
     nvcc : bool
-        Whether the backend's compiler is a process of its own.
+        Whether the backend's compiler is a separate process.
     keep : str
         Folder for kept artifacts; empty for none.
     lost : str
-        What became of the fork server, where it was lost with the cell: nothing that the child left is believed then.
+        How the fork server ended, if it was lost with the cell; the child's reply is then ignored.
     """
 
     order: Order
@@ -319,7 +319,7 @@ class Remains(Message):
 
     @classmethod
     def of(cls, cell: Cell, order: Order, ended: Exit, home: Path, tools: Path, *, lost: str = "") -> Remains:
-        """The remains of a cell, without what it read, which the scheduler makes sense of."""
+        """Return the remains of a cell, without its reads, which the scheduler processes."""
         return cls(
             order=order, ended=replace(ended, reads=None), home=home, tools=tools,
             source=_source_of(cell).absolute(), root=cell.case.root and cell.case.root.absolute(),
@@ -328,17 +328,17 @@ class Remains(Message):
 
 
 def lost_exit(seconds: float) -> Exit:
-    """The exit of a child whose fork server was lost after `seconds`."""
+    """Return the exit of a child whose fork server was lost after `seconds`."""
     return Exit(
         exit=None, signal=None, timed_out=False, wall=seconds, leftovers=0, output="", output_total=0, peak_bytes=0, reads=None
     )  # fmt: skip
 
 
 def collect_outcome(remains: Remains, keep: ArtifactFolder | None = None) -> Outcome:
-    """The outcome of a cell whose child has ended.
+    """Return the outcome of a cell whose child has ended.
 
-    Nothing that the child left is trusted alone: without a reply it has crashed; where it claims ``built`` it must have left
-    something that can be read, that is for the right target and holds the kernels that the case names.
+    The child's claims are verified. A child without a reply has crashed. A child that claims ``built`` must have left a
+    readable artifact for the right target, with the kernels that the case names.
     """
     left, ended = _Left.of(remains), remains.ended
     if remains.lost:
@@ -401,12 +401,12 @@ class _Left:
 
     @property
     def stage(self) -> Stage:
-        """The last that began."""
+        """The last stage that began."""
         return self.stages[-1] if self.stages else Stage.COMPILE
 
     @property
     def no_room(self) -> bool:
-        """Return whether the disk was full for the cell: its end then says nothing about the program."""
+        """Return whether the disk was full for the cell; its result then does not depend on the program."""
         if self.reply and self.reply.status == Status.BUILT:
             return False
         if _NO_ROOM.search(self.log):
@@ -419,14 +419,14 @@ class _Left:
 
     @property
     def relevant(self) -> str:
-        """The part of the log that is read for diagnostics.
+        """The part of the log that is searched for diagnostics.
 
-        A Python program prints what it likes: only what the library said counts, while the program lives to tell.
+        The output of a Python program is arbitrary, so only the library's messages count if the program has replied.
         """
         return self.messages if self.places.source.suffix == ".py" and self.reply else self.log
 
     def outcome(self) -> Outcome:
-        """The part of the outcome that does not depend on how the child ended; the status is not known yet."""
+        """Return the fields of the outcome that do not depend on how the child ended; the status is a placeholder."""
         ended = self.remains.ended
         reply = self.reply or Reply(status="crashed", seconds=ended.wall, device=self.remains.order.device)
         notes = [one_line(note) for note in reply.notes]
@@ -451,12 +451,12 @@ class _Left:
 
 
 def _judged(base: Outcome, left: _Left, reply: Reply, keep: ArtifactFolder | None) -> Outcome:
-    """The outcome of a child that lived to reply."""
+    """Return the outcome of a child that sent a reply."""
     remains, job = left.remains, left.remains.order.job
     target = Target.parse(remains.target)
     status, reason = Status(reply.status), one_line(reply.reason)
     diagnostics, notes, artifact = base.diagnostics, list(base.notes), None
-    # Where the compiler runs as a process of its own, what the library has loaded in this one takes no part.
+    # If the compiler is a separate process, the libraries loaded in this process do not matter.
     others = [each.home for each in (job.assembler, job.linker) if each]
     leaks = [] if remains.nvcc else leaked(reply.libraries, remains.home, remains.tools, *others)
     if leaks and status not in (Status.HARNESS_ERROR, Status.UNAVAILABLE):
@@ -486,7 +486,7 @@ def _judged(base: Outcome, left: _Left, reply: Reply, keep: ArtifactFolder | Non
         name = one_line(reason) or "the compiler crashed"
         diagnostics = (Diagnostic(severity="fatal", message=name, fingerprint="crash"), *diagnostics)
     if status is Status.REJECTED and not any(item.severity in ("error", "fatal") for item in diagnostics):
-        # A tool that says no without a message in a known form: its first words tell more than its last.
+        # For a refusal in an unknown format, the first lines are more informative than the last.
         words = (line.strip() for line in left.relevant.splitlines() if line.strip() and not read_line(line))
         first = " | ".join(islice(words, _FIRST)) or reason
         diagnostics = (Diagnostic(severity="error", message=one_line(first), fingerprint="plain"), *diagnostics)
@@ -516,7 +516,7 @@ def _launch_notes(artifact: Artifact, target: Target) -> list[str]:
 
 
 def leaked(libraries: Sequence[str], *homes: Path) -> list[str]:
-    """CUDA libraries that come from neither the toolkit nor cumatrix's stand-ins; the driver's own is no toolkit's."""
+    """Return CUDA libraries from outside of the toolkit and cumatrix's stand-ins, except the driver's own library."""
     allowed = tuple(f"{folder.resolve()}/" for folder in homes)
     return [path for path in libraries if not path.startswith(allowed) and "/libcuda.so" not in path]
 
@@ -527,7 +527,7 @@ def _source_of(cell: Cell) -> Path:
 
 
 def _reply(scratch: Path) -> tuple[Reply | None, str]:
-    """Parse the child's reply; None with a reason if it is none: a program could have written something else."""
+    """Parse the child's reply; None with a reason if it is invalid, because a program may have written it."""
     try:
         reply = Reply.from_line(read_file(scratch / REPLY, scratch, _LARGEST_REPLY))
     except OSError:

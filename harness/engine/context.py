@@ -1,7 +1,8 @@
-"""The request of a run, built once by the command line, the API or pytest, and this machine's resources for it.
+"""The request of a run, from the command line, the API or pytest, and the parts of this machine that serve it.
 
-A run's trace has the "Trace Event Format" of Chrome (https://docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU): spans in
-microseconds, a lane for each thread.
+A trace has Chrome's "Trace Event Format"
+(https://docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU): spans in microseconds, with one track
+per thread.
 """
 
 from __future__ import annotations
@@ -37,12 +38,12 @@ from harness.toolkits.store import data_folder
 
 
 class Trace:
-    """Spans of the threads of one run; may be used by several threads at a time.
+    """Spans of the threads of one run; thread-safe.
 
     Parameters
     ----------
     path : Path or None
-        Where `write` puts them; None keeps none.
+        File that `write` creates; None records nothing.
     """
 
     def __init__(self, path: Path | None = None) -> None:
@@ -52,11 +53,11 @@ class Trace:
         self._events: list[dict[str, Any]] = []
         self._lanes: dict[int, int] = {}
         if path:
-            self.write()  # a path that cannot be written is known before anything is compiled
+            self.write()  # fails early: before anything is compiled
 
     @contextmanager
     def span(self, name: str, **details: str | float) -> Iterator[None]:
-        """The time that the body takes, in the lane of this thread."""
+        """Record the duration of the body on the track of this thread."""
         if not self.path:
             yield
             return
@@ -67,17 +68,17 @@ class Trace:
             self._add(name, started, time.perf_counter_ns(), details)
 
     def write(self) -> None:
-        """Write what there is.
+        """Write the spans recorded so far.
 
         Raises
         ------
         UsageError
-            When the file cannot be written.
+            If the file cannot be written.
         """
         if not self.path:
             return
         with self._lock:
-            other = {"began": self._day}  # seconds since 1970, of what is 0 here
+            other = {"began": self._day}  # seconds since 1970 at timestamp 0
             text = json.dumps({"traceEvents": self._events, "displayTimeUnit": "ms", "otherData": other})
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
@@ -104,7 +105,7 @@ class Trace:
 
 @dataclass(frozen=True, kw_only=True)
 class RunRequest:
-    """A user's request. Fields have the names of the commands' parameters, and the values as written.
+    """A user's request. Fields are named after the commands' parameters and hold the values as written.
 
     Parameters
     ----------
@@ -115,29 +116,30 @@ class RunRequest:
     selection : tuple of str
         Names, topics or paths of cases; empty for all.
     backends, toolkits, targets : str or None
-        Axes; None for the ones that fit the environment.
+        Axes; None selects values that fit the environment.
     where : str or None
-        ``--where``: a condition that cells must hold.
+        ``--where``: the condition that selects cells.
     python : str or None
-        Interpreter of the environment under test; with `libraries`, versions of Python for theirs (``3.9,3.13``).
+        Interpreter of the environment under test; with `libraries`, Python versions of their environments
+        (``3.9,3.13``).
     environment : str or None
         Name of the environment.
     require : tuple of str
-        Requirements that the environment was made for.
+        Requirements that the environment was created from.
     libraries : tuple of str
-        Releases of libraries under test, each in an environment of its own: ``cupy=12,13.0`` (``--with``).
+        ``--with``: library releases under test, each in its own environment (``cupy=12,13.0``).
     header_libraries : tuple of str
-        ``--library``: versions of header libraries, in the place of those in the cases.
+        ``--library``: versions of header libraries, instead of those in the cases.
     host_compilers : tuple of str
-        ``--host-compiler``: host compilers for nvcc, in the place of those that the cases name.
+        ``--host-compiler``: host compilers for nvcc, instead of those in the cases.
     include : tuple of Path
-        Further include directories.
+        Additional include directories.
     order : str
         ``plan``, ``reverse`` or ``random``.
     shard : str or None
         ``2/5``: the second of five parts.
     costs : Path or None
-        Records of an earlier run, whose times balance shards.
+        Records of an earlier run; their times balance shards.
     device : str
         ``auto``, ``none``, or numbers of CUDA devices.
     sanitize : bool
@@ -145,17 +147,17 @@ class RunRequest:
     limits : Limits
         Limits of each cell.
     patient : bool
-        Whether time limits grow as `harness.engine.machine.deadline` says; false where the user sets one.
+        Whether `harness.engine.machine.deadline` extends time limits; false if the user sets a limit.
     total_memory : int
-        Memory of all cells together, in bytes; 0 for the machine's free memory.
+        Memory limit of all cells together, in bytes; 0 for the machine's free memory.
     jobs : int or None
-        Cells that compile at once; None for the number of cores.
+        Number of cells that compile at once; None for the number of cores.
     executor : str
         Name of the executor (`harness.engine.executor.EXECUTORS`); empty for threads of this process.
     no_cache : bool
-        Compile everything and keep nothing.
+        Compile everything and cache nothing.
     earlier : tuple of str
-        ``--from``: results of others, whose outcomes answer where nothing has changed.
+        ``--from``: results of other runs, reused for cells whose inputs have not changed.
     offline : bool
         Download nothing.
     trace : Path or None
@@ -196,7 +198,7 @@ class RunRequest:
 
     @classmethod
     def of(cls, options: Mapping[str, Any], **more: Any) -> Self:
-        """The request of a command's parameters, as click gives them; `more` are fields that no option has."""
+        """Create the request from a command's click parameters; `more` holds fields without an option."""
         names = {each.name for each in fields(cls)}
         given: dict[str, Any] = {
             name: tuple(value) if isinstance(value, list) else value for name, value in options.items()
@@ -212,7 +214,7 @@ class RunRequest:
 
     @property
     def python_versions(self) -> str | None:
-        """``--python`` where it names versions for the environments of ``--with``; None where it names an interpreter."""
+        """Python versions for the environments of ``--with``; None if ``--python`` names an interpreter."""
         words = (self.python or "").split(",")
         return self.python if self.libraries and self.python and all(map(is_version, words)) else None
 
@@ -223,13 +225,13 @@ class RunRequest:
         Raises
         ------
         UsageError
-            On versions of Python without ``--with``.
+            If ``--python`` names versions of Python without ``--with``.
         """
         if self.python_versions:
             return None
         if self.python and re.fullmatch(r"\d[^/]*", self.python):
             if self.libraries:
-                parse_pythons(self.python)  # raises, with what is wrong
+                parse_pythons(self.python)  # raises a more specific error for an invalid version
             raise UsageError(
                 f"--python {self.python}: versions are for the environments of --with; without it, name an interpreter by its path"
             )
@@ -238,7 +240,7 @@ class RunRequest:
 
 @dataclass(frozen=True)
 class RunContext:
-    """A request, and the parts of this machine that it runs with.
+    """A request, and the parts of this machine that serve it.
 
     Parameters
     ----------
@@ -253,19 +255,19 @@ class RunContext:
     devices : Devices
         The real devices that cells may run on.
     others : tuple of Environment
-        Further environments under test, one for each release of ``--with``; each has a name of its own.
+        Additional environments under test, one per release of ``--with``; their names are unique.
     sanitizer : str
-        Path of compute-sanitizer, which then runs over every launch; empty for none.
+        Path of the compute-sanitizer that checks every launch; empty for none.
     artifacts : ArtifactFolder or None
-        Folder that keeps cubins and PTX; cells without any there are compiled, whatever the cache has.
+        Folder for cubins and PTX; a cell whose artifact is missing from it is compiled despite a cached result.
     trace : Trace
         Spans of the runners.
     finder : Finder
-        Headers of no release, each looked up once.
+        Headers outside of releases, each looked up once.
     absent : str
-        The reason of cells with missing parts, if nothing may be installed; empty if each part names its own command.
+        Reason of cells with missing parts if installation is off; if empty, each reason has the command for its part.
     named : Roots or None
-        Names of folders for a run that another machine requested.
+        Names of folders, for a run that another machine requested.
     """
 
     environment: Environment
@@ -283,49 +285,49 @@ class RunContext:
 
     @cached_property
     def roots(self) -> Roots:
-        """Names of this machine's folders in keys."""
+        """Names that replace this machine's folders in keys."""
         return self.named or Roots.of(self.environment.python)
 
     def asking(self, **changes: Any) -> RunContext:
-        """The same parts for a request with other values of some fields."""
+        """Return the same context for a request with other values of some fields."""
         return replace(self, request=replace(self.request, **changes))
 
     def environment_of(self, toolchain: Toolchain) -> Environment:
-        """The environment that the cells of a toolchain run in."""
+        """Return the environment that the cells of a toolchain run in."""
         return next((each for each in self.others if each.name == toolchain.environment), self.environment)
 
     @property
     def name(self) -> str:
-        """The run's name: its environment, or the libraries with several versions."""
+        """The run's name: that of its environment, or the names of the libraries under test."""
         if not self.others or self.environment.named:
             return self.environment.name
         return "+".join(dict.fromkeys(each.library for each in self.others))
 
     @cached_property
     def tools(self) -> Path:
-        """Folder of the small libraries that cumatrix builds for itself."""
+        """Folder of the helper libraries that cumatrix builds."""
         return data_folder() / "tools"
 
 
 def prepare(request: RunRequest, finder: Finder | None = None) -> RunContext:
-    """Look at the environment and the machine's devices, and open the cache.
+    """Inspect the environment and the machine's devices, and open the cache.
 
     Raises
     ------
     UsageError, PartUnavailable
-        When a part that the request names is not there.
+        If a part that the request names is missing.
     """
     trace = Trace(request.trace)
     for problem in problems():
         hint(problem)
-    # Each of them starts a process; neither waits for the other.
+    # Each check starts a process; neither depends on the other.
     with trace.span("look at the environment"), ThreadPoolExecutor(1) as pool:
         found = pool.submit(find_devices, request.device)
         environment = look(request.interpreter, name=request.environment, require=request.require)
         devices = found.result()
     cache: ResultStore | None = None if request.no_cache else ResultCache.if_there_is_room()
     if request.earlier:
-        from harness.engine.earlier_results import Earlier, read_source  # for --from alone
+        from harness.engine.earlier_results import Earlier, read_source  # imported for --from only
 
         with trace.span("read earlier results"):
             cache = Earlier(cache, Roots.of(environment.python), [read_source(place) for place in request.earlier])

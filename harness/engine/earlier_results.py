@@ -1,8 +1,8 @@
 """Reuse of published outcomes (``--from``) whose inputs and request are identical.
 
-Keys are made here, from what lies on this machine now (`harness.engine.fingerprints`); results only say which files to look at, and what
-came out under a key. An outcome with a changed input is never taken. The publisher of results has to be trusted as a
-compiler is: their outcomes are believed.
+Keys are computed here, from the files on this machine (`harness.engine.fingerprints`). Published results only name the
+files to hash, and the outcome under each key. An outcome with a changed input is never reused. The outcomes themselves
+are not verified: trust the publisher of results as you trust a compiler.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _SECONDS = 300.0
 
 
 def is_address(place: str) -> bool:
-    """Return whether this is the address of results, and not a file."""
+    """Return whether a place is an address rather than a file."""
     return "://" in place
 
 
@@ -42,20 +42,20 @@ def fetch(address: str, folder: Path, largest: int = _LARGEST, seconds: float = 
     Parameters
     ----------
     address : str
-        Of ``results.parquet``, of a ``.jsonl``, or of a published page with a ``results.parquet``.
+        Address of ``results.parquet``, of a ``.jsonl``, or of a published page with a ``results.parquet``.
     folder : Path
-        Where to put it.
+        Folder for the file.
     largest : int
-        Bytes that it may have.
+        Size limit in bytes.
     seconds : float
-        How long it may take.
+        Time limit in seconds.
 
     Raises
     ------
     UsageError
-        When it is no address of the web.
+        If it is not a web address.
     PartUnavailable
-        When the download fails or exceeds the limits.
+        If the download fails or exceeds a limit.
     """
     try:
         read_address(address)
@@ -75,8 +75,8 @@ def fetch(address: str, folder: Path, largest: int = _LARGEST, seconds: float = 
 
 
 def _download(address: str, path: Path, largest: int, deadline: float) -> bool:
-    """Download a file; False when the server has none."""
-    # Every run imports this module, and few download.
+    """Download a file; return False if the server does not have it."""
+    # Imported here: every run imports this module, and few runs download.
     from harness.web.download import DownloadError, download
 
     begin = f"--from {public(address)}"
@@ -109,9 +109,9 @@ class RecordSource:
     name : str
         The file, folder or address, without a password.
     records : tuple of Record
-        What is in it.
+        Its records.
     inputs : Inputs
-        What they follow from; empty where nothing says.
+        Inputs of the records; empty if it does not contain them.
     """
 
     name: str
@@ -120,12 +120,12 @@ class RecordSource:
 
 
 def read_source(place: str) -> RecordSource:
-    """Results that ``--from`` names: a ``.jsonl``, ``results.parquet``, a folder of either, or an address.
+    """Read the results of one ``--from``: a ``.jsonl``, ``results.parquet``, a folder of either, or an address.
 
     Raises
     ------
     RecordError, UsageError, PartUnavailable
-        When they cannot be read; one sentence.
+        If the results cannot be read; the message is one sentence.
     """
     if not is_address(place):
         return RecordSource(place, *_read(Path(place)))
@@ -154,16 +154,16 @@ def _read(path: Path) -> tuple[tuple[Record, ...], Inputs]:
 
 
 class Earlier:
-    """The cache, and behind it results of others; what is kept goes to the cache alone.
+    """The cache, with other results as a fallback; new entries go to the cache only.
 
     Parameters
     ----------
     cache : ResultStore or None
-        Asked first.
+        The cache, which takes precedence.
     roots : Roots
         Names of this machine's folders.
     sources : sequence of RecordSource
-        The results, the first of them asked first.
+        The results, in order of precedence.
     """
 
     def __init__(self, cache: ResultStore | None, roots: Roots, sources: Sequence[RecordSource]) -> None:
@@ -183,7 +183,7 @@ class Earlier:
         inputs = source.inputs
         for name, paths in inputs.sets.items():
             if not any(is_system(self.roots.path(path) or path) for path, _ in paths):
-                # No hashes: those of files that lie here are made here.
+                # Without hashes: this machine hashes its own files.
                 self._facts[f"set:{name}"] = {"paths": [list(path) for path in paths], "hashes": []}
         for first, name, _ in (*inputs.answers.values(), *inputs.workers.values()):
             names = self._facts.setdefault(first, {"sets": []})["sets"]
@@ -193,14 +193,14 @@ class Earlier:
             if not ready.get("status"):
                 self._facts[key] = dict(ready)
         for record in source.records:
-            # Programs are looked for by their names as well: in another's folder they lie elsewhere.
+            # Also under the cell's name alone: a program has another folder on another machine.
             cell, whose = identity(record)
             self._cells[cell, whose] = self._cells[cell, ""] = (record, source)
             if record["fingerprint"] in inputs.answers:
                 self._outcomes[record["fingerprint"]] = (record, source.name)
 
     def outcome(self, key: str) -> Outcome | None:
-        """The outcome under a key, of the cache or else of results."""
+        """Return the outcome under a key, from the cache or else from the results."""
         if self.cache and (found := self.cache.outcome(key)):
             return found
         record, name = self._outcomes.get(key, (None, ""))
@@ -213,17 +213,17 @@ class Earlier:
         return outcome
 
     def read_ahead(self, keys: Iterable[str]) -> None:
-        """Have the cache read the next keys."""
+        """Read the next keys of the cache ahead."""
         if self.cache:
             self.cache.read_ahead(keys)
 
     def note_use(self) -> None:
-        """Have the cache note which entries were used."""
+        """Record the use of the cache."""
         if self.cache:
             self.cache.note_use()
 
     def taken_from(self, key: str) -> str:
-        """Origin of the results that answered; empty for the cache."""
+        """Return the origin of the outcome under a key; empty for the cache."""
         return self._taken.get(key, "")
 
     def keep_outcome(self, key: str, outcome: Outcome) -> None:
@@ -232,7 +232,7 @@ class Earlier:
             self.cache.keep_outcome(key, outcome)
 
     def fact(self, key: str) -> dict[str, Any] | None:
-        """The fact under a key; sets of files of the cache and of results are joined."""
+        """Return the fact under a key; sets of files from the cache and from results are merged."""
         here, there = self.cache.fact(key) if self.cache else None, self._facts.get(key)
         if here and there and isinstance(here.get("sets"), list):
             return {"sets": list(dict.fromkeys((*map(str, here["sets"]), *there["sets"])))}
@@ -244,27 +244,29 @@ class Earlier:
             self.cache.keep_fact(key, value)
 
     def why_not(self, cell: str, program: str) -> str:
-        """The reason why a cell's record was not taken; empty without a record."""
+        """Return the reason why a cell's record was not reused; empty without a record."""
         record, source = self._cells.get((cell, program), self._cells.get((cell, ""), (None, None)))
         if record is None or source is None:
             return ""
         outcome = outcome_of(record)
         if record["device"].get("virtual") is False:
-            return "what a device does is asked each time"
+            return "results of a device are never reused"
         if outcome is None or not lasting(outcome):
-            return "what crashed, took too long or was not there is tried again"
+            return "crashed, timed-out and unavailable cells run again"
         if record["fingerprint"] not in source.inputs.answers:
-            return f"{source.name} does not say which files the records follow from"
+            return f"{source.name} does not list the files of its records"
         _, name, worker = source.inputs.answers[record["fingerprint"]]
         _, loaded, _ = source.inputs.workers.get(worker, ("", "", {}))
         number = self.sources.index(source)
         path = self._other(number, source.inputs, loaded) or self._other(number, source.inputs, name)
         if path:
-            return f"{path} is another one than there"
-        return "it was asked otherwise there: another version of cumatrix or of a library, other options, limits or variables"
+            return f"{path} differs from the file there"
+        return (
+            "the request there differs: another version of cumatrix or of a library, other options, limits or variables"
+        )
 
     def _other(self, number: int, inputs: Inputs, name: str) -> str:
-        """The first file of a set that has another content here."""
+        """Return the first file of a set whose content differs here."""
         if (number, name) not in self._differ:
             found = ""
             for path, listed in inputs.sets.get(name, ()) if f"set:{name}" in self._facts else ():
@@ -277,7 +279,7 @@ class Earlier:
 
 
 def outcome_of(record: Mapping[str, Any]) -> Outcome | None:
-    """The outcome that a record was made of; None where it has not all of it."""
+    """Return the outcome of a record; None if the record is incomplete."""
     try:
         fields = {name: record[name] for name in _FIELDS if name in record}
         notes = [note for note in record["notes"] if not of_neighbours(note)]

@@ -39,7 +39,7 @@ _begun: dict[_Probe, Future[process_output.Finished]] = {}
 
 
 def libraries() -> list[str]:
-    """Distributions that an interpreter is asked about, with the modules imported from them."""
+    """Return the distributions that the probe looks up, each with the first module imported from it."""
     return [
         f"{distribution}:{library.modules[0]}" if library.modules else distribution
         for library in LIBRARIES.values()
@@ -48,23 +48,23 @@ def libraries() -> list[str]:
 
 
 def begin_own(python: str | None) -> None:
-    """Begin to ask cumatrix's own interpreter what it has, where no other one is named."""
+    """Start the probe of cumatrix's own interpreter in the background if the user names no other one."""
     if python is None:
         probe = (sys.executable, "probe.py", tuple(libraries()), "PYTHONPATH")
         pool = ThreadPoolExecutor(1)
         _begun[probe] = pool.submit(_run, *probe)
-        pool.shutdown(wait=False)  # it ends with what it was given
+        pool.shutdown(wait=False)  # the thread ends after this task
 
 
 def finished(python: str, script: str, arguments: Sequence[str], *, without: str) -> process_output.Finished:
-    """The output of a probe; that of one begun early, once.
+    """Return the output of a probe; reuse that of `begin_own` once.
 
     Raises
     ------
     OSError, ValueError
-        When it cannot be started.
+        If the probe cannot be started.
     subprocess.TimeoutExpired
-        When it does not end.
+        If the probe exceeds the time limit.
     """
     probe = (python, script, tuple(arguments), without)
     begun = _begun.pop(probe, None)
@@ -77,35 +77,35 @@ def _run(python: str, script: str, arguments: Sequence[str], without: str) -> pr
     return process_output.run(argv, seconds=SECONDS, errors=process_output.Errors.APART, env=environ)
 
 
-_WORDS = 300  # of what it printed on stderr
+_WORDS = 300  # last characters of stderr that messages quote
 
 M = TypeVar("M", bound=Message)
 
 
 class ProbeFailed(Exception):
-    """There is no answer; the message says why."""
+    """A failed probe; the message has the reason."""
 
 
 def ask(python: str, script: str, arguments: Sequence[str], kind: type[M], *, without: str) -> M:
-    """Run a probe.
+    """Run a probe and parse its output.
 
     Parameters
     ----------
     python : str
         The interpreter.
     script : str
-        Its file, in ``harness/worker``.
+        The probe's file in ``harness/worker``.
     arguments : sequence of str
-        What it is asked about.
+        The probe's arguments.
     kind : type of Message
-        What it answers.
+        Type of the message that the probe prints.
     without : str
-        A variable that it must not see.
+        Environment variable to remove for the probe.
 
     Raises
     ------
     ProbeFailed
-        When it cannot be run, does not end, or answers anything else.
+        If the probe cannot be started, exceeds the time limit or prints anything else.
     """
     try:
         done = finished(python, script, arguments, without=without)
@@ -129,28 +129,28 @@ def ask(python: str, script: str, arguments: Sequence[str], kind: type[M], *, wi
 
 @dataclass(frozen=True, kw_only=True)
 class Origin:
-    """Of a development build, all that is known of where it comes from.
+    """The source of a development build.
 
     Parameters
     ----------
     version : str
-        What it says itself.
+        Version in its metadata.
     path : str
-        The folder that the package is imported from, where that is no place of installers'.
+        Folder that the package is imported from, if it is outside of the installers' folders.
     commit : str
-        What it was built from, in full; empty where it is not known.
+        Full hash of the commit that it was built from; empty if unknown.
     dirty : bool
-        Whether its checkout differs from that.
+        Whether its checkout differs from the commit.
     url : str
-        Where it was installed from; empty where nothing tells.
+        Address that it was installed from; empty if unknown.
     editable : bool
         Whether it was installed in editable mode.
     digest : str
-        Hash of the files that were installed; empty for a checkout.
+        Hash of the installed files; empty for a checkout.
     problem : str
-        Why the commit is not known, where git does not tell.
+        Reason why git cannot determine the commit.
     number : int
-        How many commits its history has (`harness.git.number_of`); 0 where that is not known.
+        Number of commits in its history (`harness.git.number_of`); 0 if unknown.
     """
 
     version: str
@@ -165,13 +165,13 @@ class Origin:
 
     @property
     def build(self) -> str:
-        """Its version in cells and columns, which differs from a release's: ``0.15.0+git.1234.3f2a9c1``."""
+        """Its version in cells and columns, distinct from any release's: ``0.15.0+git.1234.3f2a9c1``."""
         return build_of(
             self.version, commit=self.commit, number=self.number, dirty=self.dirty, place=self.path, digest=self.digest
         )
 
     def facts(self) -> dict[str, str | bool]:
-        """Its entry in records (``toolchain.observed.builds``)."""
+        """Return its entry in records (``toolchain.observed.builds``)."""
         commit = f"{self.commit}+dirty" if self.dirty else self.commit
         known = {"version": self.version, "commit": commit, "path": self.path, "url": self.url, "digest": self.digest}
         known["problem"] = self.problem
@@ -180,7 +180,7 @@ class Origin:
 
 
 def origins_of(distributions: Mapping[str, Distribution]) -> dict[str, Origin]:
-    """Origins of the distributions that did not come from an index, by normalized name; git describes checkouts."""
+    """Return the origins of distributions from outside an index, by normalized name; git describes checkouts."""
     return {name: _origin(found) for name, found in distributions.items() if found.apart or found.url}
 
 
@@ -188,7 +188,7 @@ def _origin(found: Distribution) -> Origin:
     commit, number, dirty, problem = found.commit, 0, False, ""
     path = found.folder if found.apart else _place(found.url) if found.editable else ""
     if path:
-        # The present content counts, whatever was installed.
+        # The current content counts, not the commit at installation.
         commit = ""
         try:
             if checkout := checkout_of(Path(path)):
@@ -202,39 +202,40 @@ def _origin(found: Distribution) -> Origin:
 
 
 def _place(url: str) -> str:
-    """The folder that a ``file:`` address names."""
+    """Return the folder of a ``file:`` address."""
     return unquote(urlsplit(url).path)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Environment:
-    """The installed distributions of an interpreter.
+    """An interpreter and its installed distributions.
 
     Parameters
     ----------
     name : str
-        What users call it: the tox environment, or ``local``.
+        Name for users: the tox environment, or ``local``.
     python : str
         Path of the interpreter.
     version : str
-        Its version.
+        Version of the interpreter.
     distributions : Mapping[str, Distribution]
-        By normalized name.
+        Installed distributions by normalized name.
     broken : Mapping[str, str]
-        By normalized name: the reason why the requested version is missing.
+        Reasons why requested versions are missing, by normalized name.
     origins : Mapping[str, Origin]
-        Of the distributions that did not come from an index, where they come from.
+        Origins of the distributions from outside an index.
     resolved : Resolved or None
-        What it is made of, for one that cumatrix makes (`harness.environments`): only the backends of that library run in it. None for one
-        that exists already and runs all; otherwise only the backends of that library run in it. None for one
+        The resolution of an environment that cumatrix creates (`harness.environments`): only the backends of its
+        library run in it. None for an existing environment.
     toolkits : tuple of ToolkitRef
-        The CUDA releases of its cells; empty for all requested ones.
+        The CUDA releases of its cells; empty for all requested releases.
     mark : str
-        What ends the local part of the library's version in the names of cells where that alone does not tell it from others: ``python3.13``.
+        Suffix of the library version's local part in the names of cells, if the version alone is ambiguous:
+        ``python3.13``.
     named : bool
-        Whether the user, or tox, has given it its name.
+        Whether the user or tox named it.
     only : str
-        The library whose backends run in it and no others, for one that was not resolved: of a development build. Empty for all.
+        The only library whose backends run in an unresolved environment, such as a development build's. Empty for all.
     """
 
     name: str
@@ -251,11 +252,11 @@ class Environment:
 
     @property
     def library(self) -> str:
-        """The library whose backends run in it and no others; empty for all."""
+        """The only library whose backends run in it; empty for all."""
         return self.resolved.recipe.library if self.resolved else self.only
 
     def build_of(self, *names: str) -> str:
-        """Version of the first installed one of these distributions; it identifies a development build."""
+        """Return the version of the first installed one of these distributions; it identifies a development build."""
         named = self.version_of(*names)
         if named is None:
             return ""
@@ -277,14 +278,17 @@ class Environment:
         }
 
     def version_of(self, *names: str) -> tuple[str, str] | None:
-        """Name and version of the first of these distributions that is installed; of one with numbers of its own, the library's version."""
+        """Return the name and version of the first installed one of these distributions.
+
+        The version is the library's if the distribution has its own numbering.
+        """
         found = next((name for name in names if name in self.distributions), None)
         return (found, number_of(found, self.distributions[found].version)) if found else None
 
     @property
     def packages(self) -> dict[str, str]:
-        """Versions for conditions, under plain names: cupy whatever its wheel is called."""
-        # Of one that is made for a release, all that it was resolved to.
+        """Versions for conditions, under plain names: ``cupy`` for all of its wheels."""
+        # An environment that cumatrix creates has all resolved packages.
         versions = {name: found.version for name, found in self.distributions.items() if found.root or self.resolved}
         found = {
             name: self.version_of(*library.distributions)
@@ -296,7 +300,7 @@ class Environment:
 
 
 def look(python: str | None = None, *, name: str | None = None, require: Sequence[str] = ()) -> Environment:
-    """Ask an interpreter what it has.
+    """Read the installed distributions of an interpreter.
 
     Parameters
     ----------
@@ -305,15 +309,15 @@ def look(python: str | None = None, *, name: str | None = None, require: Sequenc
     name : str, optional
         Name of the environment; tox's, or ``local``, by default.
     require : sequence of str
-        Requirements such as ``cupy-cuda12x==13.*`` that it was made for. What does not hold them is kept in `broken`,
-        and cells of that library become ``unavailable``.
+        Requirements that the environment was created from, such as ``cupy-cuda12x==13.*``. `broken` has the unmet ones;
+        cells of their libraries become ``unavailable``.
 
     Raises
     ------
     UsageError
-        When a requirement cannot be read, the name is none that a file can have, or /proc is not mounted.
+        If a requirement is invalid, if the name is no valid file name, or if /proc is not mounted.
     PartUnavailable
-        When the interpreter cannot be run.
+        If the interpreter cannot be run.
     """
     if not os.path.exists("/proc/self/stat"):
         raise UsageError(
@@ -327,16 +331,16 @@ def look(python: str | None = None, *, name: str | None = None, require: Sequenc
         or len(called.encode("utf-8", "replace")) > 200
     ):
         raise UsageError(
-            f"{called!r} cannot be the name of an environment, which files are called by: write letters, digits, - and ."
+            f"{called!r} cannot be the name of an environment, because files get its name: write letters, digits, - and ."
         )
-    # Workers start in folders of their own; a bare name is looked up on the path.
+    # Workers start in other folders, so relative paths become absolute; a bare name is looked up on PATH.
     executable = os.path.abspath(python) if python and os.sep in python else python or sys.executable
     if os.path.isdir(executable):
         executable = os.path.join(executable, "bin", "python")
     try:
         answer = ask(executable, "probe.py", libraries(), Interpreter, without="PYTHONPATH")
     except ProbeFailed as error:
-        raise PartUnavailable(f"cannot ask {executable} what it has installed: {error}") from None
+        raise PartUnavailable(f"cannot list the packages of {executable}: {error}") from None
     broken: dict[str, str] = {}
     for text in require:
         wanted = _requirement(text)
@@ -357,7 +361,7 @@ def look(python: str | None = None, *, name: str | None = None, require: Sequenc
 
 
 def _requirement(text: str) -> Requirement:
-    from packaging.requirements import InvalidRequirement, Requirement  # a tenth of all that a run imports
+    from packaging.requirements import InvalidRequirement, Requirement  # a tenth of a run's import time
 
     try:
         wanted = Requirement(text)

@@ -1,4 +1,4 @@
-"""The environments under test of one run: one per release, Python and major CUDA release that ``--with`` names."""
+"""The environments under test of one run: one per release, Python and major CUDA release in ``--with``."""
 
 from __future__ import annotations
 
@@ -43,25 +43,26 @@ _AT_ONCE = 8
 def line_up(
     wanted: Sequence[str], toolkits: str | None, python: str | None = None, *, offline: bool = False
 ) -> tuple[Environment, ...]:
-    """The environments of ``--with``, resolved and not created yet.
+    """Resolve the environments of ``--with`` without creating them.
 
     Parameters
     ----------
     wanted : sequence of str
-        As users write them: ``cupy=12,13.0``.
+        Values as users write them: ``cupy=12,13.0``.
     toolkits : str or None
-        The axis of CUDA releases; None for one of each release's own time.
+        The axis of CUDA releases; None selects one by each library release's date.
     python : str or None
-        Versions of Python (``3.9,3.13``); None for cumatrix's own, or another one of this machine's where a release has no wheel for that.
+        Versions of Python (``3.9,3.13``). None uses cumatrix's own interpreter, or another installed one if the release
+        has no wheel for it.
     offline : bool
-        Ask no index.
+        Query no index.
 
     Raises
     ------
     UsageError
-        On what cannot be read, or names no release.
+        If a value is invalid or names no release.
     PartUnavailable
-        When an index cannot be asked.
+        If an index cannot be queried.
     """
     if not wanted:
         return ()
@@ -87,7 +88,10 @@ def line_up(
 
 
 def _chosen(wanted: Sequence[Wanted], index: Index, toolkits: str | None, python: str | None) -> list[Published]:
-    """The selected releases. Offline, list every unresolved release at once with the command that would fetch it."""
+    """Return the selected releases.
+
+    Offline, list every unresolved release at once with the command that would fetch it.
+    """
     found: list[Published] = []
     unknown: list[Wanted] = []
     for each in wanted:
@@ -105,13 +109,13 @@ def _chosen(wanted: Sequence[Wanted], index: Index, toolkits: str | None, python
             *(["--python", python] if python else []),
         ]
         raise PartUnavailable(
-            f"--offline asks no index, and no earlier answer knows {', '.join(map(str, unknown))}: run `cumatrix libraries install {shlex.join(words)}`"
+            f"--offline queries no index, and the index cache lacks {', '.join(map(str, unknown))}: run `cumatrix libraries install {shlex.join(words)}`"
         )
     return found
 
 
 def _together(wanted: Iterable[Wanted]) -> list[Wanted]:
-    """Merge several ``--with`` of one library."""
+    """Merge repeated ``--with`` of one library."""
     words: dict[str, tuple[str, ...]] = {}
     for each in wanted:
         words[each.library] = (*words.get(each.library, ()), *each.words)
@@ -119,14 +123,14 @@ def _together(wanted: Iterable[Wanted]) -> list[Wanted]:
 
 
 def majors_of(release: Published, refs: Sequence[ToolkitRef]) -> list[int]:
-    """Major CUDA releases that a release is wanted for: those asked for, else that of its own time."""
+    """Return the major CUDA releases for a library release: the requested ones, or the one current at its date."""
     if refs:
         return sorted({_major(ref.release) for ref in refs})
     return [_major(toolkit_of_time(release.date.date() if release.date else None, release.majors))]
 
 
 def plan_environment(recipe: Recipe, store: EnvironmentStore) -> Environment:
-    """The future content of an environment, from the resolution of its recipe; an unavailable one has a broken library."""
+    """Resolve a recipe and return its environment, created or not; without a solution, its library is broken."""
     distributions = {recipe.distribution: Distribution(recipe.version)}
     resolved, problem = Resolved(recipe=recipe, lock=""), recipe.problem or recipe.refused
     if not problem:
@@ -150,7 +154,7 @@ def plan_environment(recipe: Recipe, store: EnvironmentStore) -> Environment:
 
 
 def toolkits_of(environment: Environment, refs: Sequence[ToolkitRef]) -> tuple[ToolkitRef, ...]:
-    """The CUDA releases that an environment is tried with: of those asked for the ones that it is for, else one of its own time."""
+    """Return the CUDA releases to test in an environment: the requested ones that it supports, or the default one."""
     assert environment.resolved is not None
     recipe = environment.resolved.recipe
     own = bundled_tools(recipe.library, recipe.version)
@@ -161,13 +165,13 @@ def toolkits_of(environment: Environment, refs: Sequence[ToolkitRef]) -> tuple[T
 
 
 def bundled_tools(library: str, version: str) -> ToolkitRef | None:
-    """The CUDA tools that a library's release brings along; None where it takes a toolkit's."""
+    """Return the CUDA tools bundled with a library's release; None if it uses those of a toolkit."""
     release = LIBRARIES[library].bundled_with(version) if library else ""
     return ToolkitRef(release=release, headers=release, bundled=True) if release else None
 
 
 def toolkit_of_time(day: date | None, majors: Sequence[int]) -> str:
-    """The newest CUDA release up to `DEFAULT_TOOLKIT` that was out on a day, of the major releases that a library's release is for."""
+    """Return the newest CUDA release on a date, up to `DEFAULT_TOOLKIT`, among a library's major releases."""
     if day is None:
         fitting = [name for name in RELEASES if not majors or _major(name) in majors]
         return DEFAULT_TOOLKIT if DEFAULT_TOOLKIT in fitting else fitting[-1]
@@ -179,9 +183,10 @@ def _major(release: str) -> int:
 
 
 def default_toolkit(environment: Environment) -> str:
-    """The CUDA release that an environment is tried with when none is named.
+    """Return the CUDA release to test an environment with by default.
 
-    One that its CuPy or its PyTorch can use; where it is made for a release, one of that release's time.
+    An existing environment uses a release that its CuPy or PyTorch supports. An environment for a library release uses
+    a CUDA release current at its date.
     """
     for library in LIBRARIES.values():
         found = environment.version_of(*library.distributions)
@@ -194,7 +199,7 @@ def default_toolkit(environment: Environment) -> str:
             continue
         fits = library.distributions[found[0]]
         major = fits.split(".")[0]
-        # Where wheels bring CUDA's headers, the library is tried with those.
+        # If wheels bring CUDA's headers, the library is tested with their release.
         wheels = [runtime_wheel(int(major))] if fits else LIBRARIES["nvidia-cuda-runtime"].distributions
         wheel = environment.version_of(*wheels)
         release = ".".join(wheel[1].split(".")[:2]) if wheel else ""
@@ -227,23 +232,25 @@ def others_of(
     offline: bool = False,
     there: Environment | None = None,
 ) -> tuple[Environment, ...]:
-    """The environments of ``--with``: releases, which are created when their cells are known, and development builds, which are created here.
+    """Return the environments of ``--with``.
 
-    What a build is, its commit above all, is known when it is there. One that cannot be built is broken, and its cells become ``unavailable``.
+    Environments of releases are created later, when their cells are known. Environments of development builds are
+    created here, because a build's commit is known only after installation. If a build fails, its library is broken and
+    its cells become ``unavailable``.
 
     Parameters
     ----------
     wanted, toolkits, python, offline
         See `harness.engine.environments.line_up`.
     there : Environment, optional
-        An existing one (``--python PATH``): its libraries are tried next to those that are `wanted`.
+        An existing environment (``--python PATH``); its libraries are tested in addition to those in `wanted`.
 
     Raises
     ------
     UsageError
-        On what cannot be read, or names nothing that is there.
+        If a value is invalid or names nothing that exists.
     PartUnavailable
-        When an index or a repository cannot be asked.
+        If an index or a repository cannot be queried.
     """
     releases, builds = split_with(wanted, Path.cwd(), offline=offline)
     found = list(line_up(releases, toolkits, python, offline=offline))
@@ -275,14 +282,14 @@ def _existing(wanted: Development) -> Environment:
 def _made(wanted: Development, python: Python, store: EnvironmentStore) -> Environment:
     try:
         made = look(build(wanted, python, store).python)
-        # An installation has its commit, and only the repository has the history.
+        # The installation has the commit; only the repository has the history.
         origins = {
             name: replace(origin, number=wanted.number) if origin.commit == wanted.commit else origin
             for name, origin in made.origins.items()
         }
         return replace(made, origins=origins) if wanted.number else made
     except PartUnavailable as error:
-        # Of its number no more is known than which build it was to be.
+        # The version of a failed build is unknown; its identity distinguishes it from other builds.
         digest = hashlib.sha256(wanted.identity.encode("utf-8", "surrogateescape")).hexdigest()
         return Environment(
             name="",
@@ -298,7 +305,7 @@ def _made(wanted: Development, python: Python, store: EnvironmentStore) -> Envir
 
 
 def _toolkits_of(environment: Environment, wanted: Development, refs: Sequence[ToolkitRef]) -> tuple[ToolkitRef, ...]:
-    """The CUDA releases that a build is tried with: those asked for that its distribution is for, else the one that fits."""
+    """Return the CUDA releases to test a build with: the requested ones that it supports, or the default one."""
     found = environment.version_of(*LIBRARIES[wanted.library].distributions)
     own = bundled_tools(wanted.library, found[1]) if found else None
     if own and (not refs or own in refs):
@@ -311,7 +318,7 @@ def _toolkits_of(environment: Environment, wanted: Development, refs: Sequence[T
 
 
 def _distinguished(environments: Iterable[Environment]) -> list[Environment]:
-    """Environments with names of their own, and marks where two have builds of one number; one that is named twice counts once."""
+    """Return environments with unique names, without duplicates; mark builds that share one version number."""
     found: list[Environment] = []
     taken: set[tuple[str, str, str, ToolkitRef]] = set()
     same: set[tuple[str, str]] = set()

@@ -1,4 +1,4 @@
-"""Executors take prepared cells and yield results as they finish; the default one uses threads."""
+"""Executors, which compile prepared cells and yield results as they finish; the default one uses threads."""
 
 from __future__ import annotations
 
@@ -31,20 +31,20 @@ from harness.records.plan import Inputs
 
 
 class Runner:
-    """Runs cells one at a time. While the compiler of one works, it makes the result of the one before.
+    """Runs cells one at a time, and makes the result of each while the next one compiles.
 
     Parameters
     ----------
     resolver : Resolver
-        Knows what fork servers said before, and finishes results.
+        Keeps the reports of fork servers, and finishes results.
     memory : Memory
-        What the cells of all runners share.
+        Memory that the cells of all runners share.
     devices : DevicePool
-        The same for real devices.
+        Real devices that the cells of all runners share.
     done : callable
-        Takes each cell's result, or the exception that came in its place.
+        Receives each cell's result, or the exception instead of it.
     keep : int
-        How many fork servers may wait at the same time for further cells.
+        Maximum number of idle fork servers.
     """
 
     def __init__(
@@ -75,15 +75,15 @@ class Runner:
         return not self._unfinished
 
     def run(self, prepared: PreparedCell, alike: int = 0) -> None:
-        """Run a cell with `alike` similar ones to come; its result is made while the next one compiles, or by `finish`."""
+        """Run a cell before `alike` similar ones; its result is made while the next one compiles, or by `finish`."""
         try:
             with self.trace.span(prepared.cell.id):
                 self._run(prepared, alike)
-        except BaseException as error:  # noqa: BLE001 (raised where the results are read)
+        except BaseException as error:  # noqa: BLE001 (raised by the thread that reads the results)
             self._failed(error)
 
     def finish(self) -> None:
-        """Make the results that are left to be made."""
+        """Make the outstanding results."""
         while self._unfinished:
             try:
                 self.done(self._unfinished.popleft()())
@@ -91,12 +91,12 @@ class Runner:
                 self._failed(error)
 
     def close(self) -> None:
-        """End every fork server, and with it whatever it runs, and what reads that."""
+        """End every fork server with all of its processes, and the reader."""
         self.fork_servers.close()
         self.reader.close()
 
     def _failed(self, error: BaseException) -> None:
-        if not self.closed:  # a runner that was closed under its cell has nothing to say
+        if not self.closed:  # errors of a closed runner do not matter
             self.done(error)
 
     def _run(self, prepared: PreparedCell, alike: int) -> None:
@@ -113,7 +113,7 @@ class Runner:
             self.fork_servers.end(prepared.toolchain)
 
     def _compile(self, prepared: PreparedCell, fork_server: ForkServer, alike: int) -> Callable[[], Result]:
-        """Have a cell compiled; what is returned makes its result."""
+        """Compile a cell, and return a function that makes its result."""
         toolchain, scratch = prepared.toolchain, fork_server.scratch()
 
         def meanwhile() -> None:
@@ -132,7 +132,7 @@ class Runner:
                 )
             worker = self.resolver.started(toolchain, fork_server)
         except BaseException:
-            self.fork_servers.end(toolchain)  # it may still be at work; the next cell starts another one
+            self.fork_servers.end(toolchain)  # it may still be working; the next cell starts another one
             raise
         return partial(self._finish, prepared, worker, collect, scratch)
 
@@ -147,7 +147,7 @@ class Runner:
 
     @contextmanager
     def _order(self, prepared: PreparedCell, scratch: Path, alike: int) -> Iterator[tuple[Order, Callable[[], None]]]:
-        """The order for the fork server, and what takes a slot of the cell's device until the cell ends."""
+        """Yield the order for the fork server, and a function that takes a slot of the cell's device until the cell ends."""
         name = prepared.cell.toolchain.device
         limits = prepared.limits
         if self.resolver.context.request.patient:
@@ -178,27 +178,27 @@ class Executor(Protocol):
     """Compiles prepared cells; its input and output can be pickled."""
 
     def run(self, cells: Sequence[PreparedCell]) -> Iterator[Result]:
-        """Results as they finish, in whatever order; may be called again when they all have."""
+        """Yield results as they finish, in any order; may be called again after all have finished."""
 
     def close(self) -> None:
-        """End every process that was started; a `run` that is under way ends with it."""
+        """End every started process, and with them a running `run`."""
 
 
 class ThreadExecutor:
-    """Runs cells in worker processes of this machine, each runner in a thread of its own.
+    """Runs cells in worker processes of this machine, with one thread per runner.
 
-    A runner stays with one toolchain while it has cells, so that fork servers are started rarely.
+    A runner stays with one toolchain while the toolchain has cells, so that few fork servers are started.
 
     Parameters
     ----------
     resolver : Resolver
-        Of the run.
+        The run's resolver.
     jobs : int
         Number of runners.
     keep : int
-        How many fork servers each runner keeps for further cells.
+        Number of fork servers that each runner keeps for further cells.
     memory, devices
-        What its cells share with those of other executors of this machine; of its own when None.
+        Resources shared with other executors of this machine; None creates separate ones.
     """
 
     def __init__(
@@ -234,7 +234,7 @@ class ThreadExecutor:
                 self.close()
 
     def close(self) -> None:
-        """End every fork server, and with it whatever it runs."""
+        """End every fork server with all of its processes."""
         self._work.stop()
         for runner in self.runners:
             runner.close()
@@ -242,7 +242,8 @@ class ThreadExecutor:
             thread.join(10)
 
     def _start(self, count: int) -> None:
-        # A fork server ends with the thread that has started it (prctl(2), PR_SET_PDEATHSIG), so threads stay until the end.
+        # A fork server ends with the thread that started it (prctl(2), PR_SET_PDEATHSIG), so threads stay until the
+        # end.
         for number, runner in enumerate(self.runners[len(self._threads) : count], len(self._threads) + 1):
             thread = threading.Thread(target=_serve, args=(runner, self._work), name=f"runner {number}", daemon=True)
             self._threads.append(thread)
@@ -251,11 +252,14 @@ class ThreadExecutor:
 
 _ENOUGH = 4 << 30
 _Group = tuple[Toolchain, str]
-"""Toolchain of cells, and what its fork server prepares for all of them (`PreparedCell.alike`)."""
+"""Toolchain of cells, and the preparation that they share (`PreparedCell.alike`)."""
 
 
 class _Queue:
-    """Cells by toolchain, and within one by what is prepared for them; each runner empties a group before it takes another, and helps with the longest at the end."""
+    """Cells grouped by toolchain and preparation.
+
+    Each runner empties a group before it changes to another one; at the end, runners share the longest groups.
+    """
 
     def __init__(self) -> None:
         self._groups: dict[_Group, deque[PreparedCell]] = {}
@@ -272,9 +276,10 @@ class _Queue:
             self._changed.notify_all()
 
     def next(self, current: PreparedCell | None, wait: bool = True) -> PreparedCell | None:
-        """The next cell for a runner that has just run `current`.
+        """Return the next cell for a runner whose last cell was `current`.
 
-        None when nothing comes any more; where the runner cannot `wait`, also when nothing is there now, and it then asks again.
+        None means that no further cells follow. If the runner cannot `wait`, None may also mean that no cell is ready
+        yet; the runner then calls again.
         """
         with self._changed:
             while not self._stopped:
@@ -286,7 +291,7 @@ class _Queue:
             return None
 
     def _choose(self, current: _Group | None) -> _Group | None:
-        """The group that a runner stays with, or changes to: of its toolchain where that has another one."""
+        """Return the runner's current group, or its next one, preferably of the same toolchain."""
         if current is not None and self._groups.get(current):
             return current
         left = [group for group, cells in self._groups.items() if cells]
@@ -309,9 +314,9 @@ class _Queue:
         return chosen
 
     def alike(self, taken: PreparedCell) -> int:
-        """Count the waiting cells that can share this one's preparation; other runners take some of them.
+        """Estimate how many waiting cells of this runner can share the preparation of this one.
 
-        Below 0 if nothing is to be prepared, because that takes address space and the cell has little.
+        Negative if nothing is to be prepared, because preparation takes address space and the cell has little.
         """
         if not taken.alike or 0 < taken.limits.memory < _ENOUGH:
             return -1
@@ -344,21 +349,21 @@ def _serve(runner: Runner, work: _Queue) -> None:
 
 def _plugged(_name: str, value: object) -> Callable[..., Executor]:
     if not callable(value):
-        raise TypeError("it is no function that makes an executor")
+        raise TypeError("it is not a function that creates an executor")
     return value
 
 
 EXECUTORS: Mapping[str, Callable[..., Executor]] = Table({"threads": ThreadExecutor}, "cumatrix.executors", _plugged)
-"""Creates an executor from a resolver, a number of concurrent cells, and the number of fork servers that each runner keeps."""
+"""Factories of executors, called with a resolver, the number of concurrent cells, and the fork servers per runner."""
 
 
 def executor_named(name: str) -> Callable[..., Executor]:
-    """The one of a name.
+    """Return the executor factory of a name.
 
     Raises
     ------
     UsageError
-        Where there is none.
+        If the name is unknown.
     """
     if name not in EXECUTORS:
         raise UsageError(f"unknown executor {name!r}{did_you_mean(name, EXECUTORS)}")
@@ -366,18 +371,18 @@ def executor_named(name: str) -> Callable[..., Executor]:
 
 
 class Run:
-    """Resolves cells and has an executor compile the rest; a context manager, which ends every process that it started.
+    """Resolves cells and has an executor compile the rest; as a context manager, it ends every process that it started.
 
     Parameters
     ----------
     context : RunContext
         The request, and the parts of this machine.
     jobs : int
-        Cells that are compiled at the same time.
+        Number of cells that compile at the same time.
     keep : int
-        Fork servers that wait for further cells, for each of them.
+        Number of idle fork servers for each of them.
     executor : Executor or None
-        Where cells are compiled; the one that the context names when None.
+        The executor; None uses the one that the request names.
     """
 
     def __init__(self, context: RunContext, jobs: int = 1, keep: int = 1, executor: Executor | None = None) -> None:
@@ -390,12 +395,12 @@ class Run:
         self.resolver = Resolver(context)
         try:
             self.executor = executor or made(self.resolver, jobs, keep)
-        except BaseException:  # Ctrl-C, too
+        except BaseException:  # also Ctrl-C
             self.resolver.close()
             raise
 
     def results(self, cells: Sequence[Cell]) -> Iterator[Result]:
-        """Results as they finish: of cells that need no compiler first, before anything is started."""
+        """Yield results as they finish; cells without compilation come first, before any process is started."""
         waiting = []
         for resolved in self.resolver.resolve_all(cells):
             if isinstance(resolved, Result):
@@ -405,12 +410,12 @@ class Run:
         if self.context.request.order == "plan":
             waiting.sort(
                 key=lambda prepared: -prepared.need.seconds
-            )  # a long cell begun last would be waited for alone
+            )  # a long cell that starts last would run alone at the end
         if waiting:
             yield from self.executor.run(waiting)
 
     def result(self, cell: Cell) -> Result:
-        """The result of one cell."""
+        """Return the result of one cell."""
         (result,) = self.results([cell])
         return result
 
@@ -420,11 +425,11 @@ class Run:
         return ()
 
     def inputs(self, keys: Iterable[str]) -> Inputs:
-        """The inputs of this run's outcomes, by their content keys."""
+        """Return the inputs of this run's outcomes, by their content keys."""
         return self.resolver.inputs(keys)
 
     def close(self) -> None:
-        """End what was started, and keep what was learned."""
+        """End the started processes, and save the learned facts."""
         self.executor.close()
         self.resolver.close()
         self.context.trace.write()

@@ -1,4 +1,4 @@
-"""The state of a file, identified by its content."""
+"""States of files, identified by their content."""
 
 from __future__ import annotations
 
@@ -19,33 +19,33 @@ import harness
 from harness.engine.reads import ASPECTS, BYTECODE, DIRECTORY, LARGEST, LINK, TIMES, Signature, marks_of, plain
 from harness.toolkits.store import data_folder
 
-# Magic numbers of file systems whose time of change moves with every write (statfs(2)): ext2 to ext4, XFS, Btrfs, F2FS, bcachefs, ZFS, overlayfs,
-# NFS, Lustre, GPFS and Ceph. A FUSE, CIFS, 9P or FAT file system makes no such promise.
+# Magic numbers of file systems that update the time of change with every write (statfs(2)): ext2 to ext4, XFS, Btrfs,
+# F2FS, bcachefs, ZFS, overlayfs, NFS, Lustre, GPFS and Ceph. FUSE, CIFS, 9P and FAT file systems make no such promise.
 _POSIX = frozenset(
     (0xEF53, 0x58465342, 0x9123683E, 0xF2F52010, 0xCA451A4E, 0x2FC12FC1, 0x794C7630, 0x6969, 0x0BD00BD3, 0x47504653, 0x00C36400)
 )  # fmt: skip
-# tmpfs and ramfs: a page that a program has mapped stays writable without a trace.
+# tmpfs and ramfs: a mapped page stays writable without any change of timestamps.
 _IN_MEMORY = frozenset((0x01021994, 0x858458F6))
 _READ_ONLY = 1  # ST_RDONLY: another image may have the same inodes and times
-# Bytes. Compilers and libraries that are this large are replaced, and not written to through a mapping.
+# Bytes. Compilers and libraries of this size are replaced, not modified through a mapping.
 _LARGE = 4 << 20
-# The kernel writes a mapped page back within 35 s (vm.dirty_expire_centisecs, dirty_writeback_centisecs), and until then a further write to it
-# shows in no timestamp (ns).
+# The kernel writes a mapped page back within 35 s (vm.dirty_expire_centisecs, dirty_writeback_centisecs); until then,
+# further writes to it do not change the timestamps (ns).
 _MAPPED = 60_000_000_000
-# The clock of a file system may stand still for 10 ms (ns).
+# A file system's clock may not advance for 10 ms (ns).
 _FRESH = 20_000_000
 
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
 class Timestamps:
-    """Decides whether the signature of a file represents its content; its view of a file system is at most two seconds old."""
+    """Decides whether a file's signature represents its content; file systems are checked again after two seconds."""
 
     def __init__(self) -> None:
         self._devices: dict[int, tuple[float, int, bool]] = {}
 
     def hold(self, path: str, signature: Signature) -> bool:
-        """Return whether a file with this signature keeps its present content as long as the signature stays the same."""
+        """Return whether the file's content stays the same as long as its signature does."""
         small = signature[2] <= _LARGE
         if time.time_ns() - signature[4] < (_MAPPED if small else _FRESH):
             return False
@@ -61,7 +61,7 @@ class Timestamps:
 
 
 def _statfs(path: str) -> tuple[int, bool]:
-    """Magic number of a path's file system, and whether it is mounted read-only; ``(0, True)`` where that cannot be asked."""
+    """Return a file system's magic number, and whether it is mounted read-only; ``(0, True)`` if the call fails."""
     room = ctypes.create_string_buffer(256)
     if _libc.statfs(os.fsencode(path), room):
         return 0, True
@@ -69,27 +69,28 @@ def _statfs(path: str) -> tuple[int, bool]:
     return words[0] & 0xFFFFFFFF, bool(words[10] & _READ_ONLY)
 
 
-# Above this, a file's signature represents its content: libraries of PyTorch have gigabytes.
+# Above this size, a file's signature represents its content: PyTorch's libraries have gigabytes.
 _HASHED = 512 << 20
 _PIECE = 2 << 20
-# A state that was looked at so shortly ago is not looked at again (s).
+# Lifetime of a state in memory (s).
 _MEMORY = 2.0
-# Bytes that are hashed in a second, roughly: a hash that cannot be kept holds for as long as making it may take from a run.
+# Approximate bytes hashed per second: a hash whose signature is unreliable stays valid as long as computing it takes.
 _SPEED = 10 << 20
-# Where a bytecode cache says how Python checks it (PEP 552, https://peps.python.org/pep-0552/).
+# State of a bytecode cache that Python checks against its source (PEP 552, https://peps.python.org/pep-0552/).
 _CHECKED = "checked"
 _USER = os.getuid()
 
 
 class Files:
-    """Looks at files; remembers hashes by signature, and for a moment also what it saw.
+    """Reads states of files; caches hashes by signature, and states for two seconds.
 
     Attributes
     ----------
     hashes : dict
-        Hashes of content by signature, each with the marks of the text (`harness.engine.reads`), as long as timestamps tell of every change.
+        Hashes of content by signature, each with the marks of the text (`harness.engine.reads`), if timestamps reflect
+        every change.
     fresh : set of str
-        Paths whose hash was made here.
+        Paths that were hashed here.
     """
 
     def __init__(self) -> None:
@@ -102,14 +103,19 @@ class Files:
         self._sets: dict[str, tuple[float, str]] = {}
 
     def state(self, path: str, listed: bool = False) -> str:
-        """The state of a path, at most two seconds old.
+        """Return the state of a path, at most two seconds old.
 
         Returns
         -------
         str
-            ``f:`` and the hash of a file's content, with the marks of its text after a ``:`` and ``+x`` where this user may run it, ``d`` for a
-            directory (with a hash of its names if `listed`), ``-`` for nothing, ``e:`` and the error where this user may not read it, ``l`` with a
-            hash of where a link leads for a path after `LINK`, mode, owner, size and time for one after `TIMES`, ``o`` for anything else.
+            - ``f:`` and the hash of a file's content, followed by ``:`` and the marks of its text if any, and by ``+x``
+              if this user may execute it
+            - ``d`` for a directory, with a hash of its names if `listed`
+            - ``-`` for a missing file
+            - ``e:`` and the error number if this user may not read it
+            - ``l:`` and a hash of the link's target, for a path after `LINK`
+            - ``t:`` and mode, owner, size and time, for a path after `TIMES`
+            - ``o:`` for anything else
         """
         return self._state(path, listed, time.monotonic())[1]
 
@@ -119,7 +125,10 @@ class Files:
         paths: tuple[tuple[str, bool], ...],
         more: Callable[[tuple[tuple[str, bool], ...], list[str]], list[str]] = lambda _paths, _states: [],
     ) -> str:
-        """`hash_of` the states of files that go by a name together, and of what `more` makes of them; as with `state`, nothing of it is older than two seconds."""
+        """Hash the states of a named set of files, and the result of `more` on them.
+
+        As with `state`, no state is older than two seconds.
+        """
         now = time.monotonic()
         known = self._sets.get(name)
         if known and now - known[0] < _MEMORY:
@@ -131,14 +140,14 @@ class Files:
         return found
 
     def _state(self, path: str, listed: bool, now: float) -> tuple[float, str]:
-        """A state, and when it was looked at."""
+        """Return a state, and the time when it was read."""
         known = self._states.get((path, listed))
         if not known or now - known[0] >= _MEMORY:
             known = self._states[path, listed] = (now, self.current_state(path, listed)[0])
         return known
 
     def current_state(self, path: str, listed: bool = False) -> tuple[str, Signature | None]:
-        """State and signature at this moment; None as the signature of nothing."""
+        """Return the current state and signature; the signature of a missing file is None."""
         if path.startswith(LINK):
             return _leading(path.removeprefix(LINK))
         if path.startswith(TIMES):
@@ -159,7 +168,7 @@ class Files:
         return self._content(path, found), signature
 
     def share(self, read: Mapping[str, Signature | None]) -> None:
-        """Hash those of these files that no other thread is hashing: runners that start together have read the same libraries, and share the work."""
+        """Hash the files that no other thread is hashing; runners with the same libraries divide the work this way."""
         for path, signature in read.items():
             if not signature or len(signature) < 5 or signature[2] > _HASHED or self._known(signature):
                 continue
@@ -177,7 +186,7 @@ class Files:
                 lock.release()
 
     def state_of_read(self, path: str, listed: bool, read: Signature | None) -> str | None:
-        """State at this moment of what was read with a signature; None where it is not what was read."""
+        """Return the current state of a file that was read with a signature; None if the file has changed since."""
         if read and not listed and not path.startswith(ASPECTS) and (digest := self._known(read)):
             try:
                 if signature_of(found := os.stat(path)) == read:
@@ -188,7 +197,7 @@ class Files:
         return state if read in (signature, ()) or self._same_content(read, state) else None
 
     def _known(self, signature: Signature) -> str:
-        """The hash under a signature that represents the content; else one that was made a moment ago, or nothing."""
+        """Return the hash for a signature that represents the content, or a very recent hash; empty if unknown."""
         if digest := self.hashes.get(signature):
             return digest
         when, digest = self._brief.get(signature, (0.0, ""))
@@ -207,7 +216,7 @@ class Files:
         return digest if digest.startswith("e:") else f"f:{digest}{_runs(path, found)}"
 
     def _hashed(self, path: str, signature: Signature) -> str:
-        """The hash of a file, from memory or made now, or the error."""
+        """Return the hash of a file, computed if unknown, or the error."""
         if digest := self._known(signature):
             return digest
         try:
@@ -225,7 +234,7 @@ class Files:
             self._brief[signature] = (time.monotonic(), digest)
 
     def _bytecode(self, path: str) -> str:
-        """State of a bytecode cache whose source counts: its content only if Python runs it without checking the source."""
+        """Return the state of a bytecode cache with a recorded source: its content only if Python skips the check."""
         try:
             found = os.stat(path)
             signature = signature_of(found)
@@ -236,13 +245,13 @@ class Files:
                 known = _digest_of(path, signature[2]) if flags & 3 == 1 else _CHECKED
                 self._keep(path, signature, known)
         except (OSError, ValueError):
-            return _CHECKED  # Python makes one
+            return _CHECKED  # Python creates it
         return known
 
     def _same_content(self, signature: Signature | None, state: str) -> bool:
-        """Return whether a file had the content of this state when it had this signature, as far as that is known.
+        """Return whether a file with this signature is known to have had the content of this state.
 
-        A hard link to a file, which uv makes for a further environment, changes its signature and nothing else.
+        A hard link to a file, as uv creates for another environment, changes its signature and nothing else.
         """
         if not signature:
             return False
@@ -250,12 +259,15 @@ class Files:
         return bool(digest) and state.removesuffix(_RUNS) == f"f:{digest}"
 
     def hash_of(self, states: Iterable[str]) -> str:
-        """One hash over states in their order."""
+        """Hash states in their order."""
         return hashlib.sha256("\0".join(states).encode()).hexdigest()
 
 
 def _digest_of(path: str, size: int) -> str:
-    """SHA-256 of a file and the marks of its text. It is read in large pieces: a thread that hashes waits for the interpreter's lock after each of them, as long as the others like."""
+    """Return the SHA-256 of a file and the marks of its text.
+
+    The file is read in large pieces, because a hashing thread waits for the interpreter's lock after each of them.
+    """
     digest, piece = hashlib.sha256(), memoryview(bytearray(min(max(1, size), _PIECE)))
     text: bytearray | None = bytearray()
     with open(path, "rb", buffering=0) as file:
@@ -270,7 +282,7 @@ def _digest_of(path: str, size: int) -> str:
 
 
 def marks_in(state: str) -> str:
-    """The marks of the text that a file with this state has."""
+    """Return the marks in a file's state."""
     return state.removesuffix(_RUNS).partition(":")[2].partition(":")[2] if state.startswith("f:") else ""
 
 
@@ -278,18 +290,18 @@ _RUNS = "+x"
 
 
 def _runs(path: str, found: os.stat_result) -> str:
-    """`_RUNS` where this user may run a file."""
+    """Return `_RUNS` if this user may execute a file."""
     return _RUNS if found.st_mode & 0o111 and os.access(path, os.X_OK) else ""
 
 
 def _rights(path: str, found: os.stat_result) -> str:
-    """The error that this user gets when reading a file; empty if it can be read. Its hash may be known from another user."""
+    """Return the error of this user when reading a file; empty if it is readable. Another user may have hashed it."""
     own = found.st_uid == _USER and found.st_mode & 0o400
     return "" if own or os.access(path, os.R_OK) else f"e:{errno.EACCES}"
 
 
 def _metadata(path: str) -> tuple[str, Signature | None]:
-    """State and signature of a file by what stat(2) tells of it, but for its inode."""
+    """Return state and signature of a file by its stat(2) metadata, except its inode."""
     try:
         found = os.stat(path)
     except OSError:
@@ -299,21 +311,21 @@ def _metadata(path: str) -> tuple[str, Signature | None]:
 
 
 def signature_of(found: os.stat_result) -> Signature:
-    """The identity of a file's state, without reading it."""
+    """Return the identity of a file's state without reading the file."""
     return (found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
 
 
 def _leading(path: str) -> tuple[str, Signature | None]:
-    """State and signature of a symbolic link by where it leads."""
+    """Return state and signature of a symbolic link by its target."""
     try:
         to, found = os.fsencode(os.readlink(path)), os.lstat(path)
-    except OSError:  # nothing, or no link any more
+    except OSError:  # missing, or not a link any more
         return "-", None
     return f"l:{hashlib.sha256(to).hexdigest()}", (found.st_dev, found.st_ino, 0, sum_of_names([to]), 0)
 
 
 def _listing(path: str, signature: Signature) -> tuple[str, Signature]:
-    """State and signature by the names in a directory; Python's compiled modules come and go next to their sources."""
+    """Return state and signature of a directory by its names; ``__pycache__`` may appear at any time and is ignored."""
     try:
         names = sorted(os.fsencode(name) for name in os.listdir(path) if name != "__pycache__")
     except OSError as error:
@@ -322,33 +334,33 @@ def _listing(path: str, signature: Signature) -> tuple[str, Signature]:
 
 
 def sum_of_names(names: Iterable[bytes]) -> int:
-    """The sum of names that ``native/reads.c`` computes as well (`sum_of` there)."""
+    """Sum names as ``native/reads.c`` does (`sum_of` there)."""
     return sum(zlib.crc32(name) | zlib.adler32(name) << 32 for name in names) % (1 << 64) % (1 << 62)
 
 
 _MOST = 1 << 14
-"""Names that are remembered."""
+"""Maximum number of cached names."""
 
 _SYSTEM = ("/", "/usr", "/usr/local")
-"""Prefixes of interpreters that hold the system's files, which have the same place everywhere."""
+"""Prefixes of interpreters with the system's files, whose paths are the same on every machine."""
 
 _INSTALLED = frozenset(("$CUMATRIX_HOME", "$CUMATRIX", "$PYTHON"))
-"""Roots of what an installer puts there."""
+"""Roots of installed files."""
 
 _LIBRARY = re.compile(r"\blib(?:64)?/python3\.\d+/")
-"""Libraries of an interpreter below the home, as uv and pyenv install it."""
+"""Libraries of an interpreter in the home folder, as uv and pyenv install it."""
 
 
 class Roots:
     """Names of paths: the same file has the same name on every machine, wherever its folder is.
 
-    Like ccache's ``base_dir`` (https://ccache.dev/manual/latest.html#config_base_dir): the content of a file counts, and not its
-    home it lies. A path below none of the folders is its own name.
+    This resembles ccache's ``base_dir`` (https://ccache.dev/manual/latest.html#config_base_dir): the content of a file
+    counts, not its location. A path outside of the folders is its own name.
 
     Parameters
     ----------
     folders : Mapping[str, str]
-        Absolute folder by name. Where links lead to it, what they lead to has a name of its own.
+        Absolute folder by name. If a folder's path has links, the resolved path gets a second name.
     """
 
     def __init__(self, folders: Mapping[str, str]) -> None:
@@ -364,7 +376,7 @@ class Roots:
 
     @classmethod
     def of(cls, python: str, here: Path | None = None, more: Mapping[str, str] | None = None) -> Roots:
-        """Those of this process.
+        """Return the roots of this process.
 
         Parameters
         ----------
@@ -373,7 +385,7 @@ class Roots:
         here : Path, optional
             The folder of the run; by default, the current one.
         more : Mapping, optional
-            Further ones.
+            Additional folders by name.
         """
         found = {
             "$HERE": str(here or Path.cwd()),
@@ -388,8 +400,8 @@ class Roots:
         return cls(found)
 
     def name(self, path: str) -> str:
-        """The name of an absolute path, or of one after one of `ASPECTS`."""
-        # Cells read much the same files.
+        """Return the name of an absolute path, with or without a prefix of `ASPECTS`."""
+        # Cells read mostly the same files.
         name = self._names.get(path)
         if name is None:
             if len(self._names) >= _MOST:
@@ -407,7 +419,7 @@ class Roots:
         return path
 
     def is_own(self, path: str) -> bool:
-        """Return whether a file is the user's: its folder has a name, and belongs to no interpreter, toolkit or cumatrix itself."""
+        """Return whether a file is the user's: in a named folder, but not of an interpreter, a toolkit or cumatrix."""
         return not self.name(plain(path)).startswith("/") and not self.is_installed(path)
 
     def is_installed(self, path: str) -> bool:
@@ -416,7 +428,7 @@ class Roots:
         return root.rstrip("~") in _INSTALLED or bool(_LIBRARY.search(rest))
 
     def path(self, name: str) -> str | None:
-        """The path of a name; None where there is no such folder here."""
+        """Return the path of a name; None if its folder does not exist here."""
         for aspect in ASPECTS:
             if name.startswith(aspect):
                 found = self.path(name.removeprefix(aspect))
@@ -430,5 +442,5 @@ class Roots:
         return name
 
     def names(self, paths: str) -> str:
-        """Names of the parts of a variable such as ``PATH``."""
+        """Replace the paths in a variable such as ``PATH`` by their names."""
         return os.pathsep.join(map(self.name, paths.split(os.pathsep)))

@@ -22,38 +22,38 @@ from harness.engine.reads import METADATA, PLACE, TIME, Reads, is_system
 from harness.records.plan import FileSet as Set
 from harness.records.plan import Inputs, state_name
 
-# Raise it when the meaning of a key's fields changes.
+# Increase it when the meaning of a key's fields changes.
 _SCHEMA = 4
-# For what orjson does not take: a lone surrogate in the name of a file, a number of more than 64 bits.
+# For values that orjson rejects: lone surrogates in file names, and numbers of more than 64 bits.
 _JSON = json.JSONEncoder(sort_keys=True).encode
 _ENGINE_FOLDERS = ("protocol", "native", "nvidia", "backends", "worker", "diagnostics", "artifacts", "engine")
 
 
 class Key:
-    """A hash over labelled, length-prefixed fields, so that no two different sets of fields look the same."""
+    """A hash over labelled, length-prefixed fields; different sets of fields cannot collide by concatenation."""
 
     def __init__(self, kind: str) -> None:
         self._hash = _begun(kind, engine_digest()).copy()
 
     def copy(self) -> Key:
-        """Another one that begins with the same fields."""
+        """Return a key that begins with the same fields."""
         other = Key.__new__(Key)
         other._hash = self._hash.copy()
         return other
 
     def add(self, label: str, value: Any) -> Key:
-        """Add one field; `value` is anything that JSON can hold."""
+        """Add one field; `value` is any JSON value."""
         _add(self._hash, label, value)
         return self
 
     def hex(self) -> str:
-        """The key."""
+        """Return the hexadecimal digest."""
         return self._hash.hexdigest()
 
 
 @cache
 def _begun(kind: str, engine: str) -> hashlib._Hash:
-    """The beginning of all keys of a kind."""
+    """Return the common prefix of all keys of a kind."""
     begun = hashlib.sha256()
     for label, value in (("kind", kind), ("schema", _SCHEMA), ("engine", engine), ("machine", platform.machine())):
         _add(begun, label, value)
@@ -61,7 +61,7 @@ def _begun(kind: str, engine: str) -> hashlib._Hash:
 
 
 def canonical(value: Any) -> bytes:
-    """JSON of a value, with keys in order."""
+    """Encode a value as JSON with sorted keys."""
     try:
         return orjson.dumps(value, option=orjson.OPT_SORT_KEYS)
     except TypeError:
@@ -75,7 +75,7 @@ def _add(to: hashlib._Hash, label: str, value: Any) -> None:
 
 @cache
 def engine_digest() -> str:
-    """Hash over the modules that make an outcome out of a cell."""
+    """Hash the modules that produce an outcome from a cell."""
     digest, root = hashlib.sha256(), Path(harness.__file__).parent
     for folder in _ENGINE_FOLDERS:
         for path in sorted((root / folder).rglob("*")):
@@ -85,22 +85,22 @@ def engine_digest() -> str:
     return digest.hexdigest()
 
 
-# Sets of files that one question may have; programs that look for files by chance have more, and are asked again.
+# Maximum number of file sets per question; a program that looks up random files has more, and is compiled again.
 _SETS = 12
-# Sets that are not sorted and named again.
+# Maximum number of recent sets in memory, which need no sorting and naming.
 _LATELY = 64
 
 
 @dataclass(frozen=True)
 class AnswerKey:
-    """The key of a set of reads.
+    """The cache key of a set of reads.
 
     Parameters
     ----------
     key : str
-        The second key; empty where `problem` says why there is none.
+        The second key; empty if `problem` has the reason.
     problem : str
-        Why an answer cannot be kept.
+        Reason why a result cannot be cached.
     """
 
     key: str
@@ -108,21 +108,21 @@ class AnswerKey:
 
 
 class Answers:
-    """The cache, asked by what was read.
+    """The cache's keys, by the question and the files that were read.
 
     Parameters
     ----------
     cache : ResultStore or None
-        None keeps nothing and finds nothing, but makes keys all the same.
+        The cache; None stores and finds nothing, but keys are made all the same.
     roots : Roots
         Names of files in sets.
 
     Attributes
     ----------
     origins : dict
-        By second key: the first one, and the name of the set.
+        First key and name of the set, by second key.
     workers : dict
-        By first key of a cell: the key of its worker.
+        Key of the worker, by first key of a cell.
     """
 
     def __init__(self, cache: ResultStore | None, roots: Roots | None = None) -> None:
@@ -136,38 +136,39 @@ class Answers:
         self._loaded: dict[str, tuple[Reads, AnswerKey]] = {}
         self._loading: dict[str, Lock] = {}
         self._lately: dict[Set, tuple[str, Set]] = {}
-        # Sets have most of their files in common: each is kept once.
+        # Sets share most of their files: each pair is stored once.
         self._pairs: dict[tuple[str, bool], tuple[str, bool]] = {}
 
     def keys(self, first: str) -> Iterator[str]:
-        """The second keys under which an answer may stand now, the likeliest first."""
+        """Yield the second keys that match the current files, the likeliest first."""
         for name in self._names(first):
             paths = self._set(name)
             if paths is not None:
                 yield self._second(first, name, self.files.hash_of_set(name, paths, self._places))
 
     def unread(self, firsts: Iterable[str]) -> Iterator[str]:
-        """The first keys that have not been looked up yet."""
+        """Yield the first keys that have not been looked up yet."""
         return (first for first in firsts if first not in self._known)
 
     def key_of(
         self, first: str, reads: Reads, program: tuple[str, ...] = (), libraries: tuple[str, ...] = ()
     ) -> AnswerKey:
-        """The second key of an answer that has just come about; the set of files is remembered.
+        """Return the second key of a new result, and remember its set of files.
 
-        Nothing that was read may have changed since: each file must still have the signature that it was read with.
+        There is no key if a file has changed since it was read: each file must still have the signature that it was
+        read with.
 
         Parameters
         ----------
         first : str
             The first key.
         reads : Reads
-            What was read.
+            The files that were read.
         program : tuple of str
-            Folders of the program, each with a ``/`` at its end: with them there is no key if a file that was read uses the time of compilation, or one below
-            them metadata (`harness.engine.reads`). Empty for a worker.
+            Folders of the program, each with a trailing ``/``. There is no key if a file that was read uses the time of
+            compilation, or if a file in these folders uses metadata (`harness.engine.reads`). Empty for a worker.
         libraries : tuple of str
-            Folders of development builds, likewise, which may be below those of the program.
+            Folders of development builds in the same form; they may be inside the program's folders.
         """
         if reads.unknown:
             return AnswerKey("", reads.unknown)
@@ -191,18 +192,18 @@ class Answers:
         return AnswerKey(self._second(first, name, self.files.hash_of([*states, *self._places(paths, states)])))
 
     def _is_of(self, path: str, program: tuple[str, ...], libraries: tuple[str, ...]) -> bool:
-        """Return whether a file is the program's: below its folder, and not in an environment or a library under test that is below it too."""
+        """Return whether a file is the program's own: in its folder, but not of an environment or library under test."""
         apart = tuple(folder for folder in libraries if not program[0].startswith(folder))
         is_installed = self.roots.is_installed(path) and not self.roots.is_installed(program[0])
         return path.startswith(program) and not is_installed and not path.startswith(apart)
 
     def _places(self, paths: Set, states: Iterable[str]) -> list[str]:
-        """Paths of the user's own files, if one of them can observe its path; other files have the same path in every key."""
+        """Return paths of the user's own files if one of them can read its path; names identify other files in keys."""
         own = [(path, state) for (path, _), state in zip(paths, states, strict=True) if self.roots.is_own(path)]
         return [path for path, _ in own] if any(PLACE in marks_in(state) for _, state in own) else []
 
     def key_of_worker(self, first: str, reads: Reads) -> AnswerKey:
-        """`key_of` what a worker has read while it was loaded; where another one has read just the same, that one's."""
+        """Return the `key_of` a worker's reads while loading; reuse the key of a worker with equal reads."""
         self.files.share(reads.states)
         with self._loading.setdefault(first, Lock()):
             before = self._loaded.get(first)
@@ -214,7 +215,7 @@ class Answers:
             return found
 
     def _set_of(self, read: Set) -> tuple[str, Set]:
-        """The set of what was read, in whatever order, and its name; most cells of a case read the same in the same order."""
+        """Return the sorted set of reads and its name; most cells of a case read the same files in the same order."""
         if known := self._lately.get(read):
             return known
         paths: Set = tuple(sorted((self._pairs.setdefault(pair, pair) for pair in read), key=self._named))
@@ -230,7 +231,7 @@ class Answers:
         return key
 
     def inputs_of(self, keys: Iterable[str], ready: Mapping[str, Mapping[str, Any]]) -> Inputs:
-        """The inputs of outcomes."""
+        """Return the inputs of outcomes."""
         answers, workers = {}, {}
         for key in keys:
             first, name = self.origins.get(key, ("", ""))
@@ -272,7 +273,7 @@ class Answers:
             paths = [(self.roots.path(str(name)), bool(listed)) for name, listed in kept["paths"]]
             if any(is_system(path) for path, _ in paths if path):
                 return None
-            # A folder without a name here: the state of its files is unknown.
+            # A root that is missing here: the state of its files is unknown.
             return tuple((path, listed) for path, listed in paths if path) if all(path for path, _ in paths) else None
         except (KeyError, TypeError, ValueError, OverflowError):
             return None
@@ -291,14 +292,14 @@ class Answers:
                 self.cache.keep_fact(first, {"sets": names})
 
     def close(self) -> None:
-        """Keep the hashes of files that had changed since their sets were remembered."""
+        """Save the hashes of files that changed after their sets were remembered."""
         if self.cache and self.files.fresh:
             for name, paths in self._sets.items():
                 if paths and any(path in self.files.fresh for path, _ in paths):
                     self._keep_set(self.cache, name, paths)
 
     def _keep_set(self, cache: ResultStore, name: str, paths: Set) -> None:
-        """Keep a set with hashes by signature, so that the next run need not read what has not changed."""
+        """Save a set with hashes by signature, so that the next run does not read unchanged files."""
         found = []
         for path, listed in paths:
             _, signature = self.files.current_state(path, listed)

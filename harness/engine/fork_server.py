@@ -1,7 +1,8 @@
 """The scheduler's side of a fork server (`harness.worker.fork_server`).
 
-A group is created below the one that this process is in, and nowhere else: others have an owner (systemd's "single-writer rule",
-https://systemd.io/CGROUP_DELEGATION/). It is held like a temporary folder, so that what a killed run leaves is found and removed.
+A control group is created only below this process's own group, because other groups have an owner (systemd's
+"single-writer rule", https://systemd.io/CGROUP_DELEGATION/). It is locked like a temporary folder, so that a later run
+finds and removes the groups of a killed run.
 """
 
 from __future__ import annotations
@@ -36,23 +37,23 @@ from harness.protocol.reads import VARIABLE, mapped
 
 _HOW = "`systemd-run --user --scope -p Delegate=yes cumatrix …` starts it in one that may"
 _LIMITS = {1: ("memory.limit_in_bytes", "memory.memsw.limit_in_bytes"), 2: ("memory.max",)}
-"""Files that take the limit, by version; the second one of version 1 is there with swap accounting only."""
+"""Files for the memory limit, by cgroup version; the second file of version 1 exists with swap accounting only."""
 _lock = threading.Lock()
 _found: list[Parent] = []
 
 
 @dataclass(frozen=True)
 class Parent:
-    """The group of this process.
+    """The control group of this process.
 
     Parameters
     ----------
     path : Path or None
-        Where groups may be made.
+        Folder for new groups.
     version : int
-        Of cgroups; 0 without.
+        Version of cgroups; 0 without.
     problem : str
-        Why none may be made; empty where they may.
+        Reason why no group can be created; empty if groups can be created.
     """
 
     path: Path | None = None
@@ -61,7 +62,7 @@ class Parent:
 
 
 def parent() -> Parent:
-    """The place where this process can create groups that limit memory; determined once."""
+    """Return the control group in which this process can create groups that limit memory; determined once."""
     with _lock:
         if not _found:
             _found.append(_look(Path("/proc/self")))
@@ -69,14 +70,14 @@ def parent() -> Parent:
 
 
 class HeldGroup(HeldFolder):
-    """A group with a limit, of this process.
+    """A control group with a memory limit, owned by this process.
 
     Parameters
     ----------
     above : Parent
-        With a path.
+        Parent group; it must have a path.
     memory : int
-        What all processes in it may have together, in bytes.
+        Limit of all processes in the group together, in bytes.
     """
 
     def __init__(self, above: Parent, memory: int) -> None:
@@ -89,7 +90,7 @@ class HeldGroup(HeldFolder):
             (self.path / "memory.swap.max").write_text("0")
 
     def remove(self) -> None:
-        """Remove it, once the last process in it has gone."""
+        """Remove the group after its last process has ended."""
         for _ in range(20):
             with suppress(OSError):
                 self.path.rmdir()
@@ -99,18 +100,18 @@ class HeldGroup(HeldFolder):
 
 
 def group_for(memory: int) -> HeldGroup | None:
-    """A new group with this limit; None where there is no limit, or none may be made."""
+    """Return a new group with this limit; None without a limit, or if no group can be created."""
     above = parent()
     if not memory or not above.path:
         return None
     try:
         return HeldGroup(above, memory)
     except OSError:
-        return None  # too many groups, or none any more: the limit of each process is there all the same
+        return None  # too many groups, or the parent is gone: the limit of each process still applies
 
 
 def _look(process: Path) -> Parent:
-    """The place for groups below that of a process, given its folder in /proc."""
+    """Find the group for new groups below that of a process, given its folder in /proc."""
     groups = {}
     with suppress(OSError):
         for line in (process / "cgroup").read_text().splitlines():
@@ -146,7 +147,7 @@ def _read(path: Path) -> list[str]:
 
 
 def _mounted(process: Path, version: int, path: str) -> Path | None:
-    """The mount point of a group of that path; None outside of all mounts."""
+    """Return the mount point of a group's path; None outside of all mounts."""
     for root, place, kind, options in _mounts(process):
         if kind == ("cgroup2" if version == 2 else "cgroup") and (version == 2 or _memory(options)):
             inside = path if root == "/" else path.removeprefix(root) if path.startswith(root) else "/.."
@@ -156,7 +157,7 @@ def _mounted(process: Path, version: int, path: str) -> Path | None:
 
 
 def _mounts(process: Path) -> Iterator[tuple[str, str, str, str]]:
-    """Root, mount point, type and options of the file system of each mount (proc_pid_mountinfo(5))."""
+    """Yield root, mount point, type and options of the file system of each mount (proc_pid_mountinfo(5))."""
     with suppress(OSError):
         for line in (process / "mountinfo").read_text().splitlines():
             before, _, after = line.partition(" - ")
@@ -166,7 +167,11 @@ def _mounts(process: Path) -> Iterator[tuple[str, str, str, str]]:
 
 
 def _hand_on(above: Path) -> None:
-    """Give groups below the memory controller, which `above` may only have without processes of its own: this one moves, if it is alone there."""
+    """Enable the memory controller for groups below `above`.
+
+    The kernel permits this only if `above` contains no processes. If this process is alone in it, it moves to a
+    subgroup.
+    """
     try:
         (above / "cgroup.subtree_control").write_text("+memory")
         return
@@ -185,7 +190,7 @@ def _hand_on(above: Path) -> None:
 
 
 def _move_back(above: Path, own: HeldFolder) -> None:
-    """Leave the group as it was found."""
+    """Restore the group's initial state."""
     with suppress(OSError):
         (above / "cgroup.subtree_control").write_text("-memory")
         (above / "cgroup.procs").write_text(str(os.getpid()))
@@ -194,22 +199,22 @@ def _move_back(above: Path, own: HeldFolder) -> None:
 
 _PACKAGE = Path(harness.__file__).parent
 _LOOK = 1.0
-"""Seconds without a word, after which it is looked at whether the fork server was stopped."""
+"""Seconds without a message after which the scheduler checks whether the fork server was stopped."""
 _SILENCE = 20.0
-"""Seconds after which one that runs, and says nothing, is given up: a busy machine may hold it up for a while."""
+"""Seconds after which a running but silent fork server is given up; a busy machine may delay it for a while."""
 _LONGEST = 128 << 20
-"""Size limit of one message in bytes: records of 8 MiB, which JSON expands sixfold if they are no text."""
-_LAST_WORDS = 2000  # bytes of its log that tell how it ended
+"""Size limit of one message in bytes: records of 8 MiB, which JSON expands sixfold if they are not text."""
+_LAST_WORDS = 2000  # bytes of its log that an error quotes
 
 M = TypeVar("M", bound=Message)
 
 
 class ForkServerDied(Exception):
-    """The fork server itself ended, was stopped or fell silent; the message says how."""
+    """The fork server ended, was stopped or fell silent; the message has the reason."""
 
 
 class ForkServerSilent(ForkServerDied):
-    """It was given up after the longest time that it may say nothing."""
+    """The fork server sent nothing for the maximum time."""
 
 
 @dataclass(frozen=True)
@@ -230,20 +235,20 @@ class ForkServer:
     backend : str
         Name of the backend.
     setup : Setup
-        What it is started for.
+        First message to the fork server.
     env : Mapping
-        Variables of the process, but for its folders: see `clean_environment`.
+        Environment variables of the process, except for its folders (`clean_environment`).
     follow : Path or None
-        The library that follows what is read (``native/reads.c``).
+        The library that records reads (``native/reads.c``).
     startup : float
-        Seconds that loading may take.
+        Time limit for loading the backend, in seconds.
     memory : int
-        What it and its cells may have together, in bytes, where a control group can limit that; 0 for no limit.
+        Memory limit of the fork server and its cells together, in bytes; 0 for no limit. Needs a control group.
 
     Attributes
     ----------
     lost_loading : bool
-        Whether its process ended or was stopped before it said anything: another one may load the backend.
+        Whether the process ended or was stopped before its first message; another one may load the backend.
     """
 
     def __init__(
@@ -259,14 +264,14 @@ class ForkServer:
         self.backend = backend
         self._held = HeldFolder(temporary_folder(), TEMPORARY)
         self.folder = self._held.path
-        # First of all: this process may have to leave its control group, for which it must be alone there.
+        # First: this process may have to leave its control group, and must be alone in it for that.
         self._group = group_for(memory)
         self.channel, theirs = socket.socketpair()
         self._buffer, self._searched = bytearray(), 0
         self._log = open(self.folder / "fork_server.log", "w+b")  # noqa: SIM115 - closed with the fork server
         (home := self.folder / "home").mkdir()
         hidden = {} if setup.device else _without_driver(self.folder / "no-driver")
-        # The library adds to this file and never makes it. The worker is the first program that is run.
+        # The library appends to this file and never creates it. The worker is the first recorded program.
         (records := self.folder / "reads").write_text(f"X 0 0 0 0 0 {python}\0")
         followed = {"LD_PRELOAD": str(follow), VARIABLE: str(records)} if follow else {}
         self.process = subprocess.Popen(
@@ -287,8 +292,9 @@ class ForkServer:
 
     @property
     def ready(self) -> Ready:
-        """Its state once the backend is loaded, or could not be; waits for that, and ends when `close` is called meanwhile."""
-        # No cached_property: before Python 3.12 it has one lock for all instances, and fork servers would load one after another.
+        """Its state after the backend has loaded or failed to load; waits for that until `close` is called."""
+        # Not a cached_property: before Python 3.12 it has one lock for all instances, and fork servers would load one
+        # after another.
         if not self._ready:
             try:
                 self._begin()
@@ -299,13 +305,13 @@ class ForkServer:
         return self._ready
 
     def loads(self, seconds: float) -> bool:
-        """Return whether `ready` would still wait after so many seconds more."""
+        """Return whether `ready` would still wait after this many seconds."""
         try:
             self._begin()
             waits = not self._ready and not select.select([self.channel], [], [], seconds)[0]
-            return waits and not _is_stopped(self.process.pid)  # which `ready` ends
+            return waits and not _is_stopped(self.process.pid)  # `ready` ends a stopped one
         except (ForkServerDied, OSError, ValueError):
-            return False  # it ended, or was closed meanwhile: `ready` tells
+            return False  # it ended, or was closed in the meantime; `ready` has the reason
 
     def _begin(self) -> None:
         if not self._begun:
@@ -315,36 +321,40 @@ class ForkServer:
     def run(
         self, order: Order, meanwhile: Callable[[], None] = lambda: None, slot: Callable[[], None] = lambda: None
     ) -> Exit:
-        """Run one cell in a child of the fork server; `meanwhile` is called once it has been asked, `slot` before it loads on a device.
+        """Run one cell in a child of the fork server.
+
+        `meanwhile` is called after the order is sent, `slot` before the cell loads on a device.
 
         Raises
         ------
         ForkServerDied
-            When the fork server itself ends; it cannot be used again.
+            If the fork server itself ends; it cannot be used again.
         """
         self._send(order)
         meanwhile()
-        # The fork server keeps the deadline, and says meanwhile that it is there.
+        # The fork server enforces the deadline, and sends heartbeats until then.
         return self._receive(Exit, _SILENCE, beats=True, slot=slot)
 
     def compile(
         self, cell: Cell, order: Order, products: Sequence[str], read: Callable[[Remains], Outcome],
         meanwhile: Callable[[], None] = lambda: None, slot: Callable[[], None] = lambda: None,
     ) -> Callable[[], Compiled]:  # fmt: skip
-        """Run one cell; what is returned collects what became of it, from its folder. A cell is lost with its fork server.
+        """Run one cell, and return a function that collects its outcome from its folder.
+
+        A cell is lost with its fork server.
 
         Parameters
         ----------
         cell : Cell
             The cell.
         order : Order
-            The request.
+            The order for the fork server.
         products : sequence of str
             Folders whose files do not count as read (`harness.engine.toolchain.PreparedToolchain.products`).
         read : callable
-            Reads what is left of it (`harness.engine.reader.Reader.read`).
+            Reads the files that the cell left (`harness.engine.reader.Reader.read`).
         meanwhile : callable
-            Called while its compiler works.
+            Called while the compiler works.
         slot : callable
             Waits for a slot of the cell's device; called before the cell loads.
         """
@@ -360,8 +370,8 @@ class ForkServer:
         return lambda: Compiled(read(remains), reads_of(ended.reads, products))
 
     def scratch(self) -> Path:
-        """A new folder for a cell."""
-        # A cell may have closed it: changing modes is not what Landlock restricts.
+        """Create a folder for a cell."""
+        # A cell may have removed the permissions: Landlock does not restrict chmod.
         self.folder.chmod(0o700)
         return Path(tempfile.mkdtemp(prefix="cell-", dir=self.folder)).resolve()
 
@@ -378,11 +388,11 @@ class ForkServer:
             return True
 
     def close(self) -> None:
-        """End the fork server and everything below it, and remove its folder."""
+        """End the fork server and all of its processes, and remove its folder."""
         try:
-            self.channel.shutdown(socket.SHUT_RDWR)  # wakes a runner that waits for an answer
+            self.channel.shutdown(socket.SHUT_RDWR)  # wakes a runner that waits for a message
         except OSError:
-            pass  # the fork server has gone already
+            pass  # the fork server has already ended
         self.channel.close()
         try:
             self.process.wait(2)
@@ -390,7 +400,7 @@ class ForkServer:
             try:
                 os.killpg(self.process.pid, signal.SIGKILL)
             except ProcessLookupError:
-                pass  # it ended in between
+                pass  # it ended in the meantime
             self.process.wait()
         self._log.close()
         remove(self.folder)
@@ -408,7 +418,10 @@ class ForkServer:
             raise ForkServerDied(_last_words(self.process, self._log.fileno())) from None
 
     def _receive(self, kind: type[M], seconds: float, beats: bool = False, slot: Callable[[], None] | None = None) -> M:
-        """The next message; `seconds` pass without any word at most, or without one of this kind where it sends no `beats`."""
+        """Return the next message of this kind.
+
+        Raise `ForkServerDied` after `seconds` without a line. With `beats`, empty lines arrive in the meantime.
+        """
         heard = time.monotonic()
         while True:
             while (end := self._buffer.find(b"\n", self._searched)) >= 0:
@@ -425,7 +438,7 @@ class ForkServer:
             self._searched = len(self._buffer)
             if self._searched > _LONGEST:
                 self.process.terminate()
-                raise ForkServerDied(f"it said more than {_LONGEST >> 20} MiB at once")
+                raise ForkServerDied(f"it sent a message of more than {_LONGEST >> 20} MiB")
             left = heard + seconds - time.monotonic()
             ready, _, _ = select.select([self.channel], [], [], max(0.0, min(left, _LOOK)))
             if ready:
@@ -437,22 +450,22 @@ class ForkServer:
                 raise ForkServerDied("it was stopped")
             elif left <= 0:
                 self.process.terminate()
-                raise ForkServerSilent(f"{'no word of it' if beats else 'no answer'} for {seconds:.0f} s")
+                raise ForkServerSilent(f"{'no heartbeat' if beats else 'no answer'} for {seconds:.0f} s")
 
     def _read(self, kind: type[M], line: bytes) -> M:
         try:
             return kind.from_line(line)
         except WireError as error:
             self.process.terminate()
-            raise ForkServerDied(f"what it said cannot be read: {error}") from None
+            raise ForkServerDied(f"its message cannot be read: {error}") from None
 
 
 def _without_driver(folder: Path) -> dict[str, str]:
     """Return variables that hide the machine's driver from a process.
 
-    nvJitLink initializes a driver that it finds, and refuses to link where it cannot: ``ERROR 304: cuInit``. CUDA 12.1 to
-    12.6 look for ``libcuda.so``, later releases for ``libcuda.so.1``. The loader takes the first file of that name and stops at one that is
-    no library, so an empty file is a machine without a driver.
+    nvJitLink initializes any driver that it finds, and refuses to link if that fails: ``ERROR 304: cuInit``. CUDA 12.1
+    to 12.6 look for ``libcuda.so``, later releases for ``libcuda.so.1``. The loader opens the first file of that name
+    and stops if it is not a library, so an empty file hides the driver.
     """
     folder.mkdir()
     for name in ("libcuda.so", "libcuda.so.1"):
@@ -461,12 +474,12 @@ def _without_driver(folder: Path) -> dict[str, str]:
 
 
 def _last_words(process: subprocess.Popen[bytes], log: int) -> str:
-    """The end of a fork server, and its last output."""
+    """Return how a fork server ended, with its last output."""
     try:
         code = process.wait(5)
     except subprocess.TimeoutExpired:
         code = None
-    # Not by seeking: the fork server writes where this file stands.
+    # pread does not seek: the fork server writes at this file's position.
     size = os.fstat(log).st_size
     text = os.pread(log, _LAST_WORDS, max(0, size - _LAST_WORDS)).decode("utf-8", "replace")
     how = (
@@ -478,26 +491,26 @@ def _last_words(process: subprocess.Popen[bytes], log: int) -> str:
 
 
 def _heard(channel: socket.socket) -> bytes:
-    """The received bytes; empty if the other side has closed."""
+    """Return the received bytes; empty if the other side has closed."""
     try:
         return channel.recv(1 << 16)
     except ConnectionError:
-        return b""  # it went before it had read what was sent
+        return b""  # it ended before it had read the last message
 
 
 def below(pid: int) -> list[str]:
-    """Numbers of the processes below a keeper, which are one fork server.
+    """Return the process ids below a keeper; they belong to one fork server.
 
     Raises
     ------
     OSError
-        When it has ended.
+        If the keeper has ended.
     """
     return Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
 
 
 def _is_stopped(pid: int) -> bool:
-    """Return whether a signal has stopped a keeper, or the fork server below it; one under a debugger or strace is not stopped."""
+    """Return whether a signal has stopped a keeper or its fork server; being traced by a debugger or strace is no stop."""
     try:
         states = [Path(f"/proc/{each}/stat").read_text().rpartition(")")[2].split()[0] for each in (pid, *below(pid))]
     except (OSError, IndexError):
@@ -516,9 +529,9 @@ def hash_meanwhile(fork_server: ForkServer, files: Files) -> None:
     Parameters
     ----------
     fork_server : ForkServer
-        One that may be loading; runners whose fork servers load the same share its files out.
+        A fork server that may be loading. Runners whose fork servers load the same files divide the work.
     files : Files
-        Keeps the hashes.
+        Cache of the hashes.
     """
     end = time.monotonic() + _HASHING
     while fork_server.loads(_PAUSE) and time.monotonic() < end:
@@ -529,7 +542,7 @@ def hash_meanwhile(fork_server: ForkServer, files: Files) -> None:
 
 
 def mapped_below(pid: int) -> dict[str, Signature]:
-    """Large files that the children of a process have mapped now, with their signatures: libraries, mostly."""
+    """Return the large files that children of a process have mapped, mostly libraries, with their signatures."""
     found: dict[str, Signature] = {}
     try:
         for child in below(pid):
@@ -538,5 +551,5 @@ def mapped_below(pid: int) -> dict[str, Signature]:
                 if there.st_size >= _LARGE:
                     found[path] = signature_of(there)
     except OSError:
-        pass  # it has ended, or a file is gone: reading its state reports that
+        pass  # it has ended, or a file is gone; reading its state reports that
     return found

@@ -1,4 +1,4 @@
-"""Installation of what the chosen cells need: environments, CUDA releases and header libraries."""
+"""Installation of the parts that the chosen cells need: environments, CUDA releases and header libraries."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ class Missing:
     Parameters
     ----------
     environments : list of Environment
-        Environments that are not made.
+        Environments that do not exist.
     releases : list of str
         CUDA releases.
     libraries : list of (HeaderLibrary, str)
         Header libraries, with their versions.
     parts : dict
-        Parts of CUDA that a backend's compiler needs, by the release that has to have them.
+        Missing CUDA components that a backend's compiler needs, by CUDA release.
     """
 
     environments: list[Environment] = field(default_factory=list)
@@ -50,7 +50,7 @@ class Missing:
         return bool(self.environments or self.releases or self.libraries or self.parts)
 
     def __str__(self) -> str:
-        """``cupy 13.0.0, CUDA 12.4, cutlass 3.5.1``."""
+        """Return a list for messages: ``cupy 13.0.0, CUDA 12.4, cutlass 3.5.1``."""
         named = [f"{each.library} {_recipe_of(each).version}" for each in self.environments]
         named += [f"CUDA {name}" for name in self.releases if name not in self.parts]
         named += [_with_parts(name, parts) for name, parts in self.parts.items()]
@@ -59,12 +59,12 @@ class Missing:
 
     @property
     def offline(self) -> str:
-        """The sentence that says so where nothing may be downloaded, with the one command that installs all of it."""
+        """The message for ``--offline``, with the one command that installs all parts."""
         return f"not installed, and --offline downloads nothing: {self}. To install it, run `{self.command}`"
 
     @property
     def command(self) -> str:
-        """The shell command that installs all of it."""
+        """The shell command that installs all parts."""
         commands = []
         for name, parts in self.parts.items():
             commands.append(f"cumatrix toolkits install {name} --with {','.join(parts)}")
@@ -94,15 +94,15 @@ def _recipe_of(environment: Environment) -> Recipe:
 
 
 def _unknown(environment: Environment) -> bool:
-    """Return whether a release has never been resolved; one that cannot be created here is known."""
+    """Return whether a release has never been resolved; a release that cannot be installed here is known."""
     resolved = environment.resolved
     return bool(resolved and not resolved.lock and not (resolved.recipe.problem or resolved.recipe.refused))
 
 
 def missing(cells: Iterable[Cell], context: RunContext, *, offline: bool = False) -> Missing:
-    """The missing parts of the cells; nothing for inapplicable cells.
+    """Return the missing parts of the cells; cells of unsupported combinations need none.
 
-    With `offline`, releases that were never resolved count as well: they are missing, and not broken.
+    With `offline`, releases that were never resolved count as missing, not as broken.
     """
     found = Missing()
     seen: set[object] = set()
@@ -127,7 +127,7 @@ def missing(cells: Iterable[Cell], context: RunContext, *, offline: bool = False
         if environment.resolved and not environment.python and environment not in found.environments:
             found.environments.append(environment)
         if unknown and LIBRARIES[environment.library].follows_runtime and not _recipe_of(environment).cuda:
-            continue  # PyTorch: which CUDA it was built for, its wheels will tell
+            continue  # PyTorch: its wheels determine the CUDA release
         own = () if ref.local or ref.bundled else (ref.release, ref.headers)
         for name in (*own, *releases_named(cell).values()):
             if name not in there:
@@ -139,7 +139,7 @@ def missing(cells: Iterable[Cell], context: RunContext, *, offline: bool = False
             if lacking:
                 found.parts.setdefault(name, lacking)
         for name, version in cell.variant.libraries.items():
-            # Two cases may mean different ones by a name.
+            # Two cases may have different libraries of one name.
             if (cell.case.name, name, version) not in there:
                 there.add((cell.case.name, name, version))
                 pair = (cell.case.libraries[name], version)
@@ -149,14 +149,14 @@ def missing(cells: Iterable[Cell], context: RunContext, *, offline: bool = False
 
 
 def _lacking(parts: Sequence[str], release: str, store: ToolkitStore) -> list[str]:
-    """Parts that an installed toolkit lacks, or one that is to be installed has to have; not those that PyPI lacks."""
+    """Return the components that an installed or future toolkit lacks, except those that PyPI does not have."""
     toolkit = store.find(release) if parts else None
     there = parts_among(toolkit.packages, release) if toolkit else []
     return [name for name in parts if name not in there and release in PARTS[name].wheels]
 
 
 def _can_run(environment: Environment, cell: Cell) -> bool:
-    """Return whether the library is or will be installed and can use the toolkit; otherwise nothing else helps."""
+    """Return whether the library is or will be installed and supports the toolkit; if not, no installation helps."""
     info = BACKENDS[cell.toolchain.backend]
     if not info.distributions:
         return True
@@ -173,16 +173,16 @@ def _can_run(environment: Environment, cell: Cell) -> bool:
 
 @dataclass(frozen=True)
 class Step:
-    """One thing to install.
+    """One installation step.
 
     Parameters
     ----------
     title : str
-        What messages call it: ``CUDA 12.4``.
+        Name in messages: ``CUDA 12.4``.
     size : int
-        Bytes of its wheels, as far as the index tells; 0 where it does not.
+        Size of its wheels in bytes, according to the index; 0 if unknown.
     run : callable
-        Does it.
+        Function that installs it.
     """
 
     title: str
@@ -191,11 +191,11 @@ class Step:
 
 
 Report = Callable[[Sequence[Step]], Callable[[Step], AbstractContextManager[None]]]
-"""Is given all steps before the first; gives what each of them runs in, which may show that it is under way."""
+"""Type of the progress display: it receives all steps before the first, and returns a context manager for each step."""
 
 
 def steps(wanted: Missing, index: Index, tell: Callable[[str], None], *, force: bool = False) -> list[Step]:
-    """The steps, environments last: they are the largest. With `force`, existing environments are created again."""
+    """Return the steps, with environments last, as they are the largest; `force` replaces existing environments."""
     releases, headers, store = ToolkitStore(tell=tell), LibraryStore(tell=tell), EnvironmentStore(tell=tell)
     found = []
     for name in dict.fromkeys([*wanted.releases, *wanted.parts]):
@@ -221,21 +221,21 @@ def _install_release(store: ToolkitStore, release: Release, parts: Sequence[str]
     unknown = [f"{name} {version}" for name, version in packages.items() if pinned(name, version) is None]
     if unknown:
         raise PartUnavailable(
-            f"cumatrix does not know the wheels of CUDA {release.name} ({', '.join(unknown)}), and installs them only where that is asked for: "
+            f"cumatrix does not know the wheels of CUDA {release.name} ({', '.join(unknown)}), and installs them only on request: "
             f"run `cumatrix toolkits install {release.name}`"
         )
     store.install(release, parts)
 
 
 def install(cells: Sequence[Cell], context: RunContext, report: Report, tell: Callable[[str], None]) -> RunContext:
-    """Install what the cells need; one message lists unavailable parts, whose cells become ``unavailable``.
+    """Install the parts that the cells need; messages name failed parts, whose cells become ``unavailable``.
 
     Returns
     -------
     RunContext
-        With the environments that are made now.
+        With the environments that exist after installation.
     """
-    offline = context.request.offline  # names what is missing, with the command that installs it
+    offline = context.request.offline  # the message has the missing parts and the command that installs them
     wanted = missing(cells, context, offline=offline)
     used = {cell.toolchain.environment for cell in cells}
     context = replace(context, others=tuple(each for each in context.others if each.name in used))
@@ -266,7 +266,7 @@ def install(cells: Sequence[Cell], context: RunContext, report: Report, tell: Ca
 
 
 def _check_published(wanted: Missing, index: Index) -> None:
-    """Refuse versions of header libraries that neither cumatrix nor the index knows, before anything is installed."""
+    """Refuse header-library versions unknown to cumatrix and the index, before anything is installed."""
     for library, version in wanted.libraries:
         known = known_versions(library)
         distribution, number = library.wheel(version)
@@ -275,14 +275,14 @@ def _check_published(wanted: Missing, index: Index) -> None:
 
 
 def with_made(context: RunContext, why: str = "") -> RunContext:
-    """The context with the interpreters of the environments that are there; those that are not are broken.
+    """Return the context with the interpreters of existing environments; the libraries of missing ones are broken.
 
     Parameters
     ----------
     context : RunContext
-        With environments that may have been made meanwhile.
+        Context with environments that may have been created since.
     why : str
-        Why one may not be there.
+        Reason of missing environments.
     """
     if not context.others:
         return context
@@ -300,7 +300,7 @@ def _made(environment: Environment, store: EnvironmentStore, why: str, absent: s
         name = f"{recipe.library} {recipe.version}"
         problem = absent or (why if why.startswith(name) else f"{name}: {why or 'it is not installed'}")
         return replace(environment, broken={recipe.distribution: problem})
-    # What was resolved is what must be there.
+    # The installed version must be the resolved one.
     there = look(
         made.python,
         name=environment.name,

@@ -1,6 +1,6 @@
 """Devices and memory of this machine, and how cells share them.
 
-Cells whose compilers need much memory run one after another where the machine has little.
+Cells that need much memory run one after another if the machine has little.
 """
 
 from __future__ import annotations
@@ -25,28 +25,28 @@ from harness.errors import PartUnavailable, UsageError
 from harness.model import Cell, Outcome, Target
 from harness.protocol.messages import Driver
 
-# Where a driver lies that the dynamic loader does not know: containers of NVIDIA's, and WSL.
+# Folders of drivers outside of the dynamic loader's search path: NVIDIA's containers, and WSL.
 _FOLDERS = (
     "/usr/local/nvidia/lib64",
     "/usr/lib64-nvidia",
     "/usr/lib/wsl/lib",
     f"/usr/lib/{platform.machine()}-linux-gnu",
 )
-_SLOTS = 4  # cells that load and launch on one device at a time
+_SLOTS = 4  # concurrent cells that load and launch on one device
 
 
 @dataclass(frozen=True, kw_only=True)
 class Device:
-    """One device.
+    """One CUDA device.
 
     Parameters
     ----------
     token : str
-        What ``CUDA_VISIBLE_DEVICES`` calls it.
+        Its name in ``CUDA_VISIBLE_DEVICES``.
     name, capability : str
         ``"NVIDIA H200"`` and ``"9.0"``.
     facts : Mapping
-        What records say of it: name, compute capability, driver's version, CUDA that the driver is of, and more.
+        Its entry in records: name, compute capability, version of the driver, CUDA version of the driver, and more.
     """
 
     token: str
@@ -55,22 +55,22 @@ class Device:
     facts: Mapping[str, Any]
 
     def runs(self, target: Target) -> bool:
-        """Return whether the target is this device's own: real, and of its compute capability."""
+        """Return whether a target is real and has this device's compute capability."""
         return not target.virtual and target.suffix != "f" and target.capability == self.capability
 
 
 @dataclass(frozen=True)
 class Devices:
-    """The chosen devices of this machine.
+    """The selected devices of this machine.
 
     Parameters
     ----------
     items : tuple of Device
-        In the driver's order.
+        Devices in the driver's order.
     folder : str
-        Folder of the driver's library where the dynamic loader does not know it, or empty.
+        Folder of the driver's library if it is outside of the dynamic loader's search path; otherwise empty.
     problem : str
-        Why there is none.
+        Reason why there is no device.
     """
 
     items: tuple[Device, ...] = ()
@@ -78,17 +78,17 @@ class Devices:
     problem: str = ""
 
     def name_for(self, target: Target) -> str:
-        """Name of the first device whose own target this is; empty where there is none."""
+        """Return the name of the first device that runs a target; empty if there is none."""
         return next((device.name for device in self.items if device.runs(target)), "")
 
     @property
     def variables(self) -> dict[str, str]:
-        """Folders in which a worker finds the driver."""
+        """Variables that lead a worker to the driver."""
         return {"LD_LIBRARY_PATH": self.folder} if self.folder else {}
 
 
 class DevicePool:
-    """Assigns devices to cells, to all evenly, and lets a few of them load and launch on each at a time."""
+    """Distributes cells evenly over devices; a few cells at a time may load and launch on each."""
 
     def __init__(self, devices: Devices) -> None:
         self._slots = {device.token: threading.Semaphore(_SLOTS) for device in devices.items}
@@ -98,7 +98,7 @@ class DevicePool:
 
     @contextmanager
     def assigned(self, name: str) -> Iterator[Device]:
-        """The device of that name with the fewest cells, for as long as the block lasts."""
+        """Yield the device of a name with the fewest cells, and count the cell until the block ends."""
         with self._lock:
             device = min(
                 (each for each in self._devices if each.name == name), key=lambda each: self._cells[each.token]
@@ -111,28 +111,28 @@ class DevicePool:
                 self._cells[device.token] -= 1
 
     def slot(self, device: Device) -> AbstractContextManager[object]:
-        """A slot of the device, in which a cell loads, launches and verifies; waits for one."""
+        """Return the slots of a device; a cell loads, launches and verifies within one, and waits for a free one."""
         return self._slots[device.token]
 
 
 def find_devices(choice: str = "auto") -> Devices:
-    """Ask the driver, in a process of its own.
+    """Read the devices from the driver, in a separate process.
 
     Parameters
     ----------
     choice : str
-        ``auto`` for all that are visible, ``none``, or numbers among them: ``0,2``.
+        ``auto`` for all visible devices, ``none``, or their numbers: ``0,2``.
 
     Raises
     ------
     UsageError
-        When `choice` cannot be read.
+        If `choice` is invalid.
     PartUnavailable
-        When a device that was named is not there.
+        If a named device does not exist.
     """
     choice = choice.strip()
     if choice == "none":
-        return Devices(problem="none was wanted")
+        return Devices(problem="--device none")
     wanted = None if choice == "auto" else _numbers(choice)
     answer = _ask()
     count = len(answer.devices)
@@ -151,18 +151,18 @@ def find_devices(choice: str = "auto") -> Devices:
         return Devices(tuple(found), answer.folder, answer.problem)
     for number in wanted:
         if number >= count:
-            there = f"{count} can be seen" if count else answer.problem or "there is none"
+            there = f"{count} are visible" if count else answer.problem or "there is none"
             raise PartUnavailable(f"there is no CUDA device {number}: {there}")
     return Devices(tuple(found[number] for number in wanted), answer.folder)
 
 
 def find_sanitizer(homes: Sequence[Path]) -> str:
-    """compute-sanitizer of this machine.
+    """Return the path of compute-sanitizer on this machine.
 
     Raises
     ------
     PartUnavailable
-        When it is not installed.
+        If it is not installed.
     """
     places = [home / part / "compute-sanitizer" for home in homes for part in ("bin", "compute-sanitizer")]
     places += [
@@ -190,7 +190,7 @@ def _ask() -> Driver:
     try:
         return ask(sys.executable, "devices.py", folders, Driver, without="LD_LIBRARY_PATH")
     except ProbeFailed as error:
-        return Driver(problem=f"the driver cannot be asked: {error}")
+        return Driver(problem=f"the driver cannot be queried: {error}")
 
 
 _CGROUP = Path("/sys/fs/cgroup")
@@ -198,31 +198,31 @@ _KEPT_FREE = 0.1
 
 
 def available(meminfo: Path = Path("/proc/meminfo"), cgroup: Path = _CGROUP) -> int:
-    """Bytes that this machine, or the container around this process, has to give; a tenth is left to others.
+    """Return the memory in bytes that this machine or container has available, minus a tenth for other processes.
 
     Parameters
     ----------
     meminfo : Path
-        The kernel's table (proc_meminfo(5)); ``MemAvailable`` counts.
+        The kernel's table (proc_meminfo(5)); the function reads ``MemAvailable``.
     cgroup : Path
-        Folder with ``memory.max`` and ``memory.current`` (cgroups(7), version 2), if there is one.
+        Folder with ``memory.max`` and ``memory.current`` (cgroups(7), version 2), if it exists.
     """
     lines = meminfo.read_text("ascii", "replace").splitlines()
     found = [int(line.split()[1]) << 10 for line in lines if line.startswith("MemAvailable:")]
     try:
         found.append(int((cgroup / "memory.max").read_text()) - int((cgroup / "memory.current").read_text()))
     except (OSError, ValueError):
-        pass  # no limit: the file is not there, or says "max"
+        pass  # no limit: the file is missing, or contains "max"
     return int(min(found, default=8 << 30) * (1 - _KEPT_FREE))
 
 
 class Memory:
-    """Memory that concurrent cells may use together.
+    """Memory that concurrent cells share.
 
     Parameters
     ----------
     total : int
-        In bytes.
+        Total in bytes.
     """
 
     def __init__(self, total: int) -> None:
@@ -232,7 +232,7 @@ class Memory:
 
     @contextmanager
     def taken(self, needed: int) -> Iterator[None]:
-        """Wait until `needed` bytes fit with the other cells, and hold them; a lone cell always fits."""
+        """Wait until `needed` bytes are free, and hold them; a single cell always fits."""
         with self._free:
             self._free.wait_for(lambda: self._used == 0 or self._used + needed <= self.total)
             self._used += needed
@@ -245,7 +245,10 @@ class Memory:
 
 
 def usable_cores() -> int:
-    """Cores that this process may run on: of a machine's, those that taskset, a container (``--cpuset-cpus``) or a batch system left it; see sched_getaffinity(2)."""
+    """Return the number of cores available to this process, as sched_getaffinity(2) reports it.
+
+    taskset, a container (``--cpuset-cpus``) or a batch system may reduce it.
+    """
     return len(os.sched_getaffinity(0)) or 1
 
 
@@ -253,7 +256,7 @@ _UNITS = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 
 
 def size(text: str) -> int:
-    """Bytes of a size as case files write it: ``3G``."""
+    """Parse a size in case files, such as ``3G``, into bytes."""
     return int(text[:-1]) * _UNITS[text[-1]]
 
 
@@ -264,9 +267,9 @@ class Need:
     Parameters
     ----------
     memory : int
-        Bytes that its processes have at a time.
+        Peak memory of its processes, in bytes.
     seconds : float
-        Time on the wall; 0 where it was never seen.
+        Elapsed time in seconds; 0 if unknown.
     """
 
     memory: int
@@ -277,18 +280,18 @@ _PATIENCE, _BUSIEST = 10.0, 10.0
 
 
 def deadline(seconds: float, need: Need, load: float, cores: int) -> float:
-    """Default time limit of a cell, in seconds: longer for one that took longer before, and on a busy machine.
+    """Return the default time limit of a cell in seconds; longer after a long earlier run, and on a busy machine.
 
     Parameters
     ----------
     seconds : float
         The limit on an idle machine.
     need : Need
-        What the cell took before, with any architecture.
+        The cell's earlier need, with any architecture.
     load : float
-        Processes that run or wait for a processor (`os.getloadavg`).
+        Number of running and runnable processes (`os.getloadavg`).
     cores : int
-        Processors of the machine.
+        Number of the machine's cores.
     """
     return max(seconds, _PATIENCE * need.seconds) * min(_BUSIEST, max(1.0, load / cores))
 
@@ -299,7 +302,7 @@ class Needs:
     Parameters
     ----------
     cache : ResultStore or None
-        What earlier runs saw.
+        Measurements of earlier runs.
     """
 
     def __init__(self, cache: ResultStore | None) -> None:
@@ -308,7 +311,7 @@ class Needs:
         self._means: dict[str, tuple[float, int]] = {}
 
     def of(self, cell: Cell) -> Need:
-        """Memory estimate of a cell: measured on its other architectures, declared by the case, or guessed for its backend."""
+        """Return the need of a cell: measured on other architectures, declared by the case, or guessed for its backend."""
         key = self._key(cell)
         if key not in self._known:
             kept = self._cache.fact(key) if self._cache else None
@@ -318,7 +321,10 @@ class Needs:
         return self._known[key]
 
     def seconds(self, cell: Cell) -> float:
-        """Time estimate of a cell: measured on its other architectures, the mean of its folder's programs, or guessed for its backend."""
+        """Return the time estimate of a cell in seconds.
+
+        It is measured on its other architectures, the mean of its folder's programs, or guessed for its backend.
+        """
         if known := self.of(cell).seconds:
             return known
         kept = self._cache.fact(self._key(cell, of_folder=True)) if self._cache else None
@@ -326,7 +332,7 @@ class Needs:
         return mean or BACKENDS[cell.toolchain.backend].seconds
 
     def learn(self, cell: Cell, outcome: Outcome) -> None:
-        """Remember what a cell needed, for the others of its variant and folder and for later runs."""
+        """Remember what a cell needed, for other cells of its variant and folder and for later runs."""
         if outcome.peak_bytes:
             key = self._key(cell)
             self._known[key] = Need(outcome.peak_bytes, outcome.seconds or 0.0)

@@ -1,4 +1,4 @@
-"""From a request to planned cells: cases, backends, toolkits and targets, and the shard of them (``--shard 2/5``)."""
+"""The planned cells of a request: cases, backends, toolkits and targets, and their shards (``--shard 2/5``)."""
 
 from __future__ import annotations
 
@@ -34,12 +34,15 @@ from harness.toolkits.rocm import find_rocm, not_installed, own_rocm
 def choose_backends(
     names: str | None, environment: Environment, others: Sequence[Environment] = ()
 ) -> list[BackendInfo]:
-    """Backends by name; without names those of the libraries that have `others`, else NVRTC, nvcc and every one whose library is installed.
+    """Return the backends of a request.
+
+    The default is NVRTC, nvcc and every backend whose library is installed. With `others`, the default is the backends
+    of their libraries.
 
     Raises
     ------
     UsageError
-        On an unknown name, and on a library of `others` that none of the named backends is for.
+        If a name is unknown, or if `others` has a library without any of the named backends.
     """
     if names is None and others:
         libraries = {each.library for each in others}
@@ -62,7 +65,7 @@ def choose_backends(
 
 
 def _left_out(library: str, chosen: Sequence[str]) -> str:
-    """The error for a library without any of its backends, and what to type instead."""
+    """Return the error for a library without any of its backends, with the options that fix it."""
     its = ",".join(info.name for info in BACKENDS.values() if info.library == library)
     used = dict.fromkeys(BACKENDS[name].library for name in chosen)
     other = next((f", or --with {each}=VERSION for -b {','.join(chosen)}" for each in used if each), "")
@@ -99,33 +102,32 @@ def plan(
     targets_named: bool = True,
     backends_named: bool = True,
 ) -> list[Cell]:
-    """Every cell of a selection, ordered by toolchain, so that each worker process serves its cells in one go.
+    """Return every cell of a selection, ordered by toolchain, so that each worker process compiles its cells in a row.
 
-    A backend takes the cases that have a source in one of its languages. Targets that are a device's own run on it, the
-    others without one.
+    A backend compiles the cases that have a source in one of its languages. Cells whose target has a device run on it.
 
     Parameters
     ----------
     where : str, optional
-        A condition that they must hold (`choose`).
+        The condition that selects cells (`choose`).
     others : sequence of Environment
-        Environments for the backends of one library each, which do not run in `environment` then.
+        Environments for the backends of one library each; those backends do not run in `environment`.
     nvcc_of : callable
-        Return whether to plan cells of nvcc for a toolkit; without ``-b``, only where the toolkit has one.
+        Returns whether to plan nvcc cells for a toolkit; without ``-b``, only if the toolkit has an nvcc.
     host_compilers : HostCompilers, optional
-        Those of the cells of backends that run nvcc; what the cases name and the machine has, when left out.
+        Host compilers for backends that run nvcc; by default, those that the cases name and the machine has.
     toolkits_named : bool
-        Whether a user named the toolkits; else a library is tried with the CUDA tools that it brings along.
+        Whether the user named the toolkits; if not, a library is tested with the CUDA tools that it bundles.
     targets_named, backends_named : bool
-        Whether a user named the targets and the backends. A backend for AMD GPUs alone has default targets of its own, and is left out where
-        neither it nor a target of AMD's is named.
+        Whether the user named the targets and the backends. A backend for AMD GPUs has its own default targets. It is
+        skipped if the user named other targets and no backends.
 
     Raises
     ------
     UsageError
-        When `where` cannot be read.
+        If `where` is invalid.
     NothingToRun
-        When it holds for none of the cells.
+        If `where` holds for none of the cells.
     """
     cells: list[Cell] = []
     cases, hosts = list(cases), host_compilers or HostCompilers()
@@ -159,7 +161,11 @@ def plan(
 def _toolkits_for(
     info: BackendInfo, environment: Environment, toolkits: Sequence[ToolkitRef], *, named: bool
 ) -> list[ToolkitRef]:
-    """The toolkits of a backend in an environment: those named, and of tools that a library brings along its own alone; a compiler of HIP's is the machine's ROCm."""
+    """Return the toolkits of a backend in an environment.
+
+    These are the named toolkits, except tools that another library bundles. Without a name, a library with bundled
+    tools uses those alone. A HIP compiler uses the machine's ROCm.
+    """
     if info.rocm:
         return [ref for ref in toolkits if ref.rocm] or [own_rocm()]
     found = environment.version_of(*info.distributions)
@@ -170,14 +176,14 @@ def _toolkits_for(
 
 
 def _targets_for(info: BackendInfo, targets: Sequence[Target], *, named: bool, every: bool) -> Sequence[Target]:
-    """The targets of a backend: those named, and of a backend for AMD GPUs its own by default."""
+    """Return the targets of a backend: the named ones, or for AMD GPUs the default of its own."""
     if not info.rocm or (named and every):
         return targets
     return [target for target in targets if target.vendor is AMD] if named else parse_targets(AMD.default)
 
 
 def specific(targets: Iterable[Target]) -> list[Target]:
-    """The targets, each once, with the architecture-specific one in place of each that has one: ``sm_90a`` for ``sm_90``."""
+    """Return the distinct targets, each with its architecture-specific suffix if any: ``sm_90a`` for ``sm_90``."""
     found: dict[Target, None] = {}
     for target in targets:
         own = replace(target, suffix="a") if target.real == target and not target.suffix else target
@@ -190,10 +196,11 @@ def _is_specific(info: BackendInfo, library: str) -> bool:
 
 
 def library_of(info: BackendInfo, environment: Environment, toolkit: ToolkitRef) -> str:
-    """Version of the library behind a backend, as toolchains spell it; empty where there is none.
+    """Return the version of a backend's library as toolchains spell it; empty if the library is not installed.
 
-    ``14.2.0+wheels`` is a CuPy that takes CUDA's headers from wheels in its environment, ``0.61.2+python3.13`` a Numba in one of several Pythons,
-    ``0.15.0+git.1234.3f2a9c1`` a numba-cuda that was built from this commit (`harness.git.build_of`).
+    ``14.2.0+wheels`` is a CuPy that uses CUDA headers from wheels in its environment. ``0.61.2+python3.13`` is a Numba
+    in one of several Pythons. ``0.15.0+git.1234.3f2a9c1`` is a numba-cuda built from this commit
+    (`harness.git.build_of`).
     """
     found = environment.version_of(*info.distributions)
     if found is None:
@@ -204,7 +211,7 @@ def library_of(info: BackendInfo, environment: Environment, toolkit: ToolkitRef)
 
 
 def _by_host(cases: Iterable[Case], info: BackendInfo, hosts: HostCompilers) -> dict[HostCompiler, list[Case]]:
-    """Cases by the host compiler that a backend compiles them with; one that runs none has no such axis."""
+    """Group cases by the host compiler of a backend; backends without nvcc have no such axis."""
     groups: dict[HostCompiler, list[Case]] = {}
     for case in cases:
         if info.language(case):
@@ -214,7 +221,7 @@ def _by_host(cases: Iterable[Case], info: BackendInfo, hosts: HostCompilers) -> 
 
 
 def _by_device(targets: Sequence[Target], devices: Devices | None) -> dict[str, list[Target]]:
-    """Targets by the name of the device that they run on, those without one first."""
+    """Group targets by the name of their device, with those without a device first."""
     groups: dict[str, list[Target]] = {"": []}
     for target in targets:
         groups.setdefault(devices.name_for(target) if devices else "", []).append(target)
@@ -229,16 +236,16 @@ def _cells(cases: Iterable[Case], toolchain: Toolchain, targets: Sequence[Target
 
 
 def choose(cells: Sequence[Cell], where: str) -> list[Cell]:
-    """The cells for which a condition holds (`harness.model.cell.CELLS`).
+    """Return the cells for which a condition holds (`harness.model.cell.CELLS`).
 
     Raises
     ------
     UsageError
-        When the condition cannot be read.
+        If the condition is invalid.
     NothingToRun
-        When there are cells, and it holds for none of them.
+        If the condition holds for none of the cells.
     """
-    # A CUDA of the machine's own may know architectures that no table has.
+    # A local CUDA may support architectures that no table has.
     targets = {*VALUES["target"], *(str(cell.target) for cell in cells)}
     holds = read_where(where, CELLS, _parameters(cells), {"backend": BACKENDS, "target": targets})
     chosen = [cell for cell in cells if holds(_facts(cell))]
@@ -248,7 +255,7 @@ def choose(cells: Sequence[Cell], where: str) -> list[Cell]:
 
 
 def _parameters(cells: Iterable[Cell]) -> dict[str, list[Any]]:
-    """The values that each parameter has in the cells' cases."""
+    """Return the values of each parameter in the cells' cases."""
     cases = {id(cell.case): cell.case for cell in cells}
     found: dict[str, dict[tuple[type, Any], Any]] = {}
     for variant in (variant for case in cases.values() for variant in case.variants):
@@ -279,14 +286,14 @@ def nothing(
     named: bool,
     releases: bool = False,
 ) -> NothingToRun:
-    """The error for a selection without a cell.
+    """Return the error for a selection without cells.
 
     Parameters
     ----------
     named : bool
         Whether the user named the backends.
     releases : bool
-        Whether environments of ``--with`` are tried, and not `environment`.
+        Whether the run tests environments of ``--with`` instead of `environment`.
     """
     fitting = {name for name, info in BACKENDS.items() if any(info.language(case) for case in cases)}
     if cases and fitting and not fitting & {info.name for info in backends}:
@@ -333,7 +340,7 @@ _USUAL = "13.0"  # the first release whose wheels have an nvcc
 
 
 def toolkit_for(named: Iterable[BackendInfo], own: str, store: ToolkitStore | None = None) -> str:
-    """The environment's `own` toolkit, or one with an nvcc if ``-b`` names nvcc and no library that needs its own."""
+    """Return the `own` toolkit, or one with an nvcc if ``-b`` names nvcc and no library that needs its own."""
     named = list(named)
     if any(info.of_host for info in named) and not any(info.distributions for info in named):
         return toolkit_with_nvcc(own, store or ToolkitStore())
@@ -341,7 +348,7 @@ def toolkit_for(named: Iterable[BackendInfo], own: str, store: ToolkitStore | No
 
 
 def toolkit_with_nvcc(own: str, store: ToolkitStore) -> str:
-    """The environment's `own` release, the usual one, the newest that is installed, one of this machine's: the first that has an nvcc."""
+    """Return the first toolkit with an nvcc: the `own` release, the usual one, the newest installed, a local one."""
     there = [
         name
         for name in reversed(list(RELEASES))
@@ -358,10 +365,10 @@ def toolkit_with_nvcc(own: str, store: ToolkitStore) -> str:
 def newest_for(
     info: BackendInfo, environment: Environment, store: ToolkitStore, *, offline: bool = False
 ) -> tuple[str, str]:
-    """A release, and why it is that one.
+    """Return the newest release for a backend, and the reason for it.
 
-    A compiler by itself has no limit. A CuPy loads the NVRTC of one major release; PyTorch, Numba, and a library that takes CUDA from wheels
-    in its environment, are tried with the release that they are made for.
+    A standalone compiler has no limit. CuPy loads the NVRTC of one major release. PyTorch, Numba, and libraries that
+    use CUDA wheels in their environment are tested with the release that they are built for.
     """
     if info.rocm:
         return str(own_rocm()), "the ROCm of this machine"
@@ -389,7 +396,7 @@ def _newest(store: ToolkitStore, major: str, *, offline: bool) -> str:
 
 
 def cells_of(context: RunContext, cases: Sequence[Case] | None = None) -> list[Cell]:
-    """Every cell of a request.
+    """Return every cell of a request.
 
     Parameters
     ----------
@@ -401,9 +408,9 @@ def cells_of(context: RunContext, cases: Sequence[Case] | None = None) -> list[C
     Raises
     ------
     UsageError
-        On anything that cannot be read.
+        If any part of the request is invalid.
     NothingToRun
-        When the selection is empty.
+        If the selection is empty.
     """
     request = context.request
     selected = _selected(request) if cases is None else cases
@@ -430,24 +437,24 @@ def cells_of(context: RunContext, cases: Sequence[Case] | None = None) -> list[C
 
 
 def _selected(request: RunRequest) -> list[Case]:
-    """The cases that a request names; without names, all except heavy ones."""
+    """Return the cases that a request names; without names, all except heavy ones."""
     cases = load_cases(request.cases, request.selection, request.programs)
     heavy = [case.name for case in cases if case.heavy]
     if request.selection or not heavy:
         return cases
     hint(
-        f"left out, since they take long: {', '.join(heavy)}. `cumatrix run {heavy[0]}` runs what is named, `cumatrix run '*'` everything"
+        f"skipped, because they take long: {', '.join(heavy)}. `cumatrix run {heavy[0]}` runs the named case, `cumatrix run '*'` all cases"
     )
     return [case for case in cases if not case.heavy]
 
 
 def axes_of(context: RunContext) -> tuple[list[BackendInfo], list[ToolkitRef], list[Target]]:
-    """Backends, toolkits and targets that the request names, or that fit the environment.
+    """Return the backends, toolkits and targets that the request names, or that fit the environment.
 
     Raises
     ------
     UsageError
-        On an unknown name.
+        If a name is unknown.
     """
     request, others = context.request, context.others
     backends = choose_backends(request.backends, context.environment, others)
@@ -458,7 +465,7 @@ def axes_of(context: RunContext) -> tuple[list[BackendInfo], list[ToolkitRef], l
         toolkits = parse_toolkits(request.toolkits or toolkit_for(named, default_toolkit(context.environment)))
     try:
         targets = parse_targets(with_native(request.targets or DEFAULT_TARGETS, context.devices))
-        # A toolkit of the machine's own may know architectures that no table has.
+        # A local toolkit may support architectures that no table has.
         if not any(toolkit.local for toolkit in toolkits):
             for target in targets:
                 check_known(target)
@@ -468,12 +475,12 @@ def axes_of(context: RunContext) -> tuple[list[BackendInfo], list[ToolkitRef], l
 
 
 def with_native(targets: str, devices: Devices) -> str:
-    """``native`` on the axis of targets, as in nvcc: the targets of this machine's devices.
+    """Replace ``native``, as nvcc does, by the targets of this machine's devices.
 
     Raises
     ------
     PartUnavailable
-        When there is no device.
+        If there is no device.
     """
     parts = [part.strip() for part in targets.split(",")]
     named = [part for part in parts if part != "native"]
@@ -482,7 +489,7 @@ def with_native(targets: str, devices: Devices) -> str:
     native = [str(target) for target in KNOWN_TARGETS if devices.name_for(target)]
     if not native:
         raise PartUnavailable(
-            f"the target native needs a CUDA device, and there is none: {devices.problem or 'none was looked for'}"
+            f"the target native needs a CUDA device, and there is none: {devices.problem or 'devices were not queried'}"
         )
     return ",".join([*named, *native])
 
@@ -500,12 +507,12 @@ class Shard:
 
     @classmethod
     def parse(cls, text: str) -> Shard:
-        """Read ``2/5``.
+        """Parse ``2/5``.
 
         Raises
         ------
         UsageError
-            When it is something else.
+            If the text has another form.
         """
         match = re.fullmatch(r"(\d{1,4})/(\d{1,4})", text.strip())
         if not match or not 1 <= int(match[1]) <= int(match[2]):
@@ -513,19 +520,19 @@ class Shard:
         return cls(int(match[1]), int(match[2]))
 
     def take(self, cells: Sequence[Cell], costs: Costs | None = None) -> list[Cell]:
-        """The cells of this part, in their order; the parts together are all of them, and take about as long each.
+        """Return the cells of this part, in their order; the parts are disjoint, complete and of similar duration.
 
         Parameters
         ----------
         cells : sequence of Cell
             All cells, the same for every part.
         costs : Mapping, optional
-            What cells took before, the same for every part; else a cell counts as its backend says.
+            Times of an earlier run, the same for every part; by default, each backend's estimate.
 
         Raises
         ------
         NothingToRun
-            When nothing is left for this part.
+            If this part is empty.
         """
         taken = [0.0] * self.of
         mine = set()
@@ -543,14 +550,14 @@ class Shard:
         return [cell for cell in cells if cell.id in mine]
 
     def in_plan(self, cells: Sequence[Cell], costs: Costs | None = None) -> dict[str, Any]:
-        """The entry of a plan for this part: a hash of all cells and their costs, which decide on the parts."""
+        """Return the plan's entry for this part: a hash of all cells and their costs, which determine the parts."""
         lines = sorted(f"{cell.id}\0{cost_of(cell, costs or {})!r}" for cell in cells)
         whole = hashlib.sha256("\0".join(lines).encode()).hexdigest()[:16]
         return {"number": self.number, "of": self.of, "whole": whole}
 
 
 def costs_of(records: Iterable[Mapping[str, Any]]) -> Costs:
-    """Seconds of the cells of records: the longest over architectures and releases."""
+    """Return the seconds of the cells in records: the maximum over architectures and releases."""
     found: dict[tuple[str, str, str], float] = {}
     for record in records:
         key = (record["case"], record["variant"], record["backend"])
@@ -559,11 +566,12 @@ def costs_of(records: Iterable[Mapping[str, Any]]) -> Costs:
 
 
 def cost_of(cell: Cell, costs: Costs) -> float:
-    """Seconds that a cell may take."""
+    """Return the estimated seconds of a cell."""
     backend = cell.toolchain.backend
     return costs.get((cell.case.name, cell.variant.name, backend)) or BACKENDS[backend].seconds
 
 
 def _spread(cell: Cell) -> str:
-    # Neighbours fail alike and take alike: they are dealt out by a hash, which no other cell that comes or goes changes.
+    # Neighbouring cells fail alike and take equally long. A hash spreads them, and adding or removing cells does not
+    # change it.
     return hashlib.sha256(cell.id.encode()).hexdigest()

@@ -30,20 +30,20 @@ from harness.toolkits import Installed, LibraryStore, ToolkitStore
 
 @dataclass(frozen=True)
 class Result:
-    """A cell and what became of it.
+    """A cell and its outcome.
 
     Parameters
     ----------
     cell : Cell
         The cell.
     outcome : Outcome
-        What happened.
+        Its outcome.
     cached : bool
-        Whether an earlier run found it.
+        Whether the outcome is from an earlier run.
     key : str
-        Content key, which follows from what was asked and from every file that was read; empty where there is none.
+        Content key: a hash of the question and of every file that was read; empty if there is none.
     taken_from : str
-        Whose results had it (``--from``): the file or address, and the run; empty for one's own.
+        Origin of the result (``--from``): the file or address, and the run; empty for the user's own.
     """
 
     cell: Cell
@@ -53,7 +53,7 @@ class Result:
     taken_from: str = ""
 
     def record(self, run: str) -> Record:
-        """Judge the outcome by what the case expects; `run` names the run."""
+        """Judge the outcome by the case's expectation; `run` names the run."""
         expected = expectation_of(self.cell)
         return make_record(
             self.cell, self.outcome, expected, judge(expected, self.outcome), run=run, cached=self.cached,
@@ -66,7 +66,7 @@ _UNKNOWN = Need(0)
 
 @cache
 def _first_includes(source: Path) -> tuple[str, ...]:
-    """The headers that a program begins with; none where it cannot be read."""
+    """Return the headers that a program begins with; none if the program cannot be read."""
     try:
         found = first_includes(decoded(source.read_bytes()))
     except OSError:
@@ -76,24 +76,24 @@ def _first_includes(source: Path) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class PreparedCell:
-    """A cell that a compiler has to answer, with everything that this takes; it can be pickled.
+    """A cell that a compiler has to answer, with everything the compiler needs; it can be pickled.
 
     Parameters
     ----------
     cell : Cell
         The cell.
     toolchain : PreparedToolchain
-        Where it runs.
+        The toolchain that compiles it.
     job : CellJob
-        What its child is asked.
+        The job of its child process.
     limits : Limits
-        What it may use.
+        Limits of its resources.
     question : str
-        Hash over all that is asked: with the key of what the worker has read, it makes the first key of the answer.
+        Hash of the whole job; with the key of the worker's reads, it forms the first key of the result.
     need : Need
-        What its compiler may need.
+        Estimated needs of its compiler.
     requested : frozenset of str
-        Keys of workers under which no answer of an earlier run was found.
+        Keys of workers for which the cache has no result.
     """
 
     cell: Cell
@@ -106,7 +106,7 @@ class PreparedCell:
 
     @cached_property
     def alike(self) -> str:
-        """The cells for which its fork server prepares something once have equal values; empty without preparation."""
+        """Equal for cells that share a preparation by their fork server; empty without preparation."""
         prepares = BACKENDS[self.toolchain.toolchain.backend].prepares
         includes = _first_includes(self.job.source) if "includes" in prepares else ()
         if not includes and "options" not in prepares:
@@ -115,28 +115,28 @@ class PreparedCell:
         return json.dumps([self.job.target, options, self.job.include if includes else [], includes], sort_keys=True)
 
     def first_key(self, worker: str) -> str:
-        """`first_key` of its question."""
+        """Return the `first_key` of its question."""
         return first_key(worker, self.question)
 
 
 def first_key(worker: str, question: str) -> str:
-    """First key of the answer to a question, for a worker with the key `worker`; empty without one."""
+    """Return the first cache key of a question for a worker with the key `worker`; empty without one."""
     return Key("cell").add("worker, question", [worker, question]).hex() if worker else ""
 
 
 @dataclass(frozen=True)
 class Worker:
-    """Facts of the fork servers of one toolchain.
+    """Facts about the fork servers of one toolchain.
 
     Parameters
     ----------
     ready : Ready
-        What one of them said.
+        Report of one of them.
     keys : tuple of str
-        Keys of all that such a fork server has read, the newest first. There may be several for the same files: Python
-        looks for more of them while its compiled modules are still being written. None where it is not known what was read.
+        Keys of the files that such a fork server reads, newest first; empty if its reads are unknown. Several keys may
+        cover the same files, because Python looks up more files while it still writes its compiled modules.
     unfollowed : str
-        Why that is not known; empty where it is.
+        Reason why the reads are unknown; empty if they are known.
     """
 
     ready: Ready
@@ -145,14 +145,14 @@ class Worker:
 
 
 class HeaderLibraries:
-    """The header libraries of cells, as they are installed: each is looked for once in a run."""
+    """The installed header libraries of cells; each is looked up once per run."""
 
     def __init__(self) -> None:
         self.store = LibraryStore()
         self._found: dict[tuple[str, str], Installed | Headers | None] = {}
 
     def of(self, cell: Cell) -> dict[str, Installed | Headers | None]:
-        """By name; None for one that is not installed."""
+        """Return the libraries by name; None for a library that is not installed."""
         return {
             name: self._find(cell.case.libraries[name], version) for name, version in cell.variant.libraries.items()
         }
@@ -167,29 +167,29 @@ class HeaderLibraries:
 
 
 def source_of(cell: Cell) -> Path:
-    """The program that the cell's backend compiles."""
+    """Return the source file that the cell's backend compiles."""
     return cell.case.sources[BACKENDS[cell.toolchain.backend].language(cell.case) or ""]
 
 
 class OtherToolkits:
-    """Toolkits that lend one tool to cells; each is looked up once in a run.
+    """Toolkits that provide a single tool to cells; each is looked up once per run.
 
     Parameters
     ----------
     store : ToolkitStore
-        Where they are.
+        The installed toolkits.
     """
 
     def __init__(self, store: ToolkitStore) -> None:
         self._find = cache(store.find)
 
     def of(self, cell: Cell) -> dict[str, Installed]:
-        """By the option that names it.
+        """Return the toolkits by the option that names them.
 
         Raises
         ------
         PartUnavailable
-            When one is not installed, or is damaged.
+            If a toolkit is not installed or is damaged.
         """
         found = {}
         for name, release in releases_named(cell).items():
@@ -203,16 +203,17 @@ class OtherToolkits:
 
 @dataclass(frozen=True)
 class Common:
-    """The part of jobs that cells of one case, toolchain and choice of options share.
+    """The part of a job that cells with the same case, toolchain and options share.
 
     Parameters
     ----------
     job : CellJob
-        The job of each, but for what is the cell's own.
+        The job without a cell's own fields.
     key : Key
-        Hash over all that is asked of a worker for it: where programs and headers lie comes in by the names of roots, options and macros as they are.
+        Hash of the shared part; folders of programs and headers enter under their root names, options and macros
+        literally.
     case : Case
-        Whose it is.
+        The case of the cells.
     """
 
     job: CellJob
@@ -220,11 +221,11 @@ class Common:
     case: Case
 
     def job_of(self, cell: Cell) -> CellJob:
-        """The job of a cell."""
+        """Return the job of a cell."""
         return replace(self.job, cell=cell.id, **_own(cell))
 
     def question_of(self, cell: Cell) -> str:
-        """Hash over all that is asked of a worker for a cell, but for the cell's name and for what files say."""
+        """Hash a cell's job without the cell's name and the content of files."""
         own = {
             name: value if name != "launches" else [each.to_json() for each in value]
             for name, value in _own(cell).items()
@@ -236,7 +237,7 @@ class Common:
 
 
 def _own(cell: Cell) -> dict[str, Any]:
-    """The cell's own fields of its job, by name."""
+    """Return the cell's own fields of its job, by name."""
     return {
         "target": str(cell.target),
         "definitions": dict(cell.variant.definitions),
@@ -245,14 +246,14 @@ def _own(cell: Cell) -> dict[str, Any]:
 
 
 class Jobs:
-    """The jobs of a run's cells; what cells have in common is made once.
+    """The jobs of a run's cells; shared parts are created once.
 
     Parameters
     ----------
     include : sequence of Path
         Include directories of the request.
     limits : Limits
-        What a cell may use.
+        Limits of each cell.
     roots : Roots
         Names of folders in questions.
     """
@@ -271,16 +272,16 @@ class Jobs:
         libraries: Mapping[str, Installed | Headers],
         tools: Mapping[str, Installed],
     ) -> Common:
-        """The part of a cell's job that others share.
+        """Return the shared part of a cell's job.
 
         Parameters
         ----------
         cell, toolchain
-            The cell, and where it runs.
+            The cell and its toolchain.
         options : dict
-            The case's options for it (`options_for`).
+            The case's options for the cell (`options_for`).
         libraries : Mapping
-            Its header libraries. They stand before the toolkit's headers, which may hold another version of them.
+            Header libraries of the cell. They precede the toolkit's headers, which may contain another version of them.
         tools : Mapping
             Other toolkits, by the option that names them (`OtherToolkits`); they follow from the options.
         """
@@ -290,7 +291,7 @@ class Jobs:
             cell.toolchain,
             versions,
             canonical(options),
-        )  # the case is kept, so that its id stays its own
+        )  # the stored case keeps its id unique
         if which not in self._known:
             self._known[which] = self._make(cell, toolchain, options, libraries, tools)
         return self._known[which]
@@ -307,9 +308,9 @@ class Jobs:
         language = BACKENDS[cell.toolchain.backend].language(case) or ""
         options = dict(options)
         folders = include_of(case, options)
-        options.pop("memory", None)  # the scheduler's, and no compiler's
+        options.pop("memory", None)  # an option of the scheduler
         if not BACKENDS[cell.toolchain.backend].nvcc:
-            # Nothing else depends on it, and cells that differ by it share their headers.
+            # Only nvcc uses it; without it, cells that differ only in depth share their headers.
             options.pop("depth", None)
         others = {name: Tools(found.release, found.home) for name, found in tools.items()}
         library_folders = [folder for library in libraries.values() for folder in library.include]
@@ -332,6 +333,6 @@ class Jobs:
         if observes_place(canonical(options).decode()):
             key.add("place", [str(job.source), *job.include])
         key.add("references", [hashlib.sha256(path.read_bytes()).hexdigest() for path in paths])
-        key.add("root", str(case.root or ""))  # the log names files as seen from there
+        key.add("root", str(case.root or ""))  # paths in the log are relative to it
         key.add("libraries", {name: found.fingerprint for name, found in libraries.items()})
         return Common(job, key.add("limits", limits_of_cell(self.limits.memory, self.limits.rlimits)), case)

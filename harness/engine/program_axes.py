@@ -27,23 +27,23 @@ from harness.toolkits.header_sources import EXAMPLES, headers_of, read_source
 from harness.web.address import redact
 
 Chosen = Mapping[str, Sequence[str]]
-"""Releases, folders and revisions by the name of their library, as ``--library`` names them."""
+"""Releases, folders and revisions by library name, as in ``--library``."""
 
 
 def parse_chosen(texts: Sequence[str], base: Path) -> dict[str, list[str]]:
-    """Read ``cutlass=3.5.1,4.0..4.2`` and ``cutlass=../cutlass@main``; ranges, series and ``all`` become versions.
+    """Parse ``cutlass=3.5.1,4.0..4.2`` and ``cutlass=../cutlass@main``; ranges, series and ``all`` become versions.
 
     Parameters
     ----------
     texts : sequence of str
-        One for each ``--library``; two of one library add up.
+        One for each ``--library``; values of one library are combined.
     base : Path
-        The folder that relative paths start from.
+        The folder of relative paths.
 
     Raises
     ------
     UsageError
-        On a library that is not known, and on what is neither a version of it nor a folder or revision.
+        If a library is unknown, or if a value is neither one of its versions nor a folder or revision.
     """
     found: dict[str, list[str]] = {}
     for text in texts:
@@ -76,10 +76,10 @@ def _values(library: HeaderLibrary, text: str, base: Path) -> list[str]:
         return found
     if is_release(text):
         series = [version for version in stable if re.match(rf"{re.escape(text)}(\.|$)", version)]
-        # A version that a newer wheel may have, which cumatrix does not know yet, is left to the index.
+        # An unknown version may have a newer wheel, which the index knows.
         return [text] if text in known or not series else [series[-1]]
     source = read_source(text, base)
-    # What is kept does not depend on the folder of the moment.
+    # The result does not depend on the current folder.
     if source.folder:
         return [str(source.folder)]
     revision = f"@{source.revision}" if source.revision else ""
@@ -88,27 +88,27 @@ def _values(library: HeaderLibrary, text: str, base: Path) -> list[str]:
 
 
 def _not_after(version: str, last: str) -> bool:
-    """Return whether a version is at most another one, or of its series: 4.2.1 in ..4.2."""
+    """Return whether a version is at most another version, or in its series: 4.2.1 in ..4.2."""
     parts = Version(last).release
     return Version(version).release[: len(parts)] <= parts
 
 
 def with_libraries(cases: Sequence[Case], chosen: Chosen, found: Callable[[HeaderLibrary, str, Path], dict[str, Headers]]) -> list[Case]:  # fmt: skip
-    """Cases whose variants name numbers of header libraries only, with what is no release looked up.
+    """Return cases whose variants have version numbers of header libraries; folders and revisions are looked up.
 
     Parameters
     ----------
     cases : sequence of Case
-        As they were loaded.
+        The loaded cases.
     chosen : Mapping
-        Versions that take the place of those in the cases; a program without a case gets them as an axis of its own.
+        Versions that replace those in the cases; a program without a case gets them as an additional axis.
     found : callable
-        Headers by their numbers (`Finder`).
+        Returns headers by their version numbers (`Finder`).
 
     Raises
     ------
     UsageError
-        When a library is chosen that none of the cases uses; on a revision that there is not, with file, line and key.
+        If no case uses a chosen library, or if a revision does not exist; the message has file, line and key.
     """
     for name in chosen:
         if not any(name in case.libraries or _takes_headers(case) for case in cases):
@@ -117,12 +117,12 @@ def with_libraries(cases: Sequence[Case], chosen: Chosen, found: Callable[[Heade
 
 
 class Finder:
-    """Looks headers of no release up, each once in a run.
+    """Looks up headers outside of releases, each once per run.
 
     Parameters
     ----------
     offline : bool
-        Ask no other machine.
+        Access no network.
     """
 
     def __init__(self, *, offline: bool = False) -> None:
@@ -130,7 +130,7 @@ class Finder:
         self._found: dict[tuple[str, str, Path], dict[str, Headers]] = {}
 
     def __call__(self, library: HeaderLibrary, text: str, base: Path) -> dict[str, Headers]:
-        """Headers by their numbers; one with a problem where a repository cannot be reached."""
+        """Return headers by their version numbers; if a repository is unreachable, headers with a problem."""
         key = (library.name, text, base)
         if key not in self._found:
             try:
@@ -218,21 +218,22 @@ _SECONDS = 20
 
 
 class HostCompilers:
-    """Those that the cells of nvcc are for.
+    """Host compilers for nvcc cells.
 
     Parameters
     ----------
     chosen : sequence of HostCompiler
-        What ``--host-compiler`` names: for every case, in the place of what the case names.
+        The values of ``--host-compiler``; they replace the compilers of every case.
     """
 
     def __init__(self, chosen: Sequence[HostCompiler] = ()) -> None:
         self.chosen = tuple(chosen)
 
     def of(self, case: Case) -> tuple[HostCompiler, ...]:
-        """Those of one case: without ``--host-compiler`` what of its own this machine has, and the machine's own where that is none.
+        """Return the host compilers of one case.
 
-        A message lists the omitted ones, with the command that installs them.
+        Without ``--host-compiler``, these are the case's compilers that this machine has, or the machine's default
+        compiler. A message lists the missing ones, with the command that installs them.
         """
         if self.chosen:
             return self.chosen
@@ -240,24 +241,24 @@ class HostCompilers:
         there = tuple(each for each in wanted if found(each))
         if missing := [each.name for each in wanted if each not in there]:
             hint(
-                f"{case.name}: left out, since this machine does not have them: {', '.join(missing)} ({install(missing)}). "
-                "--host-compiler asks for them all the same"
+                f"{case.name}: skipped, because this machine lacks them: {', '.join(missing)} ({install(missing)}). "
+                "--host-compiler requests them anyway"
             )
         return there or (own(),)
 
 
 def parse_host_compilers(texts: Iterable[str]) -> tuple[HostCompiler, ...]:
-    """Read ``gcc-11,gcc-13``, ``gcc-11..gcc-14``, ``all`` and ``glibc-2.43=/opt/new/bin/g++``.
+    """Parse ``gcc-11,gcc-13``, ``gcc-11..gcc-14``, ``all`` and ``glibc-2.43=/opt/new/bin/g++``.
 
     Returns
     -------
     tuple of HostCompiler
-        Each with its version where it is there.
+        Each with its version if it is installed.
 
     Raises
     ------
     UsageError
-        On what is none, and where a program that is named by its path is neither gcc nor clang.
+        If a value is invalid, or if a path is neither gcc nor clang.
     """
     values = [value.strip() for text in texts for value in text.split(",")]
     chosen = [compiler for value in values if value for compiler in _read(value)]
@@ -267,7 +268,7 @@ def parse_host_compilers(texts: Iterable[str]) -> tuple[HostCompiler, ...]:
     for each in chosen:
         if programs.setdefault(each.name, each.program) != each.program:
             raise UsageError(
-                f"--host-compiler: {programs[each.name]} and {each.program} are both called {each.name}: give one of them a name of its own, "
+                f"--host-compiler: {programs[each.name]} and {each.program} are both named {each.name}: rename one of them, "
                 f"NAME={each.program}"
             )
     return tuple(dict.fromkeys(chosen))
@@ -277,7 +278,7 @@ def _read(value: str) -> list[HostCompiler]:
     if value == "all":
         if here := on_path():
             return here
-        raise UsageError(f"--host-compiler all: there is none on the path: {install(['gcc-13'])}")
+        raise UsageError(f"--host-compiler all: PATH has no host compiler: {install(['gcc-13'])}")
     first, dots, last = value.partition("..")
     if dots:
         ends = [re.fullmatch(HOST_COMPILER, end) for end in (first, last)]
@@ -291,7 +292,7 @@ def _read(value: str) -> list[HostCompiler]:
 
 
 def of_name(name: str) -> HostCompiler:
-    """``gcc-13``: g++-13 on the path, with its version where it is there."""
+    """Return the compiler of a name such as ``gcc-13`` (g++-13 on PATH), with its version if it is installed."""
     compiler = host_named(name)
     path = found(compiler)
     return replace(compiler, version=(version_of(path) if path else "") or compiler.version)
@@ -305,15 +306,15 @@ def _of_path(value: str) -> HostCompiler:
         raise UsageError(f"--host-compiler {value!r}: {name!r} is no name of small letters, digits, '-', '.' and '+'")
     program = str(Path(path).expanduser().absolute())
     if not shutil.which(program):
-        raise UsageError(f"--host-compiler {value!r}: {path} is no program")
+        raise UsageError(f"--host-compiler {value!r}: {path} is not a program")
     version = version_of(program)
     if not version:
-        raise UsageError(f"--host-compiler {value!r}: {path} --version tells of neither gcc nor clang")
+        raise UsageError(f"--host-compiler {value!r}: {path} --version names neither gcc nor clang")
     return HostCompiler(name=name or version.partition(",")[0].replace(" ", "-"), version=version, program=program)
 
 
 def on_path() -> list[HostCompiler]:
-    """Every gcc and clang that is on the path under a name with its version."""
+    """Return every gcc and clang on PATH whose name has a version."""
     names = set()
     for folder in filter(os.path.isdir, os.environ.get("PATH", os.defpath).split(os.pathsep)):
         for program in os.listdir(folder):
@@ -324,18 +325,18 @@ def on_path() -> list[HostCompiler]:
 
 
 def own() -> HostCompiler:
-    """The machine's own, which nvcc uses by default."""
+    """Return the machine's default host compiler, which nvcc uses without ``--host-compiler``."""
     path = shutil.which(os.environ.get("NVCC_CCBIN") or "gcc")
     return HostCompiler(version=version_of(path) if path else "")
 
 
 def found(compiler: HostCompiler) -> str:
-    """Path of a requested host compiler on this machine; empty if it is missing."""
+    """Return the path of a requested host compiler on this machine; empty if it is missing."""
     return shutil.which(compiler.program) or ""
 
 
 def absent(compiler: HostCompiler) -> str:
-    """The reason why cells cannot have the requested host compiler; empty if they can, or without a request."""
+    """Return the reason why a requested host compiler is unavailable; empty if it is available or not requested."""
     if not compiler.name or found(compiler):
         return ""
     advice = [install([compiler.name]), "name one by its path: --host-compiler NAME=/opt/gcc/bin/g++"]
@@ -343,14 +344,14 @@ def absent(compiler: HostCompiler) -> str:
 
 
 def install(names: Sequence[str]) -> str:
-    """The command that installs host compilers; empty for what has no package."""
+    """Return the command that installs host compilers; empty if none has a package."""
     packages = [_PACKAGES[match[1]].format(match[2]) for name in names if (match := re.fullmatch(HOST_COMPILER, name))]
     return f"apt-get install {' '.join(packages)}" if packages else ""
 
 
 @lru_cache
 def version_of(program: str) -> str:
-    """A compiler's version and that of the C library whose headers it finds: ``gcc 12.2.0, glibc 2.36``; empty for anything but gcc and clang."""
+    """Return a compiler's version and that of its C library: ``gcc 12.2.0, glibc 2.36``; empty unless gcc or clang."""
     own = told_version(_output_of([program, "--version"]).partition("\n")[0])
     if not own:
         return ""

@@ -1,4 +1,4 @@
-"""Requested names that no compiler answered for; a run without an answer proves nothing."""
+"""Requested names without an answered cell; a run without an answer proves nothing."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ class RequestedName:
     kind : str
         Key of a record: ``case``, ``backend``, ``toolkit`` or ``target``.
     word : str
-        As the user wrote it.
+        The word as the user wrote it.
     values : frozenset of str
-        Values of that key that it means.
+        Values of the key that the word selects.
     called : str
-        What users call the kind, where that is another word: a ``file`` that has no case.
+        Name of the kind for users, if it differs: a ``file`` that has no case.
     """
 
     kind: str
@@ -39,7 +39,7 @@ class RequestedName:
 
 
 def requested_names(context: RunContext) -> list[RequestedName]:
-    """Every case, backend, toolkit and target that the request names."""
+    """Return every case, backend, toolkit and target that the request names."""
     request = context.request
 
     def words(text: str | None) -> Iterator[str]:
@@ -47,7 +47,7 @@ def requested_names(context: RunContext) -> list[RequestedName]:
 
     def targets(word: str) -> list[str]:
         named = parse_targets(with_native(word, context.devices))
-        # Some libraries build sm_90a alone for a device of 9.0: that answers for sm_90 as well.
+        # Some libraries build only sm_90a for a device of 9.0, so sm_90a counts for sm_90 as well.
         backends = choose_backends(request.backends, context.environment, context.others)
         return list(map(str, [*named, *(specific(named) if any(info.specific_from for info in backends) else ())]))
 
@@ -67,14 +67,14 @@ def requested_names(context: RunContext) -> list[RequestedName]:
 def without_left_out(
     requested: Iterable[RequestedName], whole: Iterable[Cell], chosen: Iterable[Cell]
 ) -> list[RequestedName]:
-    """The names that still need an answer after a condition chose cells; those that the condition excludes do not.
+    """Return the names that need an answer after a condition selected cells; excluded names need none.
 
     Parameters
     ----------
     requested : iterable of RequestedName
-        What a request names.
+        The names in the request.
     whole, chosen : iterable of Cell
-        The cells without the condition, and those for which it holds.
+        All cells, and those for which the condition holds.
     """
     before, after = _values(whole), _values(chosen)
     return [item for item in requested if item.values & after[item.kind] or not item.values & before[item.kind]]
@@ -96,14 +96,14 @@ def answered(record: Mapping[str, Any]) -> bool:
 
 
 def _is_empty(record: Mapping[str, Any]) -> bool:
-    """Return whether a program was built without a kernel; the properties of a test have the mark in place of the artifact."""
+    """Return whether a program was built without a kernel; a test's properties have the mark, not the artifact."""
     return record["mark"] == "no_kernels" if "mark" in record else without_kernels(record)
 
 
 def without_answer(records: Sequence[Mapping[str, Any]]) -> str:
-    """A sentence where no compiler answered any cell, or no kernel came out of any; empty where one did."""
+    """Return an error sentence if no cell was answered, or no answer has a kernel; empty if one has a kernel."""
     empty = 0
-    # Once over all of them, until the first answer: a run keeps its records packed.
+    # Read the records once, up to the first answer: each pass decompresses them.
     for record in filter(answered, records):
         if not _is_empty(record):
             return ""
@@ -118,9 +118,9 @@ def without_answer(records: Sequence[Mapping[str, Any]]) -> str:
 
 
 def unanswered(requested: Iterable[RequestedName], records: Sequence[Mapping[str, Any]]) -> list[str]:
-    """A sentence for each requested name without a single answered cell."""
+    """Return a sentence for each requested name without an answered cell."""
     waiting: dict[RequestedName, Counter[str]] = {item: Counter() for item in requested}
-    # Once over all of them: a run keeps its records packed.
+    # Read the records once: each pass decompresses them.
     for record in records:
         if not waiting:
             break
@@ -137,7 +137,7 @@ def unanswered(requested: Iterable[RequestedName], records: Sequence[Mapping[str
 
 
 def _why(given: Counter[str]) -> str:
-    """The reasons that were given most often."""
+    """Return the most frequent reasons."""
     reasons = given.most_common()
     more = f" (and {len(reasons) - 1} other reasons)" if len(reasons) > 2 else ""
     return "; ".join(reason for reason, _ in reasons[: 1 if more else 2]) + more

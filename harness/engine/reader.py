@@ -1,8 +1,9 @@
-"""Reader processes for cell output, limited in time and memory: one line of JSON in, one out.
+"""Reader processes for cell output, limited in time and memory: each reads a line of JSON and writes one.
 
-Whatever reads hostile output may take long, and Python's expressions let no other thread run meanwhile: in this process they would hold up
-every cell. Here the cell alone is lost whose output cannot be read. One process imports everything once, and forks a reader whenever a runner asks
-for one: importing takes as long as reading some hundred cells.
+Parsing hostile output may take long, and Python's regular expressions hold the interpreter's lock meanwhile, which
+would stop all cells of this process. A separate process limits the damage to the cell with the hostile output. One
+process imports all modules once, and forks a reader on each request of a runner: importing takes as long as reading
+some hundred cells.
 """
 
 from __future__ import annotations
@@ -32,12 +33,12 @@ from harness.records.files import ArtifactFolder
 
 _SECONDS = 60.0
 _MEMORY = 4 << 30
-"""Address space of the process. Output of the largest size that is read takes less than half of that."""
+"""Address space of the process. Output of the maximum size takes less than half of it."""
 _LARGEST = 32 << 20
-"""Bytes of an outcome as JSON."""
+"""Maximum size of an outcome as JSON, in bytes."""
 _BEGIN = "import sys; sys.path[:] = {path!r}; from harness.engine.reader import fork_readers; fork_readers({socket})"
 _LOADING = 60.0
-"""Seconds that the process which forks readers may take to import everything."""
+"""Seconds that the forking process may take to import its modules."""
 
 
 @dataclass(frozen=True)
@@ -47,11 +48,11 @@ class ReadingLimits:
     Parameters
     ----------
     seconds : float
-        Time on the wall.
+        Time limit in seconds.
     memory : int
-        Address space of the process that reads, in bytes.
+        Address space of the reading process, in bytes.
     largest : int
-        Size of the outcome, as JSON, in bytes.
+        Maximum size of the outcome as JSON, in bytes.
     """
 
     seconds: float = _SECONDS
@@ -60,15 +61,15 @@ class ReadingLimits:
 
 
 class ReaderClosed(Exception):
-    """The reader was closed while it was at work."""
+    """The reader was closed while it was reading."""
 
 
 class _Failed(Exception):
-    """A cell's output cannot be read; the message says why."""
+    """A cell's output cannot be read; the message has the reason."""
 
 
 class _Host:
-    """The process that forks the readers of this process's runners. It ends once the last of them is closed."""
+    """The process that forks readers for this process's runners. It ends after its last reader is closed."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -77,7 +78,7 @@ class _Host:
         self._requests: socket.socket | None = None
 
     def enter(self) -> None:
-        """Count a user, and start the process for the first one."""
+        """Count a user, and start the process for the first user."""
         with self._lock:
             self._users += 1
             if self._users == 1:
@@ -101,13 +102,13 @@ class _Host:
         Raises
         ------
         OSError
-            When no reader can be started.
+            If no reader can be started.
         """
         channel, theirs = socket.socketpair()
         request = json.dumps({"memory": limits.memory, "largest": limits.largest}).encode()
         try:
             with theirs, self._lock:
-                for _ in range(2):  # a process that was killed is replaced once
+                for _ in range(2):  # a killed process is replaced once
                     if self._process is None or self._process.poll() is not None:
                         self._end()
                         self._start()
@@ -126,12 +127,12 @@ class _Host:
             raise
 
     def _start(self) -> None:
-        parent()  # this process may have to leave its control group, for which it must be alone there
+        parent()  # this process may have to leave its control group, and must be alone in it for that
         self._requests, theirs = socket.socketpair()
         self._requests.settimeout(_LOADING)
         begin = _BEGIN.format(path=sys.path, socket=theirs.fileno())
         with theirs:
-            # Isolated: no variable and no file of the current folder has a say in what is imported there.
+            # Isolated mode: variables and files of the current folder cannot affect imports.
             self._process = subprocess.Popen(
                 [sys.executable, "-I", "-c", begin],
                 stdin=subprocess.DEVNULL,
@@ -154,14 +155,16 @@ _host = _Host()
 
 
 class Reader:
-    """Reads what cells left, one after another. Its process lasts until one of them exceeds a limit; the next cell then gets another one.
+    """Reads the files that cells left, one cell after another.
+
+    Its process lasts until a cell exceeds a limit; the next cell gets a new process.
 
     Parameters
     ----------
     keep : ArtifactFolder, optional
-        Where what was built is kept.
+        Folder for artifacts.
     limits : ReadingLimits
-        Of each cell.
+        Limits for each cell.
     """
 
     def __init__(self, keep: ArtifactFolder | None = None, limits: ReadingLimits | None = None) -> None:
@@ -174,12 +177,12 @@ class Reader:
         self._entered = False
 
     def start(self) -> None:
-        """Load what reading needs, in the process that forks readers, while a fork server loads its library.
+        """Start the forking process, which imports its modules while a fork server loads its library.
 
         Raises
         ------
         ReaderClosed
-            When the reader was closed.
+            If the reader is closed.
         """
         with self._lock:
             if self._closed:
@@ -189,12 +192,12 @@ class Reader:
                 self._entered = True
 
     def read(self, remains: Remains) -> Outcome:
-        """The outcome of a cell; a harness error where its output cannot be read within the limits.
+        """Return the outcome of a cell; a harness error if its output cannot be read within the limits.
 
         Raises
         ------
         ReaderClosed
-            When the reader is closed meanwhile.
+            If the reader is closed in the meantime.
         """
         try:
             return self._ask(replace(remains, keep=str(self.keep.path.absolute()) if self.keep else ""))
@@ -214,7 +217,7 @@ class Reader:
             )
 
     def close(self) -> None:
-        """End its process, and with it whatever it reads."""
+        """End the reader's process, even while it reads."""
         with self._lock:
             self._closed = True
             self._end()
@@ -253,7 +256,7 @@ class Reader:
         return bytes(found)
 
     def _connected(self) -> socket.socket:
-        """The channel of a living process; a new one if the last has ended."""
+        """Return the channel of a running process, started if necessary."""
         with self._lock:
             if self._closed:
                 raise _Failed("the reader was closed")
@@ -267,13 +270,13 @@ class Reader:
             try:
                 signal.pidfd_send_signal(self._process, signal.SIGKILL)
             except ProcessLookupError:
-                pass  # it has ended
+                pass  # it has already ended
             os.close(self._process)
         if self._channel is not None:
             try:
-                self._channel.shutdown(socket.SHUT_RDWR)  # wakes a runner that waits for an answer
+                self._channel.shutdown(socket.SHUT_RDWR)  # wakes a runner that waits for a line
             except OSError:
-                pass  # it was closed already
+                pass  # it is already closed
             self._channel.close()
         self._process, self._channel = -1, None
 
@@ -284,10 +287,11 @@ _PR_SET_PDEATHSIG, _PR_SET_DUMPABLE = 1, 4
 def fork_readers(descriptor: int) -> None:
     """Fork a reader for each request, until the other side closes the socket.
 
-    A request is a line of JSON with `memory` and `largest`, and the reader's socket. The answer is a byte, with a pidfd of the reader.
+    A request is a line of JSON with `memory` and `largest`, and the reader's socket. The reply is a byte, with a pidfd
+    of the reader.
     """
-    ctypes.CDLL(None).prctl(_PR_SET_DUMPABLE, 0)  # no cell may look into this process or its readers
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # a reader that has ended leaves nothing behind
+    ctypes.CDLL(None).prctl(_PR_SET_DUMPABLE, 0)  # cells cannot inspect this process or its readers
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the kernel reaps ended readers
     with socket.socket(fileno=descriptor) as requests:
         while True:
             text, found, _, _ = socket.recv_fds(requests, 1 << 10, 1)
@@ -302,14 +306,14 @@ def fork_readers(descriptor: int) -> None:
             try:
                 reader = os.pidfd_open(child)
             except ProcessLookupError:
-                requests.sendall(b"!")  # it has ended already
+                requests.sendall(b"!")  # it has already ended
                 continue
             socket.send_fds(requests, [b"."], [reader])
             os.close(reader)
 
 
 def _read(descriptor: int, host: int, memory: int, largest: int) -> None:
-    """Answer every line of a socket until it ends, then exit; never returns.
+    """Reply to every line of a socket until it ends, then exit; never returns.
 
     Parameters
     ----------
@@ -318,9 +322,9 @@ def _read(descriptor: int, host: int, memory: int, largest: int) -> None:
     host : int
         Process id of the parent; this process ends with it.
     memory : int
-        Address space that this process may have, in bytes.
+        Address space of this process, in bytes.
     largest : int
-        Size of an answer that is too large, in bytes.
+        Maximum size of a reply, in bytes.
     """
     try:
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
@@ -345,7 +349,7 @@ def _answer(line: bytes, largest: int) -> bytes:
         text = json.dumps({"problem": "", "outcome": outcome.to_json(), "unkept": keep.unkept if keep else {}}).encode()
     except MemoryError:
         return _problem("it takes too much memory")
-    except Exception as error:  # noqa: BLE001 (whatever a stranger's files do to what reads them)
+    except Exception as error:  # noqa: BLE001 (hostile files may raise anything)
         return _problem(one_line(traceback.format_exception_only(type(error), error)[-1]))
     return text if len(text) <= largest else _problem(f"{len(text)} bytes are to be kept of it, more than {largest}")
 

@@ -13,12 +13,12 @@ from typing import Any
 import re2
 
 TIME, PLACE, METADATA = "t", "p", "m"
-"""Marks of a text: it names the time of compilation, the place of a file, or metadata of files and of the machine."""
+"""Marks of a text that reads the time of compilation, the path of a file, or metadata of files and of the machine."""
 
 LARGEST = 16 << 20
 """Size limit of a searched file in bytes. Sources and headers are smaller."""
 
-# Thousands of files are searched before a first run: RE2 is a hundred times as fast here as Python's own engine.
+# A first run searches thousands of files, and RE2 is a hundred times as fast here as Python's own engine.
 _OPTIONS = re2.Options()
 _OPTIONS.encoding = re2.Options.Encoding.LATIN1
 
@@ -42,25 +42,26 @@ _METADATA = _compiled(
     rb"|\bget(?:e|res)?[ug]id\b|\bgetlogin\b|\bgetcwd\b|\bPath\.cwd\b|\bgettempdir\b|\bgetpid\b|\bsyscall\b|\bCDLL\b"
 )
 
-# Of options and their values in JSON: -lineinfo, --generate-line-info, -G, -g, -ggdb and what cases call them.
+# Options and their JSON values that write line information: -lineinfo, --generate-line-info, -G, -g, -ggdb and their
+# names in cases.
 _WITH_LINES = re.compile(r"line-?info|debug|(?<![\w-])-(?:G|g|ggdb\d?|g\d|gdwarf\S*|gline\S*)\b")
 
 
 def marks_of(data: bytes, name: str) -> str:
-    """The marks of a text.
+    """Return the marks of a text.
 
     Parameters
     ----------
     data : bytes
-        The content of the file; one that holds a NUL byte early is no text and has no marks.
+        Content of the file. A NUL byte in the first 4096 bytes marks a binary file, which has no marks.
     name : str
-        The name of the file, which tells Python from C++.
+        Name of the file; its suffix distinguishes Python from C++.
     """
     if b"\0" in data[:4096]:
         return ""
     python = name.endswith((".py", ".pyw"))
     if b"\\\n" in data and not python:
-        data = data.replace(b"\\\n", b"")  # a line that goes on in the next one
+        data = data.replace(b"\\\n", b"")  # join continued lines
     found = TIME if _TIME.search(data) else ""
     if (_PLACE_IN_PYTHON if python else _PLACE).search(data):
         found += PLACE
@@ -75,30 +76,31 @@ def observes_place(text: str) -> bool:
 
 
 Signature = tuple[int, ...]
-"""Device, inode, size, time of modification and of change (ns): a file that changes gets another one.
+"""Device, inode, size, and times of modification and of change (ns): they change whenever the file changes.
 
-A directory whose names were listed has a sum over these in the place of its time of modification. The time of change is the kernel's own and cannot be set (https://man7.org/linux/man-pages/man7/inode.7.html, ctime).
+For a directory whose names were listed, a sum over the names replaces the time of modification. The time of change
+belongs to the kernel and cannot be set (https://man7.org/linux/man-pages/man7/inode.7.html, ctime).
 """
 
 DIRECTORY: Signature = (0,)
 """State of a directory whose names were not listed."""
 
 LINK = "link:"
-"""Prefix of a symbolic link whose target was read, and not the file behind it."""
+"""Prefix of a symbolic link whose target path was read instead of the file behind it."""
 
 TIMES = "times:"
-"""Prefix of a path whose mode, owner, size and time of modification a program asked for, rather than its content."""
+"""Prefix of a path whose mode, owner, size and time of modification a program read instead of its content."""
 
 BYTECODE = "pyc:"
-"""Prefix of the path of a bytecode cache whose source was read too: it counts only if Python loads it without checking that source."""
+"""Prefix of a bytecode cache with a recorded source: it counts only if Python loads it without checking the source."""
 
 ASPECTS = (LINK, TIMES, BYTECODE)
 
-# The kernel's own files.
+# Virtual files of the kernel.
 _SYSTEM = ("/proc/", "/sys/", "/dev/")
-# A disk in memory, where people keep files as on any other.
-_MEMORY_DISK = "/dev/shm/"  # noqa: S108 (its name is looked for; nothing is put there)
-# Links that lead out of /proc and /dev, to the root, the current folder or an open file of a process.
+# A file system in memory with users' files.
+_MEMORY_DISK = "/dev/shm/"  # noqa: S108 (the code only compares the path)
+# Links from /proc and /dev to the root, the current folder or an open file of a process.
 _OUT_OF_PROC = re.compile(r"/proc/([^/]+)(?:/task/[^/]+)?/(root|cwd|fd/[^/]+|map_files/[^/]+)(/.*)?|/dev/fd/[^/]+/.+")
 _OWN_PROCESS = ("self", "thread-self")
 # PEP 3147 (https://peps.python.org/pep-3147/).
@@ -106,26 +108,27 @@ _BYTECODE = re.compile(r"(.*/)__pycache__/([^/]+?)\.[a-z]+-?\d+[a-z]*(?:\.opt-\w
 
 
 _SIGNATURES: Mapping[str, Signature | None] = {"M": None, "k": None, "E": (), "D": DIRECTORY}
-"""Of what has no numbers of its own, by the kind of record."""
+"""Signatures of records without numbers, by their kind."""
 
 _ASPECT = {"K": LINK, "k": LINK, "T": TIMES}
 
-# A program could write records of its own.
+# A program could write its own records.
 _RECORD = re.compile(r"[RrMEDLKkTWXYBNA](?: -?\d{1,20}){5} ")
 
 
 @dataclass(frozen=True)
 class Reads:
-    """Files that were opened or looked for.
+    """Files that were opened or looked up.
 
     Parameters
     ----------
     states : Mapping[str, Signature or None]
-        Absolute paths, some of them after one of `ASPECTS`, with the signature of what was there: None where nothing was, empty where it could not be looked at.
+        Signatures by absolute path, some with a prefix of `ASPECTS`; None for a missing file, empty if the file could
+        not be examined.
     listed : frozenset of str
-        Those of `states` that are directories whose names were listed.
+        Directories in `states` whose names were listed.
     unknown : str
-        Why this may not be all; empty where it is.
+        Reason why the reads may be incomplete; empty if they are complete.
     """
 
     states: Mapping[str, Signature | None] = field(default_factory=dict)
@@ -134,21 +137,21 @@ class Reads:
 
 
 def is_system(path: str) -> bool:
-    """Return whether a path, with or without an aspect, is one of the kernel's own: reading some of these never ends."""
+    """Return whether a path, with or without an aspect, is a virtual file of the kernel; some of these never end."""
     path = os.path.normpath(plain(path)).replace("//", "/") + "/"
     return path.startswith(_SYSTEM) and not path.startswith(_MEMORY_DISK)
 
 
 def reads_of(records: Sequence[str] | None, own: Iterable[str]) -> Reads:
-    """Make sense of records.
+    """Parse records into reads.
 
     Parameters
     ----------
     records : sequence of str or None
-        As `harness.protocol.reads` hands them over; None where nothing was followed.
+        Records from `harness.protocol.reads`; None if reads were not followed.
     own : iterable of str
-        Folders that belong to the worker and to cumatrix itself, links resolved: what lies there is a product, not an
-        input. A link from there to elsewhere counts as what it leads to.
+        Folders of the worker and of cumatrix itself, with links resolved. Files in them are products, not inputs. A
+        link from them to another folder counts as its target.
     """
     if records is None:
         return Reads(unknown="the files that are read could not be followed")
@@ -159,7 +162,7 @@ def reads_of(records: Sequence[str] | None, own: Iterable[str]) -> Reads:
     for record in records:
         parsed = _parsed(record)
         if parsed is None:
-            return Reads(unknown="what was said of the files that are read is no record of it")
+            return Reads(unknown="a record of the files that are read is invalid")
         kind, path, signature = parsed
         if kind in "XYB":
             begun += {"X": -1, "Y": 1, "B": 1}[kind]
@@ -172,7 +175,7 @@ def reads_of(records: Sequence[str] | None, own: Iterable[str]) -> Reads:
             if elsewhere and kind not in "KkW":
                 problem = f"{path} was read, which leads to another place in each process"
         if f"{path}/".startswith(apart):
-            # A link that is made there is a product, and what it leads to is none.
+            # A link that is created there is a product; its target is not.
             if kind in "KkWA":
                 continue
             path = os.path.realpath(path)
@@ -182,9 +185,9 @@ def reads_of(records: Sequence[str] | None, own: Iterable[str]) -> Reads:
         if kind == "A":
             problem = f"a program asked for the attributes of {path}"
             continue
-        if kind in "DMk" and path.endswith("/__pycache__"):  # Python makes it
+        if kind in "DMk" and path.endswith("/__pycache__"):  # Python creates it
             continue
-        # Cells read much the same files: each name is kept once in a run of thousands.
+        # Cells read mostly the same files: each name is stored once in a run of thousands.
         path = sys.intern(_ASPECT.get(kind, "") + path)
         if kind == "W":
             written.add(path)
@@ -205,7 +208,7 @@ def reads_of(records: Sequence[str] | None, own: Iterable[str]) -> Reads:
 
 
 def _out_of_proc(path: str) -> tuple[str, bool]:
-    """A path through ``/proc`` as every process sees it, and whether its place is unknown."""
+    """Return a ``/proc`` path as every process sees it, and whether it differs between processes."""
     plain = "/" + os.path.normpath(path).lstrip("/")
     found = _OUT_OF_PROC.fullmatch(plain)
     if not found:
@@ -213,13 +216,13 @@ def _out_of_proc(path: str) -> tuple[str, bool]:
     process, link, rest = found[1], found[2], found[3]
     if process in _OWN_PROCESS and link == "root":
         return rest or "/", False
-    # An open file of the process itself was followed when it was opened.
+    # Files that the process opened itself are already recorded.
     opened = process in _OWN_PROCESS and link.startswith("fd/") and not rest
     return plain, not opened
 
 
 def _without_bytecode(states: dict[str, Signature | None]) -> dict[str, Signature | None]:
-    """Bytecode caches whose source was read, by `BYTECODE`: Python writes them again whenever they are out of date."""
+    """Move bytecode caches with a recorded source under `BYTECODE`; Python rewrites outdated ones."""
     found: dict[str, Signature | None] = {}
     for path, signature in states.items():
         cached = _BYTECODE.fullmatch(path) if "/__pycache__/" in path else None
@@ -231,7 +234,7 @@ def _without_bytecode(states: dict[str, Signature | None]) -> dict[str, Signatur
 
 
 def plain(path: str) -> str:
-    """A path without the aspect of it that counts."""
+    """Return a path without its aspect prefix."""
     for aspect in ASPECTS:
         if path.startswith(aspect):
             return path.removeprefix(aspect)
@@ -240,7 +243,7 @@ def plain(path: str) -> str:
 
 @lru_cache(1 << 13)
 def _parsed(record: str) -> tuple[str, str, Signature | None] | None:
-    """Kind, path and signature; None of what is no record. Cells read much the same files."""
+    """Return kind, path and signature; None for an invalid record. Cached, as most cells read the same files."""
     if not _RECORD.match(record):
         return None
     kind, *numbers, path = record.split(" ", 6)

@@ -1,4 +1,4 @@
-"""From a cell to its result: from the cache, or from a prepared cell for a compiler."""
+"""Resolution of cells: each one becomes a cached result, or a prepared cell for a compiler."""
 
 from __future__ import annotations
 
@@ -43,23 +43,23 @@ from harness.toolkits.store import note
 
 
 class Finisher:
-    """Finishes the results of one run; used by several threads at a time.
+    """Finishes the results of one run; thread-safe.
 
     Parameters
     ----------
     context : RunContext
         The request, and the parts of this machine.
     answers : Answers
-        Where results are kept.
+        Cache keys of results.
     needs : Needs
-        What learns how much memory and time cells need.
+        Estimates that learn from each result's memory and time.
     libraries : HeaderLibraries
         The header libraries of cells.
 
     Attributes
     ----------
     unkept : Counter
-        Why results were not kept for later runs, and how many.
+        Number of results that were not cached, by reason.
     """
 
     def __init__(self, context: RunContext, answers: Answers, needs: Needs, libraries: HeaderLibraries) -> None:
@@ -70,14 +70,14 @@ class Finisher:
         self.unkept: Counter[str] = Counter()
 
     def finish(self, prepared: PreparedCell, worker: Worker, compiled: Compiled) -> Result:
-        """The result of a cell that has been compiled; kept for later runs where it follows from what was read and from nothing else."""
+        """Return the result of a compiled cell, and cache it if the recorded reads determine it."""
         cell, toolchain = prepared.cell, prepared.toolchain
         assert toolchain.headers is not None
         outcome, reads = compiled.outcome, compiled.reads
         found_files = (path for path, found in reads.states.items() if found not in (None, DIRECTORY))
         if remark := note(toolchain.headers.home, found_files):
             outcome = replace(outcome, notes=(*outcome.notes, remark))
-        if outcome.status not in (Status.CRASHED, Status.TIMED_OUT):  # which may have been on their way to more
+        if outcome.status not in (Status.CRASHED, Status.TIMED_OUT):  # these may have been about to use more
             self.needs.learn(cell, outcome)
         outcome = without_part(outcome, cell.toolchain.toolkit, toolchain.include, source_of(cell))
         libraries = {
@@ -112,21 +112,21 @@ class Finisher:
 
 
 class ForkServers:
-    """Fork servers by toolchain; of those that wait for further cells, the one that was used last stays longest.
+    """Fork servers by toolchain; of the idle ones, the most recently used stays longest.
 
     Parameters
     ----------
     keep : int
-        How many may wait at the same time.
+        Maximum number of idle fork servers.
     before_end : callable
-        Called before one is ended on the way: what its cells left behind goes with it.
+        Called before a fork server is ended during the run, because the files of its cells are removed with it.
 
     Attributes
     ----------
     closed : bool
         Whether the run is over.
     running : OrderedDict
-        Each by its toolchain, the one that was used last at the end.
+        Fork servers by toolchain; the most recently used one is last.
     """
 
     def __init__(self, keep: int = 1, before_end: Callable[[], None] = lambda: None) -> None:
@@ -136,26 +136,26 @@ class ForkServers:
         self.running: OrderedDict[Toolchain, ForkServer] = OrderedDict()
 
     def of(self, toolchain: PreparedToolchain) -> ForkServer:
-        """The one of a toolchain, which is started where there is none; it need not be ready yet.
+        """Return the fork server of a toolchain, and start one if necessary; it may not be ready yet.
 
         Raises
         ------
         ForkServerDied
-            When all were closed meanwhile.
+            If `close` was called in the meantime.
         """
         name = toolchain.toolchain
         fork_server = self.running.get(name)
         if fork_server is not None and fork_server.gone:
-            self.end(toolchain)  # it ended for a reason of an earlier cell
+            self.end(toolchain)  # it ended after an earlier cell
             fork_server = None
         if fork_server is None:
             if len(self.running) >= self.keep:
                 self.before_end()
             while len(self.running) >= self.keep:
                 self.running.popitem(last=False)[1].close()
-            # Known before it is ready, so that Ctrl-C need not wait until a library is loaded.
+            # Registered before it is ready, so that Ctrl-C does not wait for a library to load.
             fork_server = self.running[name] = toolchain.fork_server()
-            if self.closed:  # while it was starting, so that `close` did not see it
+            if self.closed:  # `close` was called during the start and missed it
                 self.end(toolchain)
                 raise ForkServerDied("the run is over")
         if name in self.running:
@@ -163,25 +163,25 @@ class ForkServers:
         return fork_server
 
     def end(self, toolchain: PreparedToolchain) -> None:
-        """End that of a toolchain: the next cell starts another one."""
+        """End the fork server of a toolchain; the next cell starts another one."""
         self.before_end()
         fork_server = self.running.pop(toolchain.toolchain, None)
         if fork_server is not None:
             fork_server.close()
 
     def close(self) -> None:
-        """End every one, and with it whatever it runs."""
+        """End every fork server with all of its processes."""
         self.closed = True
         while self.running:
             try:
                 fork_server = self.running.popitem()[1]
             except KeyError:
-                return  # the runner's own thread and the one that interrupts it may both be here
+                return  # the runner's thread and the interrupting thread may both get here
             fork_server.close()
 
 
 Firsts = Mapping[str, str]
-"""First keys under which a cell's outcome may be found, each with the key of its worker."""
+"""First cache keys of a cell, each with the key of its worker."""
 
 
 class LookUp:
@@ -192,9 +192,9 @@ class LookUp:
     cache : ResultStore or None
         The cache; None finds nothing.
     answers : Answers
-        What makes its keys.
+        Cache keys of results.
     artifacts : ArtifactFolder, optional
-        Where what was built is kept: a cell is not answered whose artifact is not there.
+        Folder of kept artifacts: a cached result is ignored if its artifact is missing there.
     """
 
     def __init__(self, cache: ResultStore | None, answers: Answers, artifacts: ArtifactFolder | None = None) -> None:
@@ -203,7 +203,7 @@ class LookUp:
         self.answers = answers
 
     def all(self, requests: Sequence[tuple[Cell, Firsts]]) -> list[Result | None]:
-        """The result of each cell, or None; what the cache has of them is read in two queries."""
+        """Return the result of each cell, or None; reads the cache in two queries."""
         if self.cache:
             self.cache.read_ahead(self.answers.unread(chain.from_iterable(firsts for _, firsts in requests)))
         keys = [list(self._keys(firsts)) for _, firsts in requests]
@@ -212,11 +212,11 @@ class LookUp:
         return [self._first(cell, own, firsts) for (cell, firsts), own in zip(requests, keys, strict=True)]
 
     def one(self, cell: Cell, firsts: Firsts) -> Result | None:
-        """The result of one cell, or None."""
+        """Return the result of one cell, or None."""
         return self._first(cell, self._keys(firsts), firsts)
 
     def close(self) -> None:
-        """Record the request."""
+        """Record the use of the cache."""
         if self.cache:
             self.cache.note_use()
 
@@ -253,9 +253,7 @@ class CellRequest:
 
 
 class Resolver:
-    """Resolves the cells of one run, and knows what fork servers said in this run and in earlier ones.
-
-    Used by several threads at a time.
+    """Resolves the cells of one run, and keeps the reports of fork servers from this run and earlier ones; thread-safe.
 
     Parameters
     ----------
@@ -265,9 +263,9 @@ class Resolver:
     Attributes
     ----------
     needs : Needs
-        What cells are known to need.
+        Estimates of the cells' memory and time.
     finisher : Finisher
-        What finishes the results of cells that were compiled.
+        Finishes the results of compiled cells.
     """
 
     def __init__(self, context: RunContext) -> None:
@@ -282,30 +280,30 @@ class Resolver:
         self._workers: dict[str, Worker] = {}
         self._by_folder: dict[Path, Worker] = {}
         self.finisher = Finisher(context, self.answers, self.needs, self._libraries)
-        # At last, so that nothing is left where any of these is interrupted.
+        # Last, so that no folder is left behind if one of the lines above is interrupted.
         self._steps = HeldFolder(temporary_folder(), TEMPORARY)
 
     def close(self) -> None:
-        """Keep what was learned, and remove what the run's cells shared."""
+        """Save the learned facts, and remove the files that the run's cells shared."""
         self.answers.close()
         self._earlier.close()
         self._steps.remove()
 
     def resolve(self, cell: Cell) -> Result | PreparedCell:
-        """The result of a cell where nothing needs to be compiled for it; else what a compiler has to be asked."""
+        """Return the result of a cell that needs no compilation; otherwise return its prepared cell."""
         (resolved,) = self.resolve_all([cell])
         return resolved
 
     def resolve_all(self, cells: Iterable[Cell]) -> Iterator[Result | PreparedCell]:
-        """Each cell resolved, in their order; answers of earlier runs are looked up for many at a time."""
+        """Resolve cells in order; cached results are looked up in batches."""
         for some in batches(cells, _AT_A_TIME):
-            # None of a batch is given away before all are resolved: states of files are to be no older than that takes.
+            # A batch is resolved in full before its first cell is yielded: file states expire after two seconds.
             with self.context.trace.span("resolve"):
                 resolved = list(self._look_up(list(map(self._ask_for, some))))
             yield from resolved
 
     def _ask_for(self, cell: Cell) -> Result | CellRequest:
-        """The result of a cell that needs no compiler; else its cache question."""
+        """Return the result of a cell that needs no compiler; otherwise return its cache question."""
         facts = cell.facts() if cell.case.unsupported else {}
         for rule in cell.case.unsupported:
             if rule.when(facts):
@@ -334,7 +332,7 @@ class Resolver:
         return CellRequest(cell, toolchain, common, common.question_of(cell), worker)
 
     def _look_up(self, requests: Sequence[Result | CellRequest]) -> Iterator[Result | PreparedCell]:
-        """Results as they are; of the others the answers of earlier runs, or what a compiler has to be asked."""
+        """Yield each result unchanged, and for each question the cached result or a prepared cell."""
         found = iter(
             self._earlier.all([(each.cell, self._firsts(each)) for each in requests if isinstance(each, CellRequest)])
         )
@@ -342,7 +340,7 @@ class Resolver:
             yield each if isinstance(each, Result) else next(found) or self._prepared(each)
 
     def _firsts(self, request: CellRequest) -> dict[str, str]:
-        # What a device does is never taken from an earlier run: it is asked each time.
+        # Results of a device are never reused.
         keys = request.worker.keys if request.worker and not request.cell.toolchain.device else ()
         return {first_key(key, request.question): key for key in keys}
 
@@ -354,7 +352,7 @@ class Resolver:
         )  # fmt: skip
 
     def toolchain(self, toolchain: Toolchain) -> PreparedToolchain:
-        """A toolchain made ready, once in a run."""
+        """Return a toolchain, prepared once per run."""
         if toolchain not in self._toolchains:
             self._toolchains[toolchain] = PreparedToolchain.of(
                 toolchain, self.context.environment_of(toolchain), self.context.store, self.context.tools, self._steps.path,
@@ -364,7 +362,7 @@ class Resolver:
         return self._toolchains[toolchain]
 
     def worker(self, toolchain: PreparedToolchain) -> Worker | None:
-        """The report of a toolchain's fork servers, in this run or an earlier one; None before the first."""
+        """Return the report of a toolchain's fork servers from this run or an earlier one; None before the first."""
         if toolchain.key not in self._workers and self.context.cache:
             for key in self.answers.keys(toolchain.key):
                 if ready := _read(self.context.cache.fact(key)):
@@ -373,36 +371,36 @@ class Resolver:
         return self._workers.get(toolchain.key)
 
     def ask(self, prepared: PreparedCell, fork_servers: ForkServers) -> Result | ForkServer:
-        """A fork server that is to compile the cell, once it is ready; or the result, where what one has said settles it.
+        """Return a ready fork server for the cell, or its result if a fork server's report or the cache has it.
 
         Parameters
         ----------
         prepared : PreparedCell
             The cell.
         fork_servers : ForkServers
-            Where one is taken from, unless it is known from others that none could run the cell.
+            Source of the fork server, unless an earlier report shows that none can run the cell.
         """
         cell, toolchain = prepared.cell, prepared.toolchain
         before = self.worker(toolchain)
         if before and (refused := self.refused(cell, toolchain, before)):
-            return refused  # another runner has asked
+            return refused  # another runner got the report first
         fork_server = self._loaded(toolchain, fork_servers)
-        if fork_server.lost_loading:  # whatever ended it may have nothing to do with the backend
+        if fork_server.lost_loading:  # the cause may be unrelated to the backend
             fork_servers.end(toolchain)
             fork_server = self._loaded(toolchain, fork_servers)
         ready = fork_server.ready
         settled = self.refused(cell, toolchain, Worker(ready))
-        if settled or before:  # else nothing was kept: what it has read is looked at while the first cell compiles
+        if settled or before:  # otherwise nothing is cached yet, and the first cell compiles while its reads are hashed
             try:
                 worker = self.started(toolchain, fork_server)
             except BaseException:
-                fork_servers.end(toolchain)  # what it said is not known: the next cell starts another one
+                fork_servers.end(toolchain)  # its report is lost: the next cell starts another one
                 raise
             settled = settled or self.kept(prepared, worker)
         return settled or fork_server
 
     def _loaded(self, toolchain: PreparedToolchain, fork_servers: ForkServers) -> ForkServer:
-        """A fork server that is ready, or says why it cannot be."""
+        """Return a fork server that is ready or has a problem."""
         fork_server = fork_servers.of(toolchain)
         with self.context.trace.span("wait for the fork server"):
             if not toolchain.toolchain.device and not toolchain.unfollowed:
@@ -411,12 +409,12 @@ class Resolver:
         return fork_server
 
     def started(self, toolchain: PreparedToolchain, fork_server: ForkServer) -> Worker:
-        """Take note of what a fork server says, once; what could not be loaded is kept for this run only.
+        """Record the report of a fork server once; reports of failed loads are kept for this run only.
 
         Returns
         -------
         Worker
-            Of this very fork server; its only key is that of what it has read.
+            The worker of this fork server; its only key covers the files that the fork server read.
         """
         if fork_server.folder in self._by_folder:
             return self._by_folder[fork_server.folder]
@@ -437,7 +435,7 @@ class Resolver:
         return own
 
     def refused(self, cell: Cell, toolchain: PreparedToolchain, worker: Worker) -> Result | None:
-        """The result of a cell that such a worker cannot run: it could not be loaded, or knows no such target."""
+        """Return the result of a cell that the worker cannot run: it failed to load, or lacks the target."""
         ready = worker.ready
         if ready.status:
             return Result(cell, Outcome(status=Status(ready.status), reason=ready.reason, log=ready.log))
@@ -447,15 +445,15 @@ class Resolver:
         return None
 
     def kept(self, prepared: PreparedCell, worker: Worker) -> Result | None:
-        """The answer of an earlier run, to the same question and out of the same files."""
-        # What a device does is never taken from an earlier run: it is asked each time.
+        """Return the cached result for the same question and the same files."""
+        # Results of a device are never reused.
         if not self.context.cache or prepared.cell.toolchain.device:
             return None
         firsts = {prepared.first_key(key): key for key in worker.keys if key not in prepared.requested}
         return self._earlier.one(prepared.cell, firsts)
 
     def inputs(self, keys: Iterable[str]) -> Inputs:
-        """The inputs of this run's outcomes, by their content keys."""
+        """Return the inputs of this run's outcomes, by their content keys."""
         ready = {key: worker.ready.to_json() for worker in self._workers.values() for key in worker.keys}
         return self.answers.inputs_of(keys, ready)
 
@@ -464,7 +462,7 @@ def _read(fact: dict[str, Any] | None) -> Ready | None:
     try:
         return Ready.from_json(fact) if fact else None
     except WireError:
-        return None  # a cache of another time: the worker is asked again
+        return None  # a cache of another version: a fork server reports again
 
 
 def _not_installed(wanted: str, absent: str) -> Outcome:

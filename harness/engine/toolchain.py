@@ -33,7 +33,7 @@ from harness.toolkits.store import borrowed
 
 
 def clean_environment(cuda_home: str) -> dict[str, str]:
-    """Variables of a worker: nothing of the user's that could change an outcome but the path, and no CUDA but the toolkit's."""
+    """Return the variables of a worker: the user's PATH without other CUDA folders, and the toolkit's variables."""
     folders = [
         folder
         for folder in os.environ.get("PATH", os.defpath).split(os.pathsep)
@@ -48,18 +48,19 @@ def clean_environment(cuda_home: str) -> dict[str, str]:
         "CUDA_PATH": cuda_home,
         "PYTHONHASHSEED": "0",
         "PYTHONNOUSERSITE": "1",
-        # A fork server must have one thread when it forks.
+        # A fork server must have a single thread when it forks.
         "OMP_NUM_THREADS": "1",
         "OPENBLAS_NUM_THREADS": "1",
         "MKL_NUM_THREADS": "1",
         "NUMBA_NUM_THREADS": "1",
-        # Set by coverage.py, when it measures cumatrix's own tests: workers are measured with it. The other is of tests, too.
+        # coverage.py sets the first one when it measures cumatrix's tests, including workers. The second one is for
+        # tests, too.
         **{name: os.environ[name] for name in ("COVERAGE_PROCESS_CONFIG", CLAIMED_LANDLOCK) if name in os.environ},
     }
 
 
 def plain_path(cuda_home: str) -> str:
-    """``PATH`` of cells that compile inside their own process: the toolkit's tools and the system's."""
+    """Return ``PATH`` for cells that compile in their own process: the toolkit's tools and the system's."""
     return os.pathsep.join([f"{cuda_home}/bin", "/usr/local/bin", "/usr/bin", "/bin"])
 
 
@@ -71,24 +72,24 @@ def _has_cuda(folder: str) -> bool:
 
 @dataclass(frozen=True)
 class PreparedToolchain:
-    """One toolchain made ready.
+    """A toolchain with everything that its cells need.
 
     Parameters
     ----------
     toolchain : Toolchain
-        What the cells ask for.
+        The requested toolchain.
     environment : Environment
         The interpreter and its libraries.
     toolkit, headers : Installed or None
-        Where the compiler and the headers come from; None where they are not installed.
+        Installed toolkits of the compiler and of the headers; None if missing.
     tools : Path
         Folder of cumatrix's own stand-ins.
     steps : Path or None
-        Folder of steps that cells of this run share, case by case (`steps_of`).
+        Folder of compile steps that cells of this run share, by case (`steps_of`).
     variables : Mapping[str, str]
-        What the worker needs in its environment to find a real device's driver.
+        Variables that lead the worker to a real device's driver.
     memory : int
-        What a worker and its cell may have together, in bytes, where a control group can limit that; 0 for no limit.
+        Memory limit of a worker and its cell together, in bytes; 0 for no limit. Needs a control group.
     roots : Roots
         Names of folders in its key.
     absent : str
@@ -119,7 +120,7 @@ class PreparedToolchain:
         roots: Roots | None = None,
         absent: str = "",
     ) -> PreparedToolchain:
-        """Prepare a toolchain from what is installed."""
+        """Prepare a toolchain from the installed parts."""
         toolkit, headers = store.of(toolchain.toolkit)
         return cls(
             toolchain, environment, toolkit, headers, tools, steps, variables or {}, memory, roots or Roots({}), absent
@@ -127,7 +128,7 @@ class PreparedToolchain:
 
     @cached_property
     def problem(self) -> Outcome | None:
-        """The reason why no cell can run here, known without starting anything; None if they can."""
+        """The reason why no cell can run here, known before any process is started; None if cells can run."""
         info, ref = BACKENDS[self.toolchain.backend], self.toolchain.toolkit
         found = self.environment.version_of(*info.distributions)
         if early := _known_before(self.toolchain, self.environment):
@@ -198,7 +199,7 @@ class PreparedToolchain:
         return ForkServer(python, backend, self.setup, self._variables, follow, memory=self.memory)
 
     def products(self, folder: Path) -> list[str]:
-        """Folders whose files are products of this run or of cumatrix itself, and no input of cells, with a fork server's `folder`."""
+        """Return folders whose files are products, not inputs; `folder` is a fork server's."""
         return [os.path.realpath(each) for each in (folder, self.steps, self.tools) if each]
 
     @property
@@ -208,7 +209,7 @@ class PreparedToolchain:
 
     @cached_property
     def _library(self) -> tuple[Path | None, str]:
-        """The library that follows reads, built for this machine; on a real device nothing is kept, so nothing is followed."""
+        """The library that follows reads, built for this machine; none for devices, whose results are not cached."""
         if self.toolchain.device:
             return None, ""
         try:
@@ -223,7 +224,7 @@ class PreparedToolchain:
 
     @cached_property
     def path(self) -> str:
-        """``PATH`` of the cells: the user's where a host compiler is looked for there."""
+        """``PATH`` of the cells: the user's if the backend looks up a host compiler in it."""
         home = str(self.setup.home)
         return self._variables["PATH"] if BACKENDS[self.toolchain.backend].nvcc else plain_path(home)
 
@@ -236,7 +237,7 @@ class PreparedToolchain:
         key.add("python", [self.roots.name(one_name_of(self.environment.python)), self.environment.version])
         versions = {name: found.version for name, found in self.environment.distributions.items()}
         key.add("libraries", versions if info.distributions else {})
-        key.add("library", self.toolchain.library)  # with where it takes CUDA from
+        key.add("library", self.toolchain.library)  # contains the source of its CUDA
         key.add("device", self.toolchain.device).add("host_compiler", self.toolchain.host.version)
         key.add("toolkit", self.toolkit.fingerprint).add("headers", self.headers.fingerprint)
         variables = {**self._variables, "PATH": self.path}.items()
@@ -244,7 +245,7 @@ class PreparedToolchain:
         return key.add("homes", [self.roots.name(str(home)) for home in (self.toolkit.home, self.headers.home)]).hex()
 
     def unknown_target(self, cell: Cell, ready: Ready) -> str:
-        """The reason why this toolchain lacks the cell's target, by the compilers' own lists; empty if it has it."""
+        """Return the reason why this toolchain lacks a target, by the compilers' own lists; empty if it has the target."""
         info = BACKENDS[self.toolchain.backend]
         if cell.target.vendor.name not in info.vendors:
             return f"{info.name} builds for {' and '.join(VENDORS[name].label for name in info.vendors)} GPUs alone, not for {cell.target}"
@@ -257,7 +258,7 @@ class PreparedToolchain:
         return ""
 
     def observed(self, ready: Ready) -> dict[str, Any]:
-        """Versions of everything that takes part, as records have them."""
+        """Return the versions of all involved parts for records."""
         assert self.toolkit is not None and self.headers is not None
         found = dict(ready.observed)
         if self.toolchain.toolkit.local:
@@ -278,11 +279,11 @@ class PreparedToolchain:
 
 
 _LINKS = 8
-"""Links that are followed from one name of an interpreter to the next."""
+"""Maximum number of links from one name of an interpreter to the next."""
 
 
 def one_name_of(python: str) -> str:
-    """The one of an interpreter's names that the others next to it lead to.
+    """Return the canonical name of an interpreter, after links between names in its folder.
 
     ``python``, ``python3`` and ``python3.11``, as scripts and ``python -m`` use them, start the same interpreter.
     """
@@ -301,9 +302,10 @@ def one_name_of(python: str) -> str:
 
 
 def steps_of(prepared: PreparedToolchain, case: Case) -> str:
-    """Folder of steps that the cells of a case share (`harness.nvidia.nvcc`), made where it is missing; empty where they share none.
+    """Return the folder of a case's shared compile steps (`harness.nvidia.nvcc`); empty if its cells share none.
 
-    One for each case, so that a hostile case affects only itself. And for compilers alone, not for programs that run.
+    The folder is created if it is missing. Each case has its own, so that a hostile case affects only itself. Programs
+    that run share none.
     """
     if not prepared.steps or not BACKENDS[prepared.toolchain.backend].nvcc or prepared.toolchain.device:
         return ""
@@ -313,17 +315,17 @@ def steps_of(prepared: PreparedToolchain, case: Case) -> str:
 
 
 def _to_be_known(cell: Cell) -> tuple[Target, ...]:
-    """Architectures that the compilers must list, first the one that code is made for; none where they are to refuse by themselves."""
+    """Return architectures that the compilers must list, that of the code first; none to let the compilers refuse."""
     options = options_for(cell)
     if options.get("every_target") or BACKENDS[cell.toolchain.backend].every_target:
         return ()
     target = Target.parse(made_for(options, str(cell.target)))
-    # Whether another toolkit's tool knows the target that it finishes code for, that tool says.
+    # The other toolkit's tool reports by itself whether it supports the target.
     return (target,) if options.keys() & set(TOOLS) else (target, cell.target)
 
 
 def _host(toolchain: Toolchain) -> dict[str, str]:
-    """Variables that select the host compiler, for backends that run one: the requested one, else the user's."""
+    """Return variables that select the host compiler, for backends that run one: the requested one, else the user's."""
     names = ("NVCC_CCBIN", "CC", "CXX") if BACKENDS[toolchain.backend].nvcc else ()
     if toolchain.host.name:
         return dict.fromkeys(names, toolchain.host.program)
@@ -331,11 +333,11 @@ def _host(toolchain: Toolchain) -> dict[str, str]:
 
 
 def _known_before(toolchain: Toolchain, environment: Environment) -> Outcome | None:
-    """The reason why no cell can run with any installation: there are no wheels for these."""
+    """Return the outcome if no installation can help: no wheels exist for this combination."""
     info, ref, resolved = BACKENDS[toolchain.backend], toolchain.toolkit, environment.resolved
     if info.distributions and resolved and resolved.recipe.refused:
         return _problem(Status.UNSUPPORTED, resolved.recipe.refused)
-    # The CUDA release of an unresolved one is unknown.
+    # An unresolved environment has an unknown CUDA release.
     known = resolved is None or bool(resolved.lock)
     lacking = missing_from(ref.release) if info.nvcc and known and not ref.local else ""
     return _problem(Status.UNAVAILABLE, lacking) if lacking else None
@@ -358,23 +360,23 @@ _INCLUDE = re.compile(r"^[ \t]*#[ \t]*include[ \t]*[<\"]([^>\"\n]+)[>\"]", re.MU
 
 
 def part_of(header: str) -> str | None:
-    """The part of CUDA that a header belongs to, of those that a toolkit may lack (``parts.toml``)."""
+    """Return the component of CUDA that a header belongs to, if a toolkit may lack that component (``parts.toml``)."""
     return next((name for name, part in PARTS.items() if any(fnmatchcase(header, item) for item in part.headers)), None)
 
 
 def without_part(outcome: Outcome, ref: ToolkitRef, include: Iterable[Path], source: Path) -> Outcome:
-    """The outcome; ``unavailable``, with what to do, where a header of a part was missing that is not installed.
+    """Return the outcome, or ``unavailable`` with an install command if a header of a missing component was not found.
 
     Parameters
     ----------
     outcome : Outcome
-        What came of a cell.
+        The cell's outcome.
     ref : ToolkitRef
-        Its toolkit.
+        The cell's toolkit.
     include : iterable of Path
-        The include directories of that toolkit's headers. A header that is there was not looked for there: that is a refusal.
+        Include directories of the toolkit's headers. If they contain the header, the outcome stays a refusal.
     source : Path
-        The program, whose other missing parts are listed with the first.
+        The program; its other missing components are listed as well.
     """
     first = next((item for item in outcome.diagnostics if item.severity in ("error", "fatal")), None)
     found = _NOT_FOUND.search(first.message) if first and outcome.status is Status.REJECTED and not ref.rocm else None
@@ -387,7 +389,7 @@ def without_part(outcome: Outcome, ref: ToolkitRef, include: Iterable[Path], sou
     named = [header, *(name for name in _INCLUDE.findall(_text(source)) if not _is_there(name, folders))]
     parts = list(dict.fromkeys(filter(None, map(part_of, named))))
     if first and _OF_TORCH.search(first.file):
-        # PyTorch's headers include those of all of them, one after the other.
+        # PyTorch's headers include those of all components, one after another.
         parts += [name for name in PARTS_OF_TORCH if name not in parts and not _has(PARTS[name].headers, folders)]
     reason = f"{header} is a header of {parts[0]}, a part of CUDA that is not installed with {ref}"
     how = (

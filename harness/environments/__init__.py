@@ -1,1 +1,1 @@
-"""Releases of the libraries under test on the index, and one uv environment for each."""
+"""The index's releases of the libraries under test, and one uv environment for each release."""

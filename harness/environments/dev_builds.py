@@ -42,36 +42,36 @@ _AT = re.compile(
 )
 _EDITABLE = re.compile(rf"(?:-e|--editable)(?:\s+|=)(?P<path>.+?){_EXTRAS}", re.DOTALL)
 _PROJECT = ("pyproject.toml", "setup.py", "setup.cfg")
-# What builds, Python and version control leave in a source tree.
+# Files that builds, Python and version control leave in a source tree.
 _LEFT = re.compile(r"\.git|build|dist|__pycache__|\.venv|.*\.egg-info|\.(?:mypy|pytest|ruff)_cache|\.tox")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Development:
-    """One build that is no release of the index, or an environment that is there.
+    """A build that is not a release on the index, or an existing environment.
 
     Parameters
     ----------
     text : str
-        As the user named it.
+        The user's text.
     library : str
         Name of the library under test, whose backends run in its environment.
     distribution : str
-        What is installed.
+        The distribution to install.
     requirement : str
-        As uv takes it: ``numba-cuda @ git+https://…@3f2a9c1…``; of an editable install its folder.
+        Requirement for uv: ``numba-cuda @ git+https://…@3f2a9c1…``; for an editable install, its folder.
     editable : bool
-        Whether it is installed in editable mode.
+        Whether to install it in editable mode.
     python : str
-        An interpreter that has it already; nothing is installed then.
+        An interpreter that already has the library; then nothing is installed.
     identity : str
-        What decides on the environment: a commit, the hash of a wheel, the state of a folder.
+        Identifies the environment: a commit, the hash of a wheel, or the state of a folder.
     commit : str
-        Full name of the commit of a repository; empty for anything else.
+        Full hash of the repository's commit; empty otherwise.
     number : int
-        How many commits its history has (`harness.git.number_of`); 0 where that is not known.
+        Number of commits in its history (`harness.git.number_of`); 0 if unknown.
     extras : tuple of str
-        Extras of the distribution whose requirements are installed as well.
+        Extras of the distribution whose requirements are installed too.
     """
 
     text: str
@@ -87,21 +87,21 @@ class Development:
 
     @property
     def cuda(self) -> int:
-        """The major CUDA release that it loads; 0 for any."""
+        """The major CUDA release that the build loads; 0 for any."""
         return int((LIBRARIES[self.library].distributions.get(self.distribution) or "0").split(".")[0])
 
 
 def split_with(texts: Sequence[str], base: Path, *, offline: bool = False) -> tuple[list[str], list[Development]]:
-    """The values of ``--with``: releases as they are, and development builds.
+    """Split the values of ``--with`` into releases, unchanged, and development builds.
 
-    A branch becomes the commit that it is now, a range of commits one build for each.
+    A branch resolves to its current commit, a range of commits to one build per commit.
 
     Raises
     ------
     UsageError
-        On what cannot be read, names nothing that is there, or is of no library that cumatrix knows.
+        If a value is invalid, names a missing file or folder, or names a library that cumatrix does not know.
     PartUnavailable
-        When a repository cannot be reached.
+        If a repository cannot be reached.
     """
     releases: list[str] = []
     builds: list[Development] = []
@@ -137,7 +137,7 @@ def _path(text: str, base: Path) -> Path:
 
 
 def _environments(text: str, base: Path) -> tuple[str, list[Development]]:
-    """Of ``cupy=13,../venv`` what names releases, and the environments that are there."""
+    """Split ``cupy=13,../venv`` into the text that names releases and the existing environments."""
     name, equals, spec = text.partition("=")
     words = [word.strip() for word in spec.split(",")]
     places = [word for word in words if "/" in word]
@@ -157,7 +157,7 @@ def _interpreter(path: Path) -> str:
 
 
 def _library(name: str) -> str:
-    """The library that a name is of: its own, or that of a distribution."""
+    """Return the library of a name, which may be the name of one of its distributions."""
     found = next((own for own, library in LIBRARIES.items() if name in library.distributions and own in NAMES), name)
     if found not in NAMES:
         raise UsageError(f"unknown library {name!r}{did_you_mean(name, NAMES)}")
@@ -210,7 +210,7 @@ def _at(text: str, name: str, target: str, base: Path, *, offline: bool) -> list
 
 
 def _last(library: str, name: str) -> str:
-    """The distribution that sources build: the one of that name, or the one for any CUDA."""
+    """Return the distribution that a source tree builds: the named one, or the one for any CUDA."""
     known = LIBRARIES[library].distributions
     return name if name in known else next(reversed(list(known)))
 
@@ -230,7 +230,7 @@ def _project_files(folder: Path) -> list[Path]:
 
 
 def _project(folder: Path) -> tuple[str, str]:
-    """Distribution and library of a source tree, by its project's name, or by the package in it."""
+    """Return the distribution and library of a source tree, from its project's name or the package in it."""
     if not folder.is_dir():
         raise UsageError(f"there is no folder {str(folder)!r}")
     if not _project_files(folder):
@@ -266,7 +266,7 @@ def _named(folder: Path) -> str:
 
 
 def _state(folder: Path) -> str:
-    """Hash over names, sizes and times of the files of a source tree."""
+    """Hash the names, sizes and modification times of the files of a source tree."""
     digest = hashlib.sha256()
     for path, status in _files(folder):
         digest.update(f"{path}\0{status.st_size}\0{status.st_mtime_ns}\0".encode("utf-8", "surrogateescape"))
@@ -284,14 +284,14 @@ def _files(folder: Path) -> Iterator[tuple[str, os.stat_result]]:
 
 
 def build(wanted: Development, python: Python, store: EnvironmentStore) -> Made:
-    """Make the environment of a build unless it is there; complete or not at all.
+    """Create the environment of a build, completely or not at all, unless it exists.
 
-    An editable install is created once, and again when its project's files change: imports come from its folder.
+    An editable install is created once, and again if its project's files change: imports read its folder.
 
     Raises
     ------
     PartUnavailable
-        When it cannot be built, or a dependency is unavailable; the message has uv's words.
+        If the build fails, or a dependency is unavailable; the message includes uv's output.
     """
     words = json.dumps([wanted.library, wanted.distribution, wanted.identity, python.path, python.version])
     key = f"{wanted.distribution}-build-python{python.minor}-{hashlib.sha256(words.encode()).hexdigest()[:12]}"
@@ -323,8 +323,10 @@ def build(wanted: Development, python: Python, store: EnvironmentStore) -> Made:
 
 
 def _install(wanted: Development, home: Path, folder: Path) -> dict[str, str]:
-    """Build and install it, then what it needs; returns what is installed then."""
-    from packaging.requirements import Requirement  # a tenth of all that a run imports
+    """Build and install the distribution, then its dependencies; return the installed versions."""
+    from packaging.requirements import (
+        Requirement,  # a tenth of a run's import time
+    )
 
     def pip(*words: str) -> None:
         install = ["pip", "install", "--python", str(home / "bin" / "python")]
@@ -339,7 +341,7 @@ def _install(wanted: Development, home: Path, folder: Path) -> dict[str, str]:
         raise PartUnavailable(f"{wanted.text} was to build {wanted.distribution}, and built {names}")
     companions = _companions(wanted.library, found.version)
     requirements = folder / "requirements.txt"
-    # Keep existing packages, which are the requested ones.
+    # Keep the existing packages, because they are the requested ones.
     kept = folder / "constraints.txt"
     kept.write_text(f"{wanted.distribution}=={found.version}\n", "utf-8")
     own = [*(found.requires or []), *_of_extras(map(Requirement, found.requires or []), wanted)]
@@ -356,7 +358,7 @@ def _install(wanted: Development, home: Path, folder: Path) -> dict[str, str]:
 
 
 def _of_extras(requirements: Iterable[Requirement], wanted: Development) -> Iterator[str]:
-    """The requirements of the extras of a build, without their markers."""
+    """Yield the requirements of a build's extras, without their markers."""
     for each in requirements:
         if each.marker and any(each.marker.evaluate({"extra": extra}) for extra in wanted.extras):
             each.marker = None
@@ -374,13 +376,13 @@ def _there(home: Path) -> list[Distribution]:
     return list(distributions(path=list(map(str, (home / "lib").glob("python3.*/site-packages")))))
 
 
-# What an installer adds to a wheel's files.
+# Files that an installer adds to a wheel's files.
 _INSTALLERS = re.compile(r"__pycache__/|\.dist-info/(?:RECORD|INSTALLER|REQUESTED|direct_url\.json)$|^(?:\.\./)+bin/")
 _MOST_PACKED = 2 << 30
 
 
 def pack(home: Path, name: str, folder: Path) -> Path:
-    """Pack a distribution of an environment into a wheel, with the files that are installed.
+    """Pack a distribution of an environment, with its installed files, into a wheel.
 
     Parameters
     ----------
@@ -389,12 +391,12 @@ def pack(home: Path, name: str, folder: Path) -> Path:
     name : str
         The distribution, not in editable mode.
     folder : Path
-        A folder for the wheel.
+        The folder to write the wheel to.
 
     Raises
     ------
     PartUnavailable
-        When the environment has no list of its files, or they are too much.
+        If the environment does not list the distribution's files, or the files exceed the size limit.
     """
     found = next((each for each in _there(home) if canonicalize_name(each.name) == name), None)
     files = [file for file in (found.files or [] if found else []) if not _INSTALLERS.search(file.as_posix())]
@@ -411,10 +413,10 @@ def pack(home: Path, name: str, folder: Path) -> Path:
     with zipfile.ZipFile(wheel, "w", zipfile.ZIP_DEFLATED) as packed:
         lines = []
         for file in sorted(files):
-            # Data files lie outside of site-packages.
+            # Data files are outside site-packages.
             place = re.sub(r"^(?:\.\./)+", f"{information.removesuffix('.dist-info')}.data/data/", file.as_posix())
             data = file.read_binary()
-            entry = zipfile.ZipInfo(place)  # of 1980: the same files are the same wheel
+            entry = zipfile.ZipInfo(place)  # dated 1980: the same files make the same wheel
             entry.external_attr = os.stat(file.locate()).st_mode << 16
             packed.writestr(entry, data, zipfile.ZIP_DEFLATED)
             digest = urlsafe_b64encode(hashlib.sha256(data).digest()).rstrip(b"=").decode()

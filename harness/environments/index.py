@@ -1,7 +1,7 @@
-"""The index's files of a distribution: every wheel with its date, size and Python.
+"""A distribution's files on the index: every wheel with its upload date, size and Python versions.
 
-The Simple API (https://packaging.python.org/en/latest/specifications/simple-repository-api/), as JSON where an index speaks it, else as HTML;
-and folders of wheels (``find-links``). uv's and pip's settings select the index (`harness.toolkits.download`).
+Supported are the Simple API (https://packaging.python.org/en/latest/specifications/simple-repository-api/), as JSON if the index offers it
+and otherwise as HTML, and folders of wheels (``find-links``). uv's and pip's settings select the index (`harness.toolkits.download`).
 """
 
 from __future__ import annotations
@@ -31,34 +31,34 @@ from harness.toolkits.download import index_addresses, index_settings
 from harness.web.address import AddressError, public, read_address
 
 FRESH = 600
-"""Seconds for which an index's answer is reused, as PyPI itself sets for caches."""
-_SECONDS = 60.0  # for one answer, redirects included
+"""Seconds for which a response of an index is reused; PyPI sets the same limit for caches."""
+_SECONDS = 60.0  # for one response, redirects included
 _JSON = "application/vnd.pypi.simple.v1+json"
 _ACCEPT = f"{_JSON}, application/vnd.pypi.simple.v1+html;q=0.2, text/html;q=0.1"
 _LARGEST = 32 << 20
-_KEPT = 2  # version of kept answers: those of the first one have no addresses
+_KEPT = 2  # version of stored responses: those of version 1 have no addresses
 
 
 @dataclass(frozen=True)
 class File:
-    """A file that an index offers.
+    """A file on an index.
 
     Parameters
     ----------
     name : str
-        Its name, such as ``cupy_cuda12x-13.6.0-cp311-cp311-manylinux2014_x86_64.whl``.
+        File name, such as ``cupy_cuda12x-13.6.0-cp311-cp311-manylinux2014_x86_64.whl``.
     size : int
-        In bytes; 0 where the index does not tell.
+        Size in bytes; 0 if the index does not provide it.
     uploaded : str
-        When, in ISO 8601; empty where the index does not tell.
+        Upload time in ISO 8601; empty if the index does not provide it.
     requires_python : str
-        Versions of Python that it is for; empty for any.
+        Supported versions of Python; empty for any.
     yanked : bool
-        Whether it was withdrawn.
+        Whether the file was yanked.
     address : str
-        Where it is, without credentials: an address of the web, or a path.
+        Its location without credentials: an HTTP address or a path.
     sha256 : str
-        Its hash in hexadecimal digits; empty where the index does not tell.
+        Its hash in hexadecimal digits; empty if the index does not provide it.
     """
 
     name: str
@@ -71,7 +71,7 @@ class File:
 
     @property
     def date(self) -> datetime | None:
-        """When it was uploaded."""
+        """The upload time; None if unknown."""
         try:
             return datetime.fromisoformat(self.uploaded) if self.uploaded else None
         except ValueError:
@@ -79,14 +79,14 @@ class File:
 
 
 class Index:
-    """The user's index, with its answers kept in a folder.
+    """The user's index, with its responses stored in a folder.
 
     Parameters
     ----------
     folder : Path
-        Where to keep them.
+        The folder for stored responses.
     offline : bool
-        Use the stored answer, however old, and no network.
+        Use stored responses, however old, and no network.
     """
 
     def __init__(self, folder: Path, *, offline: bool = False) -> None:
@@ -95,19 +95,19 @@ class Index:
         self._pages: dict[str, list[File]] = {}
 
     def files(self, distribution: str) -> list[File]:
-        """Every file of a distribution, by normalized name; none where no index has it.
+        """Return every file of a distribution, given by normalized name; empty if no index has the distribution.
 
         Raises
         ------
         PartUnavailable
-            When an index cannot be asked, or answers something else, and nothing is kept of it.
+            If an index is unreachable or responds with something else, and no response is stored.
         """
         if distribution not in self._pages:
             indexes, folders = index_addresses()
             found: dict[str, File] = {}
             pages = [f"{address.rstrip('/')}/{distribution}/" for address in indexes]
             for file in chain(*map(self._page, pages), *map(self._flat, folders)):
-                # Of the same file in two indexes, one may tell more.
+                # If two indexes have the same file, one may provide more metadata.
                 if file.name not in found or (file.uploaded and not found[file.name].uploaded):
                     found[file.name] = file
             stem = distribution.replace("-", "_") + "-"
@@ -119,7 +119,7 @@ class Index:
         return self._pages[distribution]
 
     def has(self, distribution: str, version: str) -> bool:
-        """Return whether it has a wheel of a version, for any machine; an unreachable index may have it."""
+        """Return whether the index has a wheel of a version for any machine; True if the index is unreachable."""
         try:
             files = self.files(canonicalize_name(distribution))
         except PartUnavailable:
@@ -127,14 +127,16 @@ class Index:
         return any(_is_for(file.name, version, None) for file in files)
 
     def size(self, packages: Mapping[str, str], wheels: Mapping[str, Sequence[str]] | None = None) -> int:
-        """Bytes of the wheels of some exact versions, as far as an index tells; one that cannot be asked tells nothing.
+        """Return the total size in bytes of the wheels of some exact versions.
+
+        Wheels of unknown size, and those on an unreachable index, count as 0.
 
         Parameters
         ----------
         packages : Mapping[str, str]
             Versions by name.
         wheels : Mapping, optional
-            For some of the names, the files to choose one from; by default, those for this machine's own Python.
+            Candidate wheels of some names. By default, the candidates are the wheels for this machine's own Python.
         """
         return sum(self._size(name, version, (wheels or {}).get(name)) for name, version in packages.items())
 
@@ -171,7 +173,7 @@ class Index:
         return files
 
     def _flat(self, address: str) -> list[File]:
-        """Files of a folder of wheels, or of a page that lists some."""
+        """Return the files of a folder of wheels, or of a page that lists wheels."""
         if "://" not in address:
             try:
                 return [
@@ -190,7 +192,7 @@ class Index:
                 json.dump([asdict(each) for each in files], file)
             os.replace(file.name, path)
         except OSError:
-            pass  # it is asked again
+            pass  # the index is queried again
 
 
 def _is_for(name: str, version: str, tags: AbstractSet[Tag] | None) -> bool:
@@ -206,14 +208,14 @@ def _kept(path: Path) -> list[File]:
 
 
 def _fetch(address: str) -> tuple[str, bytes]:
-    """Type and text of a page; of one that is not there nothing.
+    """Return the type and content of a page; both are empty if the page does not exist.
 
     Raises
     ------
     PartUnavailable
-        When there is no answer.
+        If the index does not respond.
     """
-    # Every run imports this module, and few ask an index.
+    # Every run imports this module, but few runs query an index.
     from harness.web.download import DownloadError, download
 
     if address.startswith("file:"):
@@ -231,11 +233,11 @@ def _fetch(address: str) -> tuple[str, bytes]:
     except AddressError as error:
         raise PartUnavailable(f"{shown} is no address of an index: {error}") from None
     except DownloadError as error:
-        raise PartUnavailable(f"{shown} cannot be asked which releases there are: {error}") from None
+        raise PartUnavailable(f"{shown} cannot be queried for releases: {error}") from None
     if response.status in (403, 404, 410):
         return "", b""
     if response.status != 200:
-        raise PartUnavailable(f"{shown} cannot be asked: {response.reason}")
+        raise PartUnavailable(f"{shown} cannot be queried: {response.reason}")
     return response.content_type, text.getvalue()
 
 
@@ -249,7 +251,7 @@ def _read(address: str, kind: str, text: bytes) -> list[File]:
             else _from_html(text.decode("utf-8", "replace"), address)
         )
     except (ValueError, KeyError, TypeError, AttributeError, ArithmeticError, AssertionError, RecursionError):
-        raise PartUnavailable(f"{public(address)} answers what is no page of a package index") from None
+        raise PartUnavailable(f"{public(address)} returned something other than a page of a package index") from None
 
 
 def _from_json(page: Mapping[str, Any], address: str) -> Iterator[File]:
@@ -267,7 +269,7 @@ def _from_json(page: Mapping[str, Any], address: str) -> Iterator[File]:
 
 
 def _from_html(text: str, address: str) -> Iterator[File]:
-    from html.parser import HTMLParser  # as above
+    from html.parser import HTMLParser  # imported here for the same reason
 
     found: list[dict[str, str | None]] = []
 
@@ -283,7 +285,7 @@ def _from_html(text: str, address: str) -> Iterator[File]:
         if name := unquote(path.rsplit("/", 1)[-1]):
             yield File(
                 name,
-                uploaded=link.get("data-upload-time") or "",  # which mirrors of PyPI have
+                uploaded=link.get("data-upload-time") or "",  # provided by mirrors of PyPI
                 requires_python=link.get("data-requires-python") or "",
                 yanked="data-yanked" in link,
                 address=_bare(whole),
@@ -292,11 +294,11 @@ def _from_html(text: str, address: str) -> Iterator[File]:
 
 
 def _bare(address: str) -> str:
-    """An address without a user's name, a password and a fragment, since it is kept in a file."""
+    """Return an address without user name, password and fragment, because it is stored in a file."""
     parts = urlsplit(address)
     return urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2], fragment=""))
 
 
 def _sha256(text: str) -> str:
-    """A hash that is spelled like one, else nothing."""
+    """Return a valid SHA-256 in lower case, otherwise an empty text."""
     return text.lower() if re.fullmatch(r"[0-9A-Fa-f]{64}", text) else ""

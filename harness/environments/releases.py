@@ -1,4 +1,4 @@
-"""Releases of the libraries under test as users choose them, and the installed Pythons that they support."""
+"""Releases of the libraries under test as users select them, and the installed Pythons that they support."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from harness.libraries import LIBRARIES, with_releases
 from harness.toolkits.download import uv_program
 
 OLDEST = (3, 9)
-"""The first Python that cumatrix's workers run in."""
+"""The oldest Python that cumatrix's workers support."""
 _SECONDS = 60
 
 
@@ -56,12 +56,12 @@ class Python:
 
 
 OWN = Python(os.path.realpath(sys.executable), platform.python_version())
-"""The Python of this process, without its environment."""
+"""The Python of this process, outside any virtual environment."""
 
 
 @cache
 def tags_of(number: tuple[int, int]) -> frozenset[Tag]:
-    """Tags of the wheels that a CPython takes on this machine."""
+    """Return the wheel tags that a CPython supports on this machine."""
     platforms = list(platform_tags())
     interpreter = f"cp{number[0]}{number[1]}"
     return frozenset([*cpython_tags(number, platforms=platforms), *compatible_tags(number, interpreter, platforms)])
@@ -69,7 +69,7 @@ def tags_of(number: tuple[int, int]) -> frozenset[Tag]:
 
 @cache
 def pythons() -> tuple[Python, ...]:
-    """One of each minor version of CPython: cumatrix's own first, then the others, the newest first."""
+    """Return one interpreter for each minor version of CPython: cumatrix's own first, then the others, newest first."""
     found = {OWN.number: OWN}
     for python in (*_known_to_uv(), *_of_pyenv()):
         if python.number >= OLDEST:
@@ -84,9 +84,9 @@ def parse_pythons(text: str) -> list[Python]:
     Raises
     ------
     UsageError
-        On what is no version of Python.
+        If a word is not a version of Python, or the version is too old.
     PartUnavailable
-        Where this machine has none of that version, and uv cannot fetch one.
+        If this machine lacks a version, and uv cannot download it.
     """
     chosen: dict[tuple[int, int], Python] = {}
     for word in filter(None, (item.strip() for item in text.split(","))):
@@ -112,7 +112,7 @@ def _there(word: str, number: tuple[int, int]) -> Python | None:
 
 
 def _fetch(word: str) -> Python:
-    """A Python that uv has, or downloads."""
+    """Return a Python from uv, which downloads it if necessary."""
     _uv("python", "install", "--quiet", word)
     path = _uv("python", "find", "--managed-python", word).strip()
     if not path:
@@ -134,7 +134,7 @@ def _known_to_uv() -> Iterator[Python]:
 
 
 def _of_pyenv() -> Iterator[Python]:
-    """Those of pyenv, which uv finds only where they are chosen."""
+    """Yield pyenv's interpreters; uv finds only the active ones."""
     root = Path(os.environ.get("PYENV_ROOT") or Path.home() / ".pyenv")
     names: Iterable[str]
     try:
@@ -156,7 +156,7 @@ def _python_version(path: str) -> str:
 
 
 def _uv(*words: str) -> str:
-    """Output of uv; empty if it fails."""
+    """Run uv and return its output; empty if it fails."""
     try:
         done = subprocess.run(
             [uv_program(), *words], capture_output=True, text=True, timeout=600, stdin=subprocess.DEVNULL
@@ -167,16 +167,16 @@ def _uv(*words: str) -> str:
 
 
 class NoSuchRelease(UsageError):
-    """Words that none of the known releases is meant by."""
+    """A version, series or range without a release."""
 
 
 NAMES = with_releases()
-"""Libraries that ``--with`` takes."""
+"""The libraries that ``--with`` accepts."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Published:
-    """A release of a library, as the index has it.
+    """A release of a library on the index.
 
     Parameters
     ----------
@@ -185,9 +185,9 @@ class Published:
     version : Version
         Its version.
     wheels : Mapping[str, tuple of File]
-        By distribution: its wheels, whatever they are for.
+        Its wheels by distribution, for every platform and Python.
     builds : tuple of str
-        Local versions of other builds of it that the index has: ``cpu``.
+        Local versions of its other builds on the index: ``cpu``.
     """
 
     library: str
@@ -197,17 +197,17 @@ class Published:
 
     @property
     def date(self) -> datetime | None:
-        """When its first wheel was uploaded; None where the index does not tell."""
+        """The upload time of its first wheel; None if the index does not provide it."""
         return min((file.date for file in self._files if file.date), default=None)
 
     @property
     def day(self) -> str:
-        """``2024-01-18``; empty where the index does not tell."""
+        """The upload date, ``2024-01-18``; empty if the index does not provide it."""
         return self.date.date().isoformat() if self.date else ""
 
     @property
     def yanked(self) -> bool:
-        """Return whether all of it was yanked."""
+        """Return whether every wheel of the release was yanked."""
         return all(file.yanked for file in self._files)
 
     @property
@@ -215,7 +215,7 @@ class Published:
         return [file for files in self.wheels.values() for file in files]
 
     def distribution(self, major: int | None) -> str | None:
-        """The distribution for a major CUDA release, or the one for any; None where it has none."""
+        """Return the distribution for a major CUDA release, or the one for any release; None if there is neither."""
         library = LIBRARIES[self.library]
         fits = library.distributions
         if library.majors and major is not None and major not in library.majors:
@@ -225,17 +225,17 @@ class Published:
 
     @property
     def majors(self) -> list[int]:
-        """Major CUDA releases that it has a distribution for; empty where one distribution is for all."""
+        """The major CUDA releases with a distribution; empty if one distribution supports all."""
         library = LIBRARIES[self.library]
         fits = library.distributions
         return sorted(library.majors) or sorted(int(fits[name].split(".")[0]) for name in self.wheels if fits[name])
 
     def wheel_for(self, distribution: str, python: Python) -> File | None:
-        """A wheel that a Python takes on this machine."""
+        """Return a wheel that a Python supports on this machine, or None."""
         return next((file for file in self.wheels.get(distribution, ()) if _fits(file, python)), None)
 
     def pythons(self, distributions: Iterable[str] | None = None) -> list[str]:
-        """Minor versions of CPython that have a wheel on this machine, oldest first."""
+        """Return the minor versions of CPython with a wheel for this machine, oldest first."""
         names = list(self.wheels if distributions is None else distributions)
         return [
             f"3.{minor}"
@@ -245,7 +245,10 @@ class Published:
 
 
 def _fits(file: File, python: Python) -> bool:
-    from packaging.specifiers import InvalidSpecifier, SpecifierSet  # a tenth of all that a run imports
+    from packaging.specifiers import (  # a tenth of a run's import time
+        InvalidSpecifier,
+        SpecifierSet,
+    )
 
     try:
         tags = parse_wheel_filename(file.name)[3]
@@ -256,12 +259,12 @@ def _fits(file: File, python: Python) -> bool:
 
 
 def published(library: str, index: Index) -> list[Published]:
-    """Every release of a library that the index has a wheel of, oldest first.
+    """Return every release of a library with a wheel on the index, oldest first.
 
     Raises
     ------
     PartUnavailable
-        When the index cannot be asked.
+        If the index is unreachable.
     """
     found: dict[Version, dict[str, list[File]]] = {}
     for distribution in LIBRARIES[library].distributions:
@@ -292,14 +295,14 @@ def published(library: str, index: Index) -> list[Published]:
 
 @dataclass(frozen=True)
 class Wanted:
-    """One ``--with``.
+    """One value of ``--with``.
 
     Parameters
     ----------
     library : str
         Its name.
     words : tuple of str
-        Versions, series, ranges, ``all`` and ``pre``, as they were written.
+        Versions, series, ranges, ``all`` and ``pre``, as the user wrote them.
     """
 
     library: str
@@ -315,7 +318,7 @@ def parse_with(text: str) -> Wanted:
     Raises
     ------
     UsageError
-        On a library that is not known, and on what is no version.
+        If the library is unknown, or a version is invalid.
     """
     name, equals, spec = text.partition("=")
     name = canonicalize_name(name.strip())
@@ -327,7 +330,7 @@ def parse_with(text: str) -> Wanted:
     for word in words:
         if word not in ("all", "pre"):
             if word == "..":
-                raise UsageError(f"--with {text}: a range has an end, as in 13.1..14; all stands for every release")
+                raise UsageError(f"--with {text}: a range has an end, as in 13.1..14; all selects every release")
             ends = [_version(end, text) for end in word.split("..", 1) if end]
             if len(ends) == 2 and ends[1] < ends[0] and not _in_series(ends[0], ends[1]):
                 raise UsageError(f"--with {text}: a range goes from the older to the newer: {ends[1]}..{ends[0]}")
@@ -337,13 +340,13 @@ def parse_with(text: str) -> Wanted:
 
 
 def _unknown(text: str, name: str) -> str:
-    """The error in a name, and where to ask for the intended one."""
+    """Describe the error in a name, and name the option that accepts it."""
     first = re.split(r"[\s<>=!~@]", text.strip())[0]
     owner = next((own for own in NAMES if canonicalize_name(first) in LIBRARIES[own].distributions), None)
     if text.strip().startswith("-"):
         return "an editable install names its folder, as in -e ../numba-cuda"
     if owner and "@" in text:
-        return f"behind @ comes what is built: a folder, a wheel or git+ADDRESS@REVISION, as in {owner} @ ./{owner}"
+        return f"name the source to build after @: a folder, a wheel or git+ADDRESS@REVISION, as in {owner} @ ./{owner}"
     if owner == canonicalize_name(first):
         return f"name versions as in {owner}={_example(owner)}, or a range such as {owner}={_example(owner)}.."
     if owner:
@@ -355,17 +358,18 @@ def _unknown(text: str, name: str) -> str:
 
 
 def choose(wanted: Wanted, releases: Sequence[Published]) -> list[Published]:
-    """The releases that words select, oldest first.
+    """Return the selected releases, oldest first.
 
-    ``13.0.0`` is that release; ``13`` and ``13.0`` the newest of theirs; ``13.1..14`` all from 13.1.0 to the newest 14.*; ``13.1..`` all from there on;
-    ``all`` every supported one. Pre-releases count if one is named, or with ``pre``.
+    ``13.0.0`` selects that release. ``13`` and ``13.0`` select the newest release of their series. ``13.1..14`` selects all releases from 13.1.0
+    to the newest 14.*, and ``13.1..`` all from 13.1.0 on. ``all`` selects every supported release. Pre-releases are included if a version
+    names one, or with ``pre``.
 
     Raises
     ------
     NoSuchRelease
-        On words that no release is meant by.
+        If a version, series or range matches no release.
     PartUnavailable
-        When the index has no release at all.
+        If the index has no release at all.
     """
     if not releases:
         raise PartUnavailable(f"the index has no release of {wanted.library}")
@@ -388,7 +392,7 @@ def _of_word(word: str, releases: Sequence[Published], *, pre: bool) -> list[Pub
     plain = [
         each for each in releases
         if (named or not each.version.is_prerelease)
-        # Builds of one release for CUDA or for processors alone need their full names.
+        # CUDA and CPU builds of a release are selected by their full version only.
         and (not each.version.local or str(each.version) == word)
     ]  # fmt: skip
     if word == "all" or ".." in word:
@@ -414,7 +418,7 @@ def _ends(word: str) -> tuple[Version | None, Version | None]:
 
 
 def _in_series(version: Version, series: Version) -> bool:
-    """Return whether 13.6.0 belongs to the series 13; a pre-release and a build are series of their own."""
+    """Return whether a version belongs to a series, as 13.6.0 to 13; a pre-release or a build is its own series."""
     if series.is_prerelease or series.local or series.post is not None:
         return version == series
     length = len(series.release)
@@ -433,7 +437,7 @@ def _version(word: str, text: str) -> Version:
 
 
 def _nearest(word: str, releases: Sequence[Published]) -> str:
-    """Releases with the same first number, or all."""
+    """List the releases with the same major version, or all releases."""
     versions = [each.version for each in releases if not each.version.is_prerelease and not each.version.local]
     same = [version for version in versions if str(version.release[0]) == word.split(".")[0]]
     named = [str(version) for version in same or versions]

@@ -19,32 +19,32 @@ from harness.libraries import LIBRARIES, Release
 
 @dataclass(frozen=True, kw_only=True)
 class Recipe:
-    """The request to uv for an environment.
+    """An environment to resolve with uv.
 
     Parameters
     ----------
     name : str
-        What records call the environment: ``cupy-13.6.0-cuda12``.
+        The environment's name in records: ``cupy-13.6.0-cuda12``.
     library : str
         Name of the library under test (`harness.libraries.LIBRARIES`), whose backends run in it.
     version : str
-        Its version, as requested.
+        The requested version.
     distribution : str
-        What it is installed from: ``cupy-cuda12x``.
+        The distribution to install: ``cupy-cuda12x``.
     requirements : tuple of str
-        All requirements, as pip takes them.
+        All requirements in pip's syntax.
     python : Python
         The interpreter.
     before : str
-        Moment in ISO 8601; what was uploaded later does not count. Empty where the index tells no dates.
+        Time in ISO 8601; uv ignores later uploads. Empty if the index provides no dates.
     cuda : int
-        The major CUDA release that it loads; 0 for any.
+        The major CUDA release that the library loads; 0 for any.
     released : str
-        Day of the release; empty where the index tells no dates.
+        Release date; empty if the index provides no dates.
     problem : str
-        Why it cannot be made, which makes its cells ``unavailable``; empty where it can.
+        Why the environment cannot be created, which makes its cells ``unavailable``; empty if it can.
     refused : str
-        Why the combination does not exist, which makes its cells ``unsupported``.
+        Why the combination does not exist, which makes its cells ``unsupported``; empty if it exists.
     """
 
     name: str
@@ -61,22 +61,23 @@ class Recipe:
 
     @property
     def key(self) -> str:
-        """Hash of what decides on how it is resolved."""
+        """Hash of the inputs of the resolution."""
         words = [self.requirements, self.before, self.python.path, self.python.version]
         return hashlib.sha256(json.dumps(words).encode()).hexdigest()[:24]
 
 
 def recipes(release: Published, majors: Iterable[int], chosen: Sequence[Python] | None = None) -> list[Recipe]:
-    """The environments of a release.
+    """Return the environments of a release.
 
     Parameters
     ----------
     release : Published
         The release.
     majors : iterable of int
-        Major CUDA releases that it is wanted for.
+        The requested major CUDA releases.
     chosen : sequence of Python, optional
-        Interpreters, one environment each; by default, cumatrix's own if the release has a wheel for it, or else another one of this machine.
+        Interpreters, one environment each. By default, cumatrix's own interpreter if the release has a wheel for it, otherwise
+        another one on this machine.
     """
     found = {}
     pythons: Sequence[Python | None] = chosen or [None]
@@ -128,12 +129,15 @@ def _recipe(release: Published, major: int, chosen: Python | None) -> Recipe:
 
 
 def _exactly(release: Published, distribution: str) -> str:
-    """``==2.13.0`` also takes 2.13.0+cpu, which is another build: where the index has such, they are excluded."""
+    """Return the exact requirement.
+
+    ``==2.13.0`` also accepts 2.13.0+cpu, which is another build. The requirement excludes such builds if the index has any.
+    """
     if of_wheel := LIBRARIES[release.library].release_of(str(release.version)):
         return f"{distribution}=={of_wheel.wheel}"
     if release.version.local:
         return f"{distribution}=={release.version}"
-    # Any build: the index may have it in a folder of wheels.
+    # Accept any build, because the index may have the release in a folder of wheels.
     return f"{distribution}=={release.version}" + "".join(f",!={release.version}+{local}" for local in release.builds)
 
 
@@ -150,13 +154,15 @@ def _no_wheel(release: Published, distribution: str, python: Python) -> str:
 
 
 _RELEASED = 90
-"""Days from a pre-release to its release, at most."""
+"""Maximum number of days from a pre-release to its release."""
 
 
 def _before(release: Published, distribution: str, python: Python) -> str:
-    """The end of the day on which the release had its wheel for this Python; for a pre-release, of the day of its planned release.
+    """Return the end of the day on which the release's wheel for this Python was uploaded.
 
-    A pre-release may require packages of that day: Numba 0.61.0rc1 needs llvmlite 0.44, which PyPI lacked for eight weeks.
+    For a pre-release, return the time `_RELEASED` days after that, when its release is expected to exist.
+
+    A pre-release may require packages of the later day: Numba 0.61.0rc1 needs llvmlite 0.44, which PyPI lacked for eight weeks.
     """
     wheel = release.wheel_for(distribution, python)
     moment: datetime | None = (wheel and wheel.date) or release.date
@@ -167,14 +173,15 @@ def _before(release: Published, distribution: str, python: Python) -> str:
 
 
 def companions(library: str, version: Version, *, dated: bool) -> tuple[str, ...]:
-    """Packages to install with a release in addition to its own requirements.
+    """Return the packages to install with a release in addition to its own requirements.
 
     Parameters
     ----------
     library, version
         The release.
     dated : bool
-        Whether uv knows which releases there were at its time. Where it does not, they are those of the table (`harness.libraries`).
+        Whether uv resolves with the versions of the release's date. Otherwise the versions come from the table
+        (`harness.libraries`).
     """
     entry = _nearest(library, version)
     if entry is None:
@@ -189,20 +196,24 @@ def _is(requirement: str, distribution: str) -> bool:
 
 
 def _name(requirement: str) -> str:
-    from packaging.requirements import Requirement  # a tenth of all that a run imports
+    from packaging.requirements import (
+        Requirement,  # a tenth of a run's import time
+    )
 
     return Requirement(requirement).name
 
 
 def _without_version(requirement: str) -> str:
-    from packaging.requirements import Requirement  # a tenth of all that a run imports
+    from packaging.requirements import (
+        Requirement,  # a tenth of a run's import time
+    )
 
     parsed = Requirement(requirement)
     return f"{parsed.name}[{','.join(sorted(parsed.extras))}]" if parsed.extras else parsed.name
 
 
 def _nearest(library: str, version: Version) -> Release | None:
-    """The last release in the table that is not newer; the first one for what is older than all."""
+    """Return the newest table entry that is not newer than a version, or the first entry for an older version."""
     known = sorted(LIBRARIES[library].releases, key=_first)
     older = [entry for entry in known if _first(entry) <= version]
     return older[-1] if older else next(iter(known), None)
@@ -217,14 +228,14 @@ def _first(entry: Release) -> Version:
 
 @dataclass(frozen=True, kw_only=True)
 class Resolved:
-    """A recipe with exact versions of all that it brings.
+    """A recipe resolved to exact versions of all packages.
 
     Parameters
     ----------
     recipe : Recipe
-        The request.
+        The recipe.
     lock : str
-        The same with the hash of every wheel, as pylock.toml (https://packaging.python.org/en/latest/specifications/pylock-toml/).
+        The resolution with the hash of every wheel, as pylock.toml (https://packaging.python.org/en/latest/specifications/pylock-toml/).
     """
 
     recipe: Recipe
@@ -232,12 +243,12 @@ class Resolved:
 
     @property
     def packages(self) -> dict[str, str]:
-        """Versions by normalized name."""
+        """Package versions by normalized name."""
         return {canonicalize_name(item["name"]): str(item.get("version", "")) for item in self._items}
 
     @property
     def key(self) -> str:
-        """Name of its folder: the same for whatever resolves to the same wheels, for the same Python."""
+        """Name of its folder: equal for resolutions to the same wheels for the same Python."""
         recipe = self.recipe
         facts = [[item["name"], item.get("version"), _sources(item)] for item in self._items]
         words = json.dumps([recipe.python.path, recipe.python.version, sorted(map(json.dumps, facts))])
@@ -249,7 +260,7 @@ class Resolved:
         return list(tomllib.loads(self.lock).get("packages", ()))
 
     def wheels(self) -> dict[str, list[str]]:
-        """Names of the candidate wheels, by the normalized name of their package."""
+        """Return the file names of the candidate wheels, by the normalized name of their package."""
         return {
             canonicalize_name(item["name"]): [
                 (wheel.get("url") or wheel.get("path") or "").rsplit("/", 1)[-1] for wheel in item.get("wheels", ())
@@ -259,7 +270,7 @@ class Resolved:
 
 
 def _sources(item: Mapping[str, Any]) -> list[str]:
-    """Identity of a package's content: hashes of its wheels; else its origin."""
+    """Identify a package's content by the hashes of its wheels and by its other sources."""
     hashes = sorted(str(wheel.get("hashes", {}).get("sha256", "")) for wheel in item.get("wheels", ()))
     places = [
         json.dumps(item[name], sort_keys=True, default=str)
@@ -270,12 +281,12 @@ def _sources(item: Mapping[str, Any]) -> list[str]:
 
 
 def checked_lock(lock: str) -> str:
-    """A lock that can be read.
+    """Return a lock if it is valid.
 
     Raises
     ------
     ValueError
-        On any other text.
+        If the text is not a lock with packages.
     """
     packages = tomllib.loads(lock).get("packages")
     if (

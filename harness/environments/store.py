@@ -1,4 +1,4 @@
-"""Environments in a folder, each under a key of its resolved requirements; created once, by the first process that needs one."""
+"""Environments in a folder, keyed by their resolved requirements. The first process that needs one creates it."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from harness.toolkits.store import data_folder, say
 __all__ = ["MANIFEST", "EnvironmentStore", "Made", "Resolved"]
 
 MANIFEST = "cumatrix-environment.json"
-"""File in an environment that says what it holds."""
+"""The file in an environment that describes its content."""
 _RESOLVED = ".resolved"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Made:
-    """An environment that is there.
+    """An existing environment.
 
     Parameters
     ----------
@@ -38,11 +38,11 @@ class Made:
     library, version : str
         The library under test.
     interpreter : Python
-        The Python that it was made with.
+        The Python that created it.
     packages : Mapping[str, str]
-        What is installed, by normalized name.
+        Versions of the installed packages by normalized name.
     released : str
-        Day of the release; empty where that is not known.
+        Release date; empty if unknown.
     """
 
     key: str
@@ -55,27 +55,27 @@ class Made:
 
     @property
     def python(self) -> str:
-        """Its interpreter."""
+        """Path of its interpreter."""
         return str(self.home / "bin" / "python")
 
     def size(self) -> int:
-        """Size of its files in bytes, including those shared with uv's cache."""
+        """Return the size of its files in bytes, including files shared with uv's cache."""
         return sum(path.lstat().st_size for path in self.home.rglob("*") if not path.is_dir())
 
 
 class EnvironmentStore:
-    """Environments in a folder: ``$CUMATRIX_HOME/environments``, or the user's data folder.
+    """Environments in a folder, by default ``$CUMATRIX_HOME/environments`` or the user's data folder.
 
     Parameters
     ----------
     root : Path, optional
         Another folder.
     tell : callable
-        Is given a sentence where a user should know of something before it is done; on stderr by default.
+        Receives a sentence before a step that the user should know about; prints it on stderr by default.
     wait : float
-        Seconds to wait for another process that makes the same.
+        Seconds to wait for another process that creates the same environment.
     offline : bool
-        Ask no index.
+        Whether to avoid querying an index.
     """
 
     def __init__(
@@ -92,12 +92,12 @@ class EnvironmentStore:
         self.offline = offline
 
     def resolve(self, recipe: Recipe) -> Resolved:
-        """Resolve a recipe to exact versions; the resolution is kept, so that it is the same the next time.
+        """Resolve a recipe to exact versions, and store the resolution for later calls.
 
         Raises
         ------
         PartUnavailable
-            When uv finds none, or nothing is kept and the index must not be asked.
+            If uv finds no resolution, or none is stored and the store is offline.
         """
         kept = self.root / _RESOLVED / f"{recipe.key}.toml"
         try:
@@ -106,7 +106,7 @@ class EnvironmentStore:
             pass
         what = f"{recipe.distribution} {recipe.version}"
         if self.offline:
-            raise PartUnavailable(f"{what} is not installed, and --offline asks no index")
+            raise PartUnavailable(f"{what} is not installed, and --offline queries no index")
         self.ready()
         with HeldFolder(temporary_folder(), TEMPORARY) as folder:
             requirements_in = folder / "requirements.in"
@@ -129,23 +129,24 @@ class EnvironmentStore:
             ]
             lock = run_uv(what, words, folder)
         kept.parent.mkdir(exist_ok=True)
-        # Whole or not at all; of two that resolve the same, both write the same.
+        # Written atomically; two processes with the same recipe write the same text.
         with tempfile.NamedTemporaryFile("w", dir=kept.parent, prefix=".", delete=False, encoding="utf-8") as file:
             file.write(checked_lock(lock))
         os.replace(file.name, kept)
         return Resolved(recipe=recipe, lock=lock)
 
     def find(self, resolved: Resolved) -> Made | None:
-        """The environment, or None where it is not made."""
+        """Return an environment, or None if it does not exist."""
         return self.read(resolved.key)
 
     def make(self, resolved: Resolved, *, force: bool = False) -> Made:
-        """Make an environment unless it is there; complete or not at all.
+        """Create an environment, completely or not at all, unless it exists.
 
         Raises
         ------
         PartUnavailable
-            When a wheel is unavailable, or its hash differs from the index's; when another process takes too long to create the same environment.
+            If a wheel is unavailable, or its hash differs from the index's, or another process takes too long to create the same
+            environment.
         """
         recipe, key = resolved.recipe, resolved.key
         what = f"{recipe.distribution} {recipe.version}"
@@ -176,7 +177,7 @@ class EnvironmentStore:
         return made
 
     def installed(self) -> list[Made]:
-        """Every environment that is there, by library, version and Python."""
+        """Return every existing environment, sorted by key."""
         try:
             names = sorted(path.name for path in self.root.iterdir() if not path.name.startswith("."))
         except OSError:
@@ -184,7 +185,7 @@ class EnvironmentStore:
         return [made for name in names if (made := self.read(name))]
 
     def remove(self, made: Made) -> bool:
-        """Remove an environment; False where there is none."""
+        """Remove an environment; return False if it does not exist."""
         with alone(self.root, made.key, made.key, self.tell, self.wait):
             if not (self.root / made.key).is_dir():
                 return False
@@ -193,11 +194,11 @@ class EnvironmentStore:
         return True
 
     def sweep(self) -> None:
-        """Remove what processes have left that were killed."""
+        """Remove the remains of killed processes."""
         sweep_installs(self.root)
 
     def ready(self) -> None:
-        """Make the folder, and remove what killed processes have left there."""
+        """Create the folder, and remove the remains of killed processes from it."""
         try:
             self.root.mkdir(parents=True, exist_ok=True)
         except OSError as error:
@@ -205,7 +206,7 @@ class EnvironmentStore:
         sweep_installs(self.root)
 
     def read(self, key: str) -> Made | None:
-        """The environment of this name, or None."""
+        """Read the environment of a key; return None if it does not exist."""
         home = self.root / key
         try:
             manifest = json.loads((home / MANIFEST).read_text("utf-8"))
@@ -215,7 +216,7 @@ class EnvironmentStore:
             )  # fmt: skip
         except (OSError, ValueError, KeyError, TypeError):
             return None
-        # The Python that it was made with may have gone.
+        # The Python that created it may have been removed.
         return made if os.access(made.python, os.X_OK) else None
 
 

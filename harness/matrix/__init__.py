@@ -1,1 +1,1 @@
-"""The matrix itself, below everything that shows it: its axes, their order, kinds of cells, and addresses within a report."""
+"""The matrix: its axes, their order, kinds of cells, and addresses within a report. It is independent of all output."""

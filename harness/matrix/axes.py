@@ -1,10 +1,12 @@
 """The axes of the matrix: the keys that separate cells, in display order.
 
-Everything that lays cells out follows from `AXES`: columns of tables and histories, plans, exports, the pages, the filters and the conditions of
-the page's script. A new axis is an entry here and a key of the same name in `harness.records.record`, which says what records hold.
+Every layout of cells follows from `AXES`: columns of tables and histories, plans, exports, the pages, the filters and
+the conditions of the page's script. A new axis requires an entry in `AXES` and a key of the same name in
+`harness.records.record`, which defines the content of records.
 
-Parameters of variants and header libraries are dimensions of their own: ``bytes=49156,form=static`` and ``cutlass=4.2.0`` are parts of the variant's
-name, which identifies a cell. Pages filter and group by each of them, and support statements speak of them.
+Parameters of variants and header libraries are separate dimensions: ``bytes=49156,form=static`` and ``cutlass=4.2.0``
+are parts of the variant's name, which identifies a cell. Pages filter and group by each of them, and support statements
+mention them.
 """
 
 from __future__ import annotations
@@ -35,24 +37,25 @@ class Axis:
     Parameters
     ----------
     key : str
-        Key of records, column of tables.
+        Key in records, column of tables.
     title : str
-        What headings call it.
+        Title in headings.
     side : str
-        ``row``: goes down the matrix; ``column``: goes across.
+        ``row``: the axis goes down the matrix; ``column``: it goes across.
     value : callable
-        What a cell has of it, for records and plans.
+        Returns a cell's value, for records and plans.
     about : str
-        What it is, in a few words: the page says so where it completes conditions.
+        A description in a few words. The page shows it when it completes conditions.
     kind : str
-        The kind of its values, for ordering and search: ``name`` (found by a part of it), ``word`` (found as a whole), ``backend``
-        (in the order of `harness.backends.BACKENDS`), ``version``, ``release`` (of CUDA, maybe with headers of another), ``target``.
+        The kind of its values, for ordering and search: ``name`` (matches a part), ``word`` (matches as a whole),
+        ``backend`` (in the order of `harness.backends.BACKENDS`), ``version``, ``release`` (of CUDA, maybe with the
+        headers of another release), ``target``.
     filter : bool
         Whether the page has a filter for it.
     prefix : str
         The prefix of a value in headings: ``CUDA 12.4``. Values without one follow the backend: ``cupy-nvrtc 13.6.0``.
     optional : bool
-        Whether it came after the first records: those without its key have no value of it.
+        Whether the first records lack the axis. A record without its key has no value.
     """
 
     key: str
@@ -66,13 +69,16 @@ class Axis:
     optional: bool = False
 
     def label(self, value: str) -> str:
-        """A value as headings have it: ``CUDA 12.4, headers 12.6``, ``CUDA 12.9, bundled``; empty where there is none."""
+        """Return a value in the form of headings: ``CUDA 12.4, headers 12.6``, ``CUDA 12.9, bundled``.
+
+        An empty value stays empty.
+        """
         if self.key == "toolkit" and value:
             return titled_toolkit(value)
         return f"{self.prefix}{value}" if self.prefix and value else value
 
     def to_json(self) -> dict[str, Any]:
-        """The axis as the page's script needs it."""
+        """Return the axis in the form that the page's script reads."""
         names = ("key", "title", "side", "about", "kind", "filter", "prefix", "optional")
         return {name: getattr(self, name) for name in names}
 
@@ -142,46 +148,52 @@ AXES = (
         filter=True,
     ),
 )
-"""Every axis. Records, tables, exports and the page's script follow this order; targets divide what the other columns make."""
+"""Every axis. Records, tables, exports and the page's script follow this order.
+
+Targets divide the groups of the other columns.
+"""
 
 AXIS: Mapping[str, Axis] = {axis.key: axis for axis in AXES}
-"""Each by its key."""
+"""The axes by key."""
 
 ROWS = tuple(axis.key for axis in AXES if axis.side == "row")
-"""Keys of what goes down: topic, case, variant."""
+"""Keys of rows: topic, case, variant."""
 
 PROGRAM = tuple(key for key in ROWS if key != "topic")
-"""Keys of a row, its case first; its topic follows from its case."""
+"""Keys of a row, the case first. The case determines the topic."""
 
 TOOLCHAIN = tuple(axis.key for axis in AXES if axis.side == "column" and axis.key != "target")
-"""Keys of a group of columns, which the targets divide: backend, library, toolkit."""
+"""Keys of a group of columns: backend, library, toolkit. Targets divide a group."""
 
 COLUMNS = (*TOOLCHAIN, "target")
-"""Keys of what goes across."""
+"""Keys of columns."""
 
 PLACE = (*PROGRAM, *COLUMNS)
-"""Keys that tell a cell from every other one."""
+"""Keys that identify a cell."""
 
 FIRST = tuple(key for key in PLACE if not AXIS[key].optional)
-"""Those of the first records: links to cells that have nothing else have only these, and hold for ever."""
+"""Keys of the first records. Links to cells with no other keys contain only these and stay valid."""
 
 FURTHER = tuple(key for key in PLACE if key not in ("case", "variant", "backend", "library", "toolkit", "target"))
-"""Keys that analyses do not know by name: they compare and fold only cells that have the same of them all."""
+"""Keys that analyses do not name. Analyses compare and fold only cells with equal values of all of them."""
 
 
 def place_of(cell: Mapping[str, Any], keys: tuple[str, ...] = PLACE) -> tuple[str, ...]:
-    """The place of a record, a planned cell or a row of a table, by some of the keys; empty for missing keys."""
+    """Return the place of a record, a planned cell or a row of a table, by some of the keys.
+
+    Missing keys give empty texts.
+    """
     return tuple(map(cell.get, keys, repeat("")))
 
 
 def labels(values: Iterable[str], keys: Iterable[str]) -> list[str]:
-    """Values as headings have them, without the empty ones."""
+    """Return values in the form of headings, without empty values."""
     found = (AXIS[key].label(value) for key, value in zip(keys, values, strict=True))
     return [label for label in found if label]
 
 
 def program_of(cell: Mapping[str, Any]) -> tuple[str, str]:
-    """Case of a cell, and what else tells its row from others, as readers see it: its variant."""
+    """Return the case of a cell, and the variant in the form that identifies its row."""
     case, *rest = place_of(cell, PROGRAM)
     return case, _row_label(*rest)
 
@@ -196,19 +208,19 @@ _BACKENDS = tuple(BACKENDS)
 
 @dataclass(frozen=True, order=True)
 class ToolchainColumn:
-    """Backend, library version and toolkit, and whatever else `harness.matrix.axes` counts among them: one group of columns.
+    """A group of columns: backend, library version, toolkit and the other keys in `harness.matrix.axes.TOOLCHAIN`.
 
     Parameters
     ----------
     values : tuple of str
-        What it has of each of `harness.matrix.axes.TOOLCHAIN`.
+        The value of each key in `harness.matrix.axes.TOOLCHAIN`.
     """
 
     values: tuple[str, ...]
 
     @classmethod
     def of(cls, cell: Mapping[str, Any]) -> ToolchainColumn:
-        """The order of a record, a planned cell or a row of a table."""
+        """Return the group of a record, a planned cell or a row of a table."""
         return cls(place_of(cell, TOOLCHAIN))
 
     @property
@@ -227,7 +239,7 @@ class ToolchainColumn:
         return f"{self.tool}, {self.releases}"
 
     def to_json(self) -> dict[str, str]:
-        """Each value by its key."""
+        """Return the values by key."""
         return dict(zip(TOOLCHAIN, self.values, strict=True))
 
     def _labels(self, *, prefixed: bool) -> list[str]:
@@ -236,15 +248,15 @@ class ToolchainColumn:
 
 @cache
 def _labels(values: tuple[str, ...], prefixed: bool) -> list[str]:
-    """Labels of those axes of a toolchain that have a prefix, or of those that have none."""
+    """Return the labels of a toolchain's axes with a prefix, or of the axes without one."""
     chosen = {key: value for key, value in zip(TOOLCHAIN, values, strict=True) if bool(AXIS[key].prefix) is prefixed}
     return labels(chosen.values(), chosen)
 
 
 def ranks(cells: Iterable[Mapping[str, Any]]) -> Callable[[Mapping[str, Any]], tuple[int, int]]:
-    """Sorting key for these cells, by the order of the matrix.
+    """Return a sort key for these cells, by the order of the matrix.
 
-    Places are looked up and not compared: among many cells there are few different ones, and versions compare slowly.
+    The key looks up places instead of comparing them: many cells have few distinct places, and versions compare slowly.
     """
     pairs = {(place_of(cell, ROWS), place_of(cell, COLUMNS)) for cell in cells}
     rows = {key: place for place, key in enumerate(sorted({row for row, _ in pairs}, key=lambda row: row_key(*row)))}
@@ -255,7 +267,7 @@ def ranks(cells: Iterable[Mapping[str, Any]]) -> Callable[[Mapping[str, Any]], t
 
 @lru_cache(maxsize=16_384)
 def natural_key(text: str) -> tuple[tuple[int, int, str], ...]:
-    """Order of names: the numbers in a text are taken for numbers."""
+    """Return the sort key of a name. Numbers in the text sort as numbers."""
     return tuple(
         (0, int(part), "") if part.isdigit() and part.isascii() else (1, 0, part)
         for part in re.findall(r"[0-9]{1,18}|[^0-9]+|[0-9]+", text)
@@ -264,7 +276,7 @@ def natural_key(text: str) -> tuple[tuple[int, int, str], ...]:
 
 @cache
 def target_key(target: str) -> tuple[int, bool, int, str]:
-    """Order of targets: by vendor, real before virtual, then by compute capability, then by suffix."""
+    """Return the sort key of a target: vendor, real before virtual, compute capability, suffix."""
     return Target.parse(target).sort_key
 
 
@@ -274,43 +286,49 @@ def is_real(target: str) -> bool:
 
 
 def axis_key(key: str) -> Callable[[str], Any]:
-    """Sorting key of the values of an axis."""
+    """Return the sort key for the values of an axis."""
     return _KEYS[AXIS[key].kind]
 
 
 def place_key(keys: Iterable[str], values: Iterable[str]) -> tuple[Any, ...]:
-    """Order of places: of each axis by its kind, the first counting most."""
+    """Return the sort key of a place: each value by the kind of its axis, the first axis first."""
     return tuple(axis_key(key)(value) for key, value in zip(keys, values, strict=True))
 
 
 def row_key(*row: str) -> tuple[Any, ...]:
-    """Order of rows, by a value of each of `harness.matrix.axes.ROWS`: by name, with numbers taken for numbers."""
+    """Return the sort key of a row, from a value for each key in `harness.matrix.axes.ROWS`.
+
+    Numbers in names sort as numbers.
+    """
     return place_key(ROWS, row)
 
 
 def column_key(*column: str) -> tuple[Any, ...]:
-    """Order of columns, by a value of each of `harness.matrix.axes.COLUMNS`: known backends first, then versions by PEP 440, then targets as CUDA orders them."""
+    """Return the sort key of a column, from a value for each key in `harness.matrix.axes.COLUMNS`.
+
+    Known backends come first, then versions by PEP 440, then targets as CUDA orders them.
+    """
     return place_key(COLUMNS, column)
 
 
 def toolchain_key(toolchain: ToolchainColumn) -> tuple[Any, ...]:
-    """Order of groups of columns."""
+    """Return the sort key of a group of columns."""
     return place_key(TOOLCHAIN, toolchain.values)
 
 
 def backend_key(name: str) -> tuple[int, str]:
-    """Order of backends: as they are listed, then those that are not known."""
+    """Return the sort key of a backend: listed backends in their order, then unknown ones."""
     return (_BACKENDS.index(name) if name in BACKENDS else len(_BACKENDS), name)
 
 
 def release_key(toolkit: str) -> tuple[Any, ...]:
-    """Order of toolkits: by release, then by that of the headers."""
+    """Return the sort key of a toolkit: by release, then by the release of the headers."""
     release, _, headers = toolkit.partition("+headers")
     return (version_key(release), version_key(headers or release))
 
 
 def fold_targets(chosen: Iterable[str], axis: Sequence[str]) -> str:
-    """Targets as ranges of the axis: ``sm_80–sm_90, sm_100`` where nothing of the axis lies between.
+    """Return targets as ranges of the axis: ``sm_80–sm_90, sm_100``. No other target of the axis is within a range.
 
     Parameters
     ----------
@@ -336,9 +354,9 @@ def _fold(chosen: frozenset[str], axis: tuple[str, ...]) -> str:
 
 
 def spell_targets(targets: Iterable[str]) -> str:
-    """Tried targets, in ranges that contain no other known one: ``sm_75, sm_80``; many such ranges as ``7 of sm_52 to sm_120``.
+    """Return tried targets, in ranges that contain no other known target: ``sm_75, sm_80``.
 
-    As on the command line, a range is of targets without a suffix.
+    Many ranges become ``7 of sm_52 to sm_120``. As on the command line, a range contains targets without a suffix.
     """
     groups: dict[tuple[Vendor, str, bool], list[str]] = {}
     for target in map(Target.parse, sorted(set(targets), key=target_key)):
@@ -352,7 +370,7 @@ def spell_targets(targets: Iterable[str]) -> str:
 
 @cache
 def version_key(text: str) -> tuple[Any, ...]:
-    """Order of versions: by PEP 440, after what is no version; ``12.4@local`` follows ``12.4``."""
+    """Return the sort key of a version, by PEP 440. Other texts come first, and ``12.4@local`` follows ``12.4``."""
     number, _, place = text.partition("@")
     try:
         return (1, _ordered(Version(number)), place)
@@ -361,7 +379,7 @@ def version_key(text: str) -> tuple[Any, ...]:
 
 
 def _ordered(version: Version) -> tuple[Any, ...]:
-    """A version as numbers and texts in the same order: millions of comparisons of `Version` itself take seconds."""
+    """Return a version as numbers and texts in the same order: millions of comparisons of `Version` itself take seconds."""
     release = version.release
     while release and not release[-1]:
         release = release[:-1]
@@ -386,19 +404,19 @@ _KEYS: Mapping[str, Callable[[str], Any]] = {
     "release": release_key,
     "target": target_key,
 }
-"""Sorting key of a value by the kind of its axis or parameter."""
+"""Sort keys of a value by the kind of its axis or parameter."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Row:
-    """One line of the matrix.
+    """One row of the matrix.
 
     Parameters
     ----------
     program : str
         Case and variant: ``wmma/fragments[shape=m16n16k8]``.
     toolchain : str
-        Backend with its version, toolkit and whatever else tells it from others.
+        Backend with its version, toolkit and the other values that identify it.
     cells : Mapping[str, Mapping]
         Records by target.
     """
@@ -409,7 +427,7 @@ class Row:
 
 
 def rows_of(records: Sequence[Mapping[str, Any]]) -> list[Row]:
-    """The lines in the order of the matrix; texts are as the records have them."""
+    """Return the rows in the order of the matrix, with the texts of the records."""
     found: dict[tuple[str, str], dict[str, Mapping[str, Any]]] = {}
     for record in sorted(records, key=_order):
         case, variant = program_of(record)
@@ -419,7 +437,7 @@ def rows_of(records: Sequence[Mapping[str, Any]]) -> list[Row]:
 
 
 def targets_of(records: Sequence[Mapping[str, Any]]) -> list[str]:
-    """The targets of the records, as CUDA orders them."""
+    """Return the targets of the records, as CUDA orders them."""
     return sorted({record["target"] for record in records}, key=target_key)
 
 
@@ -429,7 +447,10 @@ def is_virtual(target: str) -> bool:
 
 
 def short_target(target: str) -> str:
-    """``80``, ``90a``; ``c80`` for the virtual architecture; ``gfx90a`` where the vendor has no short form."""
+    """Return the short name of a target: ``80``, ``90a``, ``c80`` for a virtual architecture.
+
+    A target whose vendor has no short form keeps its name: ``gfx90a``.
+    """
     known = Target.parse(target)
     if not known.vendor.short:
         return target
@@ -460,7 +481,7 @@ _RELEASE = re.compile(r"\d+(\.\d+)+")
 
 @dataclass(frozen=True, kw_only=True)
 class Parameter:
-    """A parameter, whatever cases have it.
+    """A parameter of any cases.
 
     Parameters
     ----------
@@ -469,7 +490,7 @@ class Parameter:
     kind : str
         The kind of its values, for ordering: ``number``, ``version`` (of a header library, for instance), ``word``.
     values : tuple of str
-        In order.
+        The values, in order.
     library : bool
         Whether it is the release of a header library.
     """
@@ -481,15 +502,15 @@ class Parameter:
 
     @property
     def sort_key(self) -> Callable[[str], Any]:
-        """Sorting key of a value."""
+        """Sort key of a value."""
         return _KEYS[self.kind]
 
     def label(self, value: str) -> str:
-        """``bytes=49156``, ``cutlass 4.2.0``."""
+        """Return the label of a value: ``bytes=49156``, ``cutlass 4.2.0``."""
         return f"{self.key}{' ' if self.library else '='}{value}"
 
     def to_json(self) -> dict[str, Any]:
-        """The parameter as the page's script needs it, like an axis (`harness.matrix.axes.Axis`)."""
+        """Return the parameter in the form that the page's script reads, like an axis (`harness.matrix.axes.Axis`)."""
         return {
             "key": self.key,
             "title": self.key,
@@ -504,14 +525,17 @@ class Parameter:
 
 @lru_cache(maxsize=4096)
 def parameters_of(variant: str) -> Mapping[str, str]:
-    """Parameters by name, out of a variant's name; of the options of a program without a case its header libraries."""
+    """Return the parameters in a variant's name by name.
+
+    The options of a program without a case give its header libraries.
+    """
     if _WHOLE.fullmatch(variant):
         return dict(_PAIRS.findall(variant))
     return {name: value for name, value in _OPTION.findall(variant) if name in LIBRARIES}
 
 
 def parameters(variants: Iterable[str]) -> tuple[Parameter, ...]:
-    """Every parameter of some variants: header libraries first, then by name."""
+    """Return every parameter of some variants: header libraries first, then by name."""
     values: dict[str, set[str]] = {}
     for variant in set(variants):
         for name, value in parameters_of(variant).items():
@@ -531,7 +555,10 @@ def _parameter(name: str, values: set[str]) -> Parameter:
 
 
 def matrix_link(*, across: str = "", **values: str | Sequence[str]) -> str:
-    """Address of the matrix, filtered by one or several values of each name; what `assets/address.js` reads."""
+    """Return the address of the matrix, filtered by one or several values of each name.
+
+    `assets/address.js` reads it.
+    """
     parts = [_chosen(name, [of] if isinstance(of, str) else of) for name, of in values.items() if of]
     link = f"matrix.html#q={quote_plus(' and '.join(parts), safe='/:,.=()')}"
     return f"{link}&across={across}" if across else link
@@ -543,7 +570,7 @@ def _chosen(name: str, values: Sequence[str]) -> str:
 
 
 def cell_link(cell: Mapping[str, Any]) -> str:
-    """Address of a cell in the matrix, as `assets/matrix.js` spells it."""
+    """Return the address of a cell in the matrix, as `assets/matrix.js` spells it."""
     further = [key for key in PLACE if key not in FIRST]
     keys = PLACE if any(cell.get(key) for key in further) else FIRST
     parts = [str(part).replace("%", "%25").replace(";", "%3B") for part in place_of(cell, keys)]

@@ -1,8 +1,8 @@
-"""The table of outcomes: words, letters, colours and order of everything that shows cells or answers.
+"""The table of outcomes: words, letters, colours and order for all output with cells or answers.
 
-Terminal, page (its style sheet and script included), exports, answers, pictures and histories derive theirs from here. A cell has a mark, which
-says whether it is as expected; each mark belongs to a group, which says what the cell means for a user of the feature; and what is known of several
-versions together is an answer.
+The terminal, the page with its style sheet and script, exports, answers, pictures and histories use this table. A cell
+has a mark, which says whether the cell is as expected. Each mark belongs to a group, which says what the cell means for
+a user of the feature. An answer summarizes several versions.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ class Ending:
     Parameters
     ----------
     verb : str
-        What the program does, in statements: ``builds``.
+        The verb for the program in statements: ``builds``.
     of_tool : str
-        What the tool does with it, in sentences about releases: ``builds it``.
+        The verb for the tool in sentences about releases: ``builds it``.
     """
 
     verb: str
@@ -38,7 +38,7 @@ ENDINGS: Mapping[str, Ending] = {
     "timed_out": Ending(verb="does not come to an end", of_tool="does not come to an end"),
     "crashed": Ending(verb="crashes", of_tool="crashes on it"),
 }
-"""Decisions of a compiler, the gravest last."""
+"""Decisions of a compiler, ordered by severity, the most severe last."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,13 +48,13 @@ class Group:
     Parameters
     ----------
     letter : str
-        Its letter in the rows of cells that answers are made from.
+        Its letter in the rows of cells for answers.
     word, plural : str
-        ``does not build`` of one cell, ``do not build`` of several.
+        ``does not build`` for one cell, ``do not build`` for several.
     answered : bool
         Whether a compiler answered.
     colour : str
-        Its colour in the picture that shared links show.
+        Its colour in the picture of shared links.
     """
 
     letter: str
@@ -64,7 +64,7 @@ class Group:
     colour: str = ""
 
     def words(self, count: int) -> str:
-        """The word for a number of cells."""
+        """Return the words for a number of cells."""
         return self.word if count == 1 else self.plural
 
 
@@ -78,7 +78,7 @@ GROUPS: Mapping[str, Group] = {
     "missing": Group(letter=".", word="never arrived", plural="never arrived", answered=False),
     "na": Group(letter="n", word="not applicable", plural="not applicable", answered=False),
 }
-"""Every group by its key, in order."""
+"""The groups by key, in order."""
 
 
 @dataclass(frozen=True)
@@ -88,7 +88,7 @@ class Mark:
     Parameters
     ----------
     key : str
-        Its name in exports and conditions (there it is called ``mark``).
+        Its name in exports and conditions, which call it ``mark``.
     letter : str
         The letter on the page, in exports and in a terminal.
     word : str
@@ -96,19 +96,19 @@ class Mark:
     meaning : str
         The sentence of the legend.
     style : str
-        Its style in a terminal, as rich spells styles.
+        Its style in a terminal, in rich's syntax.
     light, dark : str
-        Its colours on the page: of the background, of the text, and of its part of a bar.
+        Its colours on the page: background, text, and part of a bar.
     group : str
         Key of its group (`GROUPS`).
     statuses : tuple of Status
-        The statuses that lead to it.
+        The statuses with this mark.
     verdict : Verdict, optional
-        The verdict that these need; by default, any that leads to no other mark.
+        The verdict that the statuses require. By default, any verdict without another mark.
     severity : str
-        How bad it is, as GitLab spells it; empty where the cell is as expected.
+        The severity in GitLab's terms; empty if the cell is as expected.
     ascii : str
-        The letter where a stream has ASCII only, if it is another one.
+        The letter for ASCII-only streams, if it differs.
     """
 
     key: str
@@ -131,12 +131,12 @@ class Mark:
 
     @property
     def as_expected(self) -> bool:
-        """Return whether a run of only such cells exits with 0."""
+        """Return whether a run with only such cells exits with 0."""
         return not self.severity
 
     @property
     def css(self) -> str:
-        """Its class in the page's style sheet."""
+        """The class in the page's style sheet."""
         return self.key.replace("_", "-")
 
 
@@ -151,12 +151,12 @@ _ALL = (
     Mark(
         "partial", "◐", "compiled only", "compiled to PTX, as expected; assembling for the target was not run",
         "green", "#e6f1e0 #35561f #9ccf7d", "#2b3d22 #cde8b8 #6f9a52",
-        "works", ascii="P",  # `kind_of` tells it from the one above
+        "works", ascii="P",  # `kind_of` separates it from `built`
     ),
     Mark(
         "no_kernels", "○", "no kernels", "built, and no kernel came out: nothing was compiled for the device",
         "yellow", "#f0eddc #4f4a2a #c9bf86", "#3a3724 #e9e2b8 #8f8650",
-        "empty", ascii="0",  # `kind_of` tells it from `built`
+        "empty", ascii="0",  # `kind_of` separates it from `built`
     ),
     Mark(
         "rejected", "R", "rejected as expected", "rejected, as expected",
@@ -216,16 +216,16 @@ _ALL = (
 )  # fmt: skip
 
 KINDS: Mapping[str, Mark] = {kind.key: kind for kind in _ALL}
-"""Every kind by its key, in the order of the legend."""
+"""The kinds by key, in the order of the legend."""
 
 _KIND_OF = {(status, kind.verdict): kind for kind in _ALL for status in kind.statuses}
 
 LEAST_EXPECTED = sorted(KINDS, key=lambda key: ("blocker", "major", "minor", "").index(KINDS[key].severity))
-"""Every key, the most severe first."""
+"""The keys, the most severe first."""
 
 
 def kind_of(record: Mapping[str, Any]) -> Mark:
-    """The kind of a record: by its verdict, and by its status where that says more."""
+    """Return the kind of a record, by its verdict and status."""
     kind = _kind_of(record["status"], record["verdict"])
     if kind.key == "built":
         return KINDS["no_kernels" if without_kernels(record) else "partial" if stopped_at_ptx(record) else "built"]
@@ -239,12 +239,15 @@ def _kind_of(status: str, verdict: str) -> Mark:
 
 
 def without_kernels(record: Mapping[str, Any]) -> bool:
-    """Return whether a built program has no kernel: an empty file, a template without an instance, a kernel behind a guard."""
+    """Return whether a built program has no kernel: an empty file, an uninstantiated template, or a kernel behind a guard."""
     return record["status"] == Status.BUILT and record["artifact"] is not None and not record["artifact"]["kernels"]
 
 
 def stopped_at_ptx(record: Mapping[str, Any]) -> bool:
-    """Return whether only PTX was made. PTX cannot show that ptxas would refuse, so for a real target it is not a full success."""
+    """Return whether the outcome is only PTX.
+
+    PTX does not prove that ptxas accepts it, so a real target has no full success.
+    """
     artifact = record["artifact"]
     return (
         artifact is not None
@@ -255,37 +258,40 @@ def stopped_at_ptx(record: Mapping[str, Any]) -> bool:
 
 
 def as_expected(record: Mapping[str, Any]) -> bool:
-    """Return whether a record is as expected. Exit codes, the page, analyses, badges and the nightly run use only this."""
+    """Return whether a record is as expected.
+
+    Exit codes, the page, analyses, badges and the nightly run use only this function.
+    """
     return kind_of(record).as_expected
 
 
 def letter_of(mark: str, status: str) -> str:
-    """Letter of a cell for answers: whether it works, whatever the case expects."""
+    """Return the letter of a cell for answers: whether the program works, independent of the case's expectation."""
     if status == Status.BUILT:
         return GROUPS["empty" if mark == "no_kernels" else "works"].letter
-    # A fault of cumatrix's own says nothing of the program, nor does a mark of a later version.
+    # An error of cumatrix itself proves nothing about the program, nor does a mark of a later version.
     known = mark in KINDS and mark != "harness_error"
     return GROUPS[KINDS[mark].group if known else "missing"].letter
 
 
 def unexpected_among(counts: Mapping[str, int]) -> int:
-    """Count the cells that are not as expected, from numbers of cells by key of their kind."""
+    """Return the number of cells that are not as expected, from numbers of cells by key of their kind."""
     return sum(count for key, count in counts.items() if not KINDS[key].as_expected)
 
 
 def surprises_among(counts: Mapping[str, int]) -> int:
-    """Like `unexpected_among`, but ignoring unavailable cells."""
+    """Return the same number as `unexpected_among` without unavailable cells."""
     return unexpected_among(counts) - grouped(counts).get("unavailable", 0)
 
 
 def grouped(counts: Mapping[str, int]) -> dict[str, int]:
-    """Cells by key of `GROUPS`, of numbers of cells by key of their kind; in order, without those that do not occur."""
+    """Return numbers of cells by key of `GROUPS`, from numbers by key of their kind, in order and without zeros."""
     found = {group: sum(count for key, count in counts.items() if KINDS[key].group == group) for group in GROUPS}
     return {group: count for group, count in found.items() if count}
 
 
 def counted_group(group: str, count: int) -> str:
-    """``1 builds``, ``3 do not build``."""
+    """Return a count with the words of its group: ``1 builds``, ``3 do not build``."""
     return f"{count:,} {GROUPS[group].words(count)}"
 
 
@@ -296,13 +302,13 @@ class Tone:
     Parameters
     ----------
     style : str
-        In a terminal, as rich spells styles.
+        The style in a terminal, in rich's syntax.
     badge : str
-        Colour of a badge. White on it has a contrast of 4.5 and more.
+        Colour of a badge. White text on it has a contrast of at least 4.5.
     page : str
-        The page's colours, by the beginning of their names in its style sheet; empty for plain text.
+        The page's colours, by the prefix of their names in its style sheet; empty for plain text.
     border : str
-        The page's colour of a border, by its name there.
+        The page's colour of a border, by its name in the style sheet.
     """
 
     style: str
@@ -325,13 +331,14 @@ class AnswerKind:
     Parameters
     ----------
     sign, plain : str
-        Its sign, and that where a stream has ASCII only.
+        The sign, and the sign for ASCII-only streams.
     sense : str
-        ``works``: builds with the newest versions; ``part``: in some; ``refused``: in none; ``silent``: no compiler answered.
+        ``works``: builds with the newest versions; ``part``: in some; ``refused``: in none; ``silent``: no compiler
+        answered.
     tone : Tone
-        How it looks.
+        The look.
     text : str
-        Its words where no version needs to be named.
+        The text if the statement names no version.
     """
 
     sign: str
@@ -352,5 +359,8 @@ ANSWER_KINDS: Mapping[str, AnswerKind] = {
     "na": AnswerKind(sign="–", plain="-", sense="silent", tone=NONE, text=GROUPS["na"].word),
     "untried": AnswerKind(sign="?", plain="?", sense="silent", tone=NONE, text="not tried"),
 }
-"""Every kind of answer by its key (`harness.answers.verdict.Support`): ``since`` builds with the newest versions, ``but`` with all but some,
-``until`` with earlier ones only, ``fault`` with none because of a known fault."""
+"""The kinds of answer by key (`harness.answers.verdict.Support`).
+
+``since`` builds with the newest versions, ``but`` with all except some, ``until`` only with earlier ones, and ``fault``
+with none because of a known fault.
+"""

@@ -18,13 +18,13 @@ class Range(Generic[ValueT, OutcomeT]):
     Parameters
     ----------
     outcome : Any
-        The outcome of them all.
+        The common outcome.
     values : tuple
         The tried values, in order; at least one.
     before : Any, optional
-        The last tried value before them, which has another outcome; None for the first range.
+        The last tried value before the range, which has another outcome; None for the first range.
     untried : tuple
-        Untried known values between `before` and the first one.
+        Untried known values between `before` and the first value.
     """
 
     outcome: OutcomeT
@@ -38,16 +38,16 @@ def ranges(
     known: Iterable[ValueT] = (),
     key: Callable[[ValueT], Any] | None = None,
 ) -> list[Range[ValueT, OutcomeT]]:
-    """The ranges of an axis.
+    """Return the ranges of an axis.
 
     Parameters
     ----------
     outcomes : iterable of (value, outcome)
         The tried values, in order.
     known : iterable
-        All known values, to name the untried ones at each border.
+        All known values, to name the untried ones before each range.
     key : callable, optional
-        Sorting key of `known`.
+        Sort key of `known`.
     """
     found: list[Range[ValueT, OutcomeT]] = []
     for outcome, run in groupby(outcomes, lambda item: item[1]):
@@ -59,25 +59,25 @@ def ranges(
 
 
 def between(low: ValueT, high: ValueT, known: Iterable[ValueT], key: Callable[[ValueT], Any]) -> tuple[ValueT, ...]:
-    """The known values between two others; none if one of these has no place on the axis (an empty key)."""
+    """Return the known values between two others, or none if one of these is not on the axis (an empty key)."""
     first, last = key(low), key(high)
     return tuple(value for value in known if first < key(value) < last) if first and last else ()
 
 
 def consecutive(chosen: Collection[ValueT], axis: Iterable[ValueT]) -> list[tuple[ValueT, ...]]:
-    """The chosen values of an axis, in one group where no other one lies between them."""
+    """Return the chosen values of an axis in groups. No other value of the axis is within a group."""
     return [run.values for run in ranges((value, value in chosen) for value in axis) if run.outcome]
 
 
 def spell(values: Sequence[str], *, whole: int = 1, last: str = ", ", to: str = " to ") -> str:
-    """Values in order, in words: all of them if they are few, else the first and the last one.
+    """Return values in words: all of them if they are few, else the first and the last one.
 
     Parameters
     ----------
     values : sequence of str
-        Maybe none.
+        The values in order; may be empty.
     whole : int
-        The most values to name.
+        The maximum number of values to name.
     last : str
         The separator before the last one, such as `` and ``.
     to : str
@@ -91,7 +91,10 @@ def spell(values: Sequence[str], *, whole: int = 1, last: str = ", ", to: str = 
 def spell_tried(
     values: Collection[str], axis: Iterable[str], key: Callable[[str], Any], *, most: int = 4, to: str = " to "
 ) -> str:
-    """Tried values in words, in ranges that contain no untried one: ``11.8 to 12.4, 12.9``; many such ranges as ``9 of 11.0.0 to 14.2.0``."""
+    """Return tried values in words, in ranges that contain no untried value: ``11.8 to 12.4, 12.9``.
+
+    Many ranges become ``9 of 11.0.0 to 14.2.0``.
+    """
     ordered = sorted({*axis, *values}, key=key)
     groups = consecutive(set(values), ordered)
     if len(groups) <= most:
@@ -100,7 +103,7 @@ def spell_tried(
 
 
 def spell_part(values: Sequence[str], axis: Sequence[str], prefix: str = "") -> str:
-    """Consecutive values as a part of their axis: ``up to CUDA 12.4``, ``from CUDA 13.0``, ``CUDA 12.0 to 12.3``."""
+    """Return consecutive values as a part of their axis: ``up to CUDA 12.4``, ``from CUDA 13.0``, ``CUDA 12.0 to 12.3``."""
     if values[0] == axis[0]:
         return f"up to {prefix}{values[-1]}"
     if values[-1] == axis[-1]:

@@ -1,1 +1,1 @@
-"""The plan of the published matrix: the axes that it crosses, what of that is tried, and what to compile next."""
+"""The plan of the published matrix: its axes, its coverage, and what to compile next."""

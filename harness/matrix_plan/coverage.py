@@ -1,8 +1,8 @@
-"""``plan.toml``: parts of the published matrix, each a complete crossing of axes, and how much of each is tried.
+"""``plan.toml``: parts of the published matrix, each a complete crossing of axes, and the coverage of each.
 
-A *place* is a case with a backend, a library's release, a CUDA release and a target. A *step* is two places
-of a part that are neighbours along one axis. A *square* is four, neighbours along two axes: with all four tried, a difference belongs to one of the
-axes or to both together. With some of them the axes are *confounded*.
+A *place* is a case with a backend, a library's release, a CUDA release and a target. A *step* is a pair of places of a
+part that are neighbours along one axis. A *square* is four places, neighbours along two axes. If all four are tested, a
+difference belongs to one of the axes or to both together. If only some are tested, the axes are *confounded*.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from harness.records import Record
 from harness.toolkits import parse_toolkits
 
 PLAN = "plan.toml"
-"""Name of the file, in the folder of the matrix."""
+"""Name of the plan's file in the folder of the matrix."""
 
 _TEXTS = ("name", "why", "backends", "toolkits", "targets", "where")
 _LISTS = ("cases", "with")
@@ -58,13 +58,14 @@ class Part:
     Parameters
     ----------
     name, why : str
-        Its name, and the reason for it.
+        Name and reason.
     backends, toolkits, targets, where : str
-        The options of these names. `where` may be empty, and `toolkits` for libraries that bring CUDA's tools along: each release has its own.
+        The options of these names. `where` may be empty. `toolkits` may be empty for libraries that bundle CUDA's
+        tools: each release has its own.
     cases : tuple of str
-        Cases and topics; without any, all except heavy ones.
+        Cases and topics; by default all except heavy cases.
     releases : tuple of str
-        The key ``with``: releases of libraries, ``numba=0.61.2,0.63.1``. ``all`` means every known release.
+        The key ``with``: releases of libraries, ``numba=0.61.2,0.63.1``. ``all`` selects every known release.
     """
 
     name: str
@@ -83,7 +84,7 @@ def read_plan(path: Path) -> list[Part]:
     Raises
     ------
     CaseError
-        When it cannot be used: one sentence a problem, with file, line and key.
+        If the plan is invalid: one sentence per problem, with file, line and key.
     """
     text = read_toml_text(path, str(path))
     data = parse_toml(text, str(path))
@@ -108,14 +109,14 @@ def read_plan(path: Path) -> list[Part]:
 
 @dataclass(frozen=True, kw_only=True)
 class WheelPlan:
-    """Packages whose wheels are read: the table ``[wheels]`` of a plan.
+    """Packages of the wheel survey: the table ``[wheels]`` of a plan.
 
     Parameters
     ----------
     releases : int
-        How many of the newest releases of each.
+        Number of the newest releases of each package.
     packages : Mapping[str, sequence of str]
-        Names in the index by what users call them.
+        Names in the index, by the name that users know.
     """
 
     releases: int
@@ -128,9 +129,9 @@ def read_wheel_plan(path: Path) -> WheelPlan:
     Raises
     ------
     CaseError
-        When it cannot be used, as for `read_plan`.
+        If the table is invalid, as for `read_plan`.
     NothingToRun
-        When the plan has none.
+        If the plan has no such table.
     """
     text = read_toml_text(path, str(path))
     table = parse_toml(text, str(path)).get("wheels")
@@ -216,7 +217,7 @@ def _check_targets(text: str) -> None:
 
 
 def _chosen(part: Part, more: More) -> list[Published]:
-    """The releases of a part, out of those that cumatrix knows: the same on every machine, without an index."""
+    """Return the releases of a part among those that cumatrix knows: the same on every machine, without an index."""
     wanted = map(parse_with, part.releases)
     return [release for each in wanted for release in choose(each, _known(each.library, more))]
 
@@ -233,7 +234,7 @@ def _environment() -> Environment:
 
 
 def _environments(part: Part, toolkits: Sequence[ToolkitRef], more: More) -> list[Environment]:
-    """An environment for each release, and for each major CUDA release where the library has a distribution for each."""
+    """Return an environment per release, and per major CUDA release if the library has a distribution for each."""
     found = []
     for release in _chosen(part, more):
         library = LIBRARIES[release.library]
@@ -258,21 +259,21 @@ def _environments(part: Part, toolkits: Sequence[ToolkitRef], more: More) -> lis
 
 
 def cells_of_part(part: Part, cases: Collection[Case], more: More = MappingProxyType({})) -> list[Cell]:
-    """The cells of a part, by the code that plans runs.
+    """Return the cells of a part, from the planner of runs.
 
     Parameters
     ----------
     part : Part
         The part.
     cases : collection of Case
-        The cases that it selects; without any, all of them.
+        Cases that the part selects, or all cases.
     more : Mapping
-        By library, releases that ``all`` and open ranges include as well, newer than all that cumatrix knows.
+        New releases by library that ``all`` and open ranges also select.
 
     Raises
     ------
     UsageError
-        When the part has no cell, or its condition cannot be read.
+        If the part has no cell, or its condition is invalid.
     """
     toolkits = _toolkits(part)
     others = _environments(part, toolkits, more)
@@ -290,7 +291,7 @@ def cells_of_part(part: Part, cases: Collection[Case], more: More = MappingProxy
 
 
 AXES = ("library", "toolkit", "target")
-"""The axes that parts cross, by their keys in records."""
+"""Axes that parts cross, by their keys in records."""
 
 
 class Place(NamedTuple):
@@ -304,14 +305,14 @@ class Place(NamedTuple):
 
     @classmethod
     def of(cls, cell: Cell) -> Place:
-        """The place of a cell."""
+        """Return the place of a cell."""
         chain = cell.toolchain
         return cls(cell.case.name, chain.backend, chain.library, str(chain.toolkit), str(cell.target))
 
 
 @dataclass
 class Count:
-    """Cells of a place, by what is known of them."""
+    """Numbers of cells of a place."""
 
     planned: int = 0
     tried: int = 0
@@ -324,7 +325,7 @@ class Count:
 
 
 class Pair(NamedTuple):
-    """Two neighbouring values of each of two axes of a backend."""
+    """Two neighbouring values on each of two axes of a backend."""
 
     backend: str
     axes: tuple[str, str]
@@ -334,20 +335,20 @@ class Pair(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Coverage:
-    """A part of the plan against the records.
+    """A part of the plan compared with the records.
 
     Parameters
     ----------
     part : Part
         The part.
     places : Mapping[Place, Count]
-        Its places.
+        Cell counts by place.
     comparisons : sequence of tuple of Place
-        Its steps and squares.
+        Steps and squares.
     separated, untried : int
-        Squares with four tried places, and with none or one.
+        Number of squares with four tested places, and with none or one.
     confounded : Counter
-        Cases by pair of values, of all other squares.
+        Number of all other squares, one per case, by pair of values.
     """
 
     part: Part
@@ -358,15 +359,15 @@ class Coverage:
     confounded: Counter[Pair] = field(default_factory=Counter)
 
     def values(self, axis: str) -> list[str]:
-        """The values of an axis, in order."""
+        """Return the values of an axis, in order."""
         return sorted({getattr(place, axis) for place in self.places} - {""}, key=axis_key(axis))
 
     def total(self, name: str) -> int:
-        """Cells of all places: ``planned``, ``tried``, ``unavailable`` or ``missing``."""
+        """Return the number of cells of all places: ``planned``, ``tried``, ``unavailable`` or ``missing``."""
         return sum(getattr(count, name) for count in self.places.values())
 
     def to_json(self) -> dict[str, Any]:
-        """Its entry in ``publish --plan --json``."""
+        """Return the entry in ``publish --plan --json``."""
         return {
             "part": self.part.name,
             "why": self.part.why,
@@ -386,19 +387,19 @@ class Coverage:
 
 
 def statuses_of(records: Iterable[Record]) -> dict[str, str]:
-    """Status by cell."""
+    """Return the status of each cell by its id."""
     return {record["cell"]: record["status"] for record in records}
 
 
 def cover(part: Part, cells: Iterable[Cell], statuses: Mapping[str, str]) -> Coverage:
-    """The cells of a part against what is known.
+    """Compare the cells of a part with the statuses of recorded cells.
 
     Parameters
     ----------
     part : Part
         The part.
     cells : iterable of Cell
-        Its cells.
+        Cells of the part.
     statuses : Mapping[str, str]
         Status by cell (`statuses_of`).
     """
@@ -412,7 +413,7 @@ def cover(part: Part, cells: Iterable[Cell], statuses: Mapping[str, str]) -> Cov
         elif status:
             count.unavailable += 1
     whole = {place for place, count in places.items() if count.tried == count.planned}
-    # An unavailable cell separates nothing, and never will.
+    # An unavailable cell never separates anything.
     lost = {place for place, count in places.items() if count.unavailable}
     comparisons = list(_steps(places))
     separated = untried = 0
@@ -435,7 +436,7 @@ def cover(part: Part, cells: Iterable[Cell], statuses: Mapping[str, str]) -> Cov
 
 
 def _neighbours(places: Iterable[Place]) -> dict[tuple[str, str], list[tuple[str, str]]]:
-    """Neighbouring values by backend and axis."""
+    """Return the pairs of neighbouring values by backend and axis."""
     values: dict[tuple[str, str], set[str]] = {}
     for place in places:
         for axis in AXES:
@@ -465,7 +466,7 @@ def _squares(places: Mapping[Place, Count]) -> Iterator[tuple[Pair, tuple[Place,
 
 
 def seconds_of(records: Iterable[Record]) -> dict[tuple[str, str], float]:
-    """Mean seconds of an answered cell, by case and backend."""
+    """Return the mean seconds of an answered cell, by case and backend."""
     found: dict[tuple[str, str], list[float]] = {}
     for record in records:
         if Status(record["status"]).answered:
@@ -474,7 +475,7 @@ def seconds_of(records: Iterable[Record]) -> dict[tuple[str, str], float]:
 
 
 def seconds_for(place: Place, seconds: Mapping[tuple[str, str], float]) -> float:
-    """Seconds that a cell of a place takes; a guess for the backend where nothing was measured."""
+    """Return the seconds per cell of a place: measured, or an estimate for the backend."""
     return seconds.get((place.case, place.backend)) or BACKENDS[place.backend].seconds
 
 
@@ -482,7 +483,7 @@ _HEAD = ("part", "tools", "versions", "CUDA", "targets", "cells", "tried", "miss
 
 
 def coverage_table(coverages: Iterable[Coverage]) -> str:
-    """A row a part: its axes, and its cells by what is known of them; ``confounded`` counts squares."""
+    """Return a Markdown table with a row per part: its axes and its numbers of cells; ``confounded`` counts squares."""
     rows = [_HEAD, ("---",) * len(_HEAD)]
     for each in coverages:
         squares = each.separated + each.untried + sum(each.confounded.values())
@@ -503,7 +504,7 @@ def _axis(values: Sequence[str]) -> str:
 
 
 def pairs_of(coverages: Iterable[Coverage]) -> list[str]:
-    """A line for each two neighbouring values of two axes that are confounded, those of most squares first."""
+    """Return a line per pair of confounded neighbouring values, those with most squares first."""
     total: Counter[Pair] = Counter()
     for each in coverages:
         total.update(each.confounded)

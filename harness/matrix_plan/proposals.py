@@ -1,4 +1,4 @@
-"""Commands that compile what is missing of a plan: those first that separate most for the least time."""
+"""Commands that compile missing cells of a plan, in the order of the separations that they yield per time."""
 
 from __future__ import annotations
 
@@ -34,24 +34,25 @@ from harness.matrix_plan.coverage import (
 from harness.model import Case
 from harness.records import Record
 
-_TIMEOUT = "300"  # as of the published runs
-_START = 10.0  # seconds of a command before its first cell, roughly: without them, commands of three cells come first
+_TIMEOUT = "300"  # timeout of the published runs
+_START = 10.0  # rough seconds until a command's first cell; without them, commands of three cells come first
 
 
 @dataclass(frozen=True, kw_only=True)
 class Proposal:
-    """A command.
+    """A command that compiles missing cells.
 
     Parameters
     ----------
     argv : tuple of str
-        Its words, without ``cumatrix``.
+        Arguments after ``cumatrix``.
     cells : int
-        Missing cells that it compiles.
+        Number of missing cells that it compiles.
     seconds : float
-        Their estimated time, one after another.
+        Estimated time of the cells in sequence.
     separates : float
-        Steps and squares that it completes; one that needs further commands counts by this one's part of what it lacks.
+        Steps and squares that it completes. A comparison that needs further commands counts by this command's share of
+        its missing places.
     """
 
     argv: tuple[str, ...]
@@ -60,7 +61,7 @@ class Proposal:
     separates: float
 
     def to_json(self) -> dict[str, Any]:
-        """Its entry in ``publish --next N --json``."""
+        """Return the entry in ``publish --next N --json``."""
         return {
             "argv": list(self.argv),
             "cells": self.cells,
@@ -78,7 +79,7 @@ def propose(
     budget: float | None = None,
     new: More = MappingProxyType({}),
 ) -> list[Proposal]:
-    """The next commands, the best one first; each counts the ones before it as done.
+    """Return the next commands, the best first; each assumes that the ones before it have run.
 
     Parameters
     ----------
@@ -87,13 +88,13 @@ def propose(
     cases : sequence of Case
         All cases, for the names of topics.
     seconds : Mapping
-        Seconds of a cell by case and backend.
+        Seconds per cell by case and backend.
     most : int
-        How many commands.
+        Maximum number of commands.
     budget : float, optional
-        Seconds that they may take together; a command that does not fit is left out.
+        Seconds for all commands; a command that exceeds the rest is skipped.
     new : Mapping
-        Releases by library with commands before all others.
+        Releases by library whose commands come first.
     """
     coverages = list(coverages)
     counts: dict[Place, Count] = {}
@@ -106,7 +107,7 @@ def propose(
     groups = _groups(missing)
     group_of = {place: number for number, group in enumerate(groups) for place in group}
     lacks: list[Counter[int]] = []
-    """By comparison, how many of its missing places are in which group."""
+    """For each comparison, the number of its missing places by group."""
     lacking: dict[int, list[int]] = {}
     for comparison in dict.fromkeys(each for coverage in coverages for each in coverage.comparisons):
         found = Counter(group_of[place] for place in comparison if place in group_of)
@@ -146,7 +147,7 @@ def propose(
 
 
 def _groups(missing: Collection[Place]) -> list[tuple[Place, ...]]:
-    """Places of one toolchain whose cases lack the same targets: a command names a complete crossing."""
+    """Group places of one toolchain whose cases lack the same targets, since a command names a complete crossing."""
     lacking: dict[tuple[str, str, str, str], list[Place]] = {}
     for place in missing:
         lacking.setdefault((place.backend, place.library, place.toolkit, place.case), []).append(place)
@@ -170,7 +171,7 @@ def _argv(group: Sequence[Place], cases: Sequence[Case]) -> tuple[str, ...]:
 
 
 def _named(chosen: Collection[str], cases: Sequence[Case]) -> list[str]:
-    """Names of cases; of a topic, where all that the backend can compile of it are chosen, the topic's."""
+    """Return names of cases, and of topics if all of a topic's cases for the backend are chosen."""
     topics: dict[str, set[str]] = {}
     for case in cases:
         topics.setdefault(case.topic, set()).add(case.name)
@@ -181,18 +182,18 @@ def _named(chosen: Collection[str], cases: Sequence[Case]) -> list[str]:
 
 @dataclass(frozen=True, kw_only=True)
 class Compared:
-    """A plan against records.
+    """A plan compared with records.
 
     Parameters
     ----------
     coverages : sequence of Coverage
-        Its parts, in their order.
+        Parts, in the order of the plan.
     cases : sequence of Case
         All cases.
     seconds : Mapping
         Mean seconds of a cell by case and backend.
     new : Mapping
-        New releases by library: their commands come first.
+        New releases by library; their commands come first.
     """
 
     coverages: Sequence[Coverage]
@@ -201,7 +202,7 @@ class Compared:
     new: More
 
     def next(self, most: int, budget: float | None = None) -> list[Proposal]:
-        """The next commands (`harness.matrix_plan.proposals.propose`)."""
+        """Return the next commands (`harness.matrix_plan.proposals.propose`)."""
         return propose(self.coverages, self.cases, self.seconds, most=most, budget=budget, new=self.new)
 
 
@@ -211,7 +212,7 @@ def compare(plan: Path, cases: Path, records: Iterable[Record], new: More = Mapp
     Raises
     ------
     CaseError
-        When the plan or a case cannot be used.
+        If the plan or a case is invalid.
     """
     records = list(records)
     statuses = statuses_of(records)
@@ -222,21 +223,21 @@ def compare(plan: Path, cases: Path, records: Iterable[Record], new: More = Mapp
 
 
 _WHEELS = {"cuda": "nvidia-cuda-nvrtc", "cutlass": "nvidia-cutlass"}
-"""Wheels by release of CUDA and of header libraries, which are pinned by hash before they can be compiled with."""
+"""Wheels of CUDA and of header libraries. New releases need a pin by hash before a run can use them."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class New:
-    """A release.
+    """A new release on the index.
 
     Parameters
     ----------
     name : str
-        Of the library, or ``cuda``.
+        Name of the library, or ``cuda``.
     version : str
-        Its version.
+        Version.
     day : str
-        Day of its upload; empty where the index does not have it.
+        Day of the upload; empty if the index does not provide it.
     """
 
     name: str
@@ -245,7 +246,7 @@ class New:
 
     @property
     def pinned(self) -> bool:
-        """Return whether it compiles only after its wheels are pinned; libraries under test need no pin."""
+        """Return whether the release needs pinned wheels before it compiles; libraries under test need none."""
         return self.name in _WHEELS
 
     def __str__(self) -> str:
@@ -256,12 +257,12 @@ class New:
 
 
 def new_releases(index: Index) -> list[New]:
-    """Final releases newer than the newest known one, by library, then oldest first.
+    """Return final releases that are newer than the newest known one, by library, oldest first.
 
     Raises
     ------
     PartUnavailable
-        When the index cannot be asked.
+        If the index cannot be reached.
     """
     known = {name: max(map(Version, releases)) for name, releases in known_releases().items() if releases}
     found = []
@@ -278,7 +279,7 @@ def new_releases(index: Index) -> list[New]:
 
 
 def _versions(distribution: str, index: Index) -> Iterator[Version]:
-    """Versions of a wheel as releases spell them: of CUDA ``13.5``, of a header library ``4.2.1``."""
+    """Yield versions of a wheel in the spelling of releases: ``13.5`` for CUDA, ``4.2.1`` for a header library."""
     numbers = 2 if distribution == _WHEELS["cuda"] else 3
     for file in index.files(distribution):
         try:

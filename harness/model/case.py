@@ -1,4 +1,4 @@
-"""Cases: declared programs, the kernels that they contain, and what is expected of them."""
+"""Cases: declared programs, their kernels and their expected outcomes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from harness.model.expression import Expression
 from harness.model.outcome import Stage, Status
 
 _SHOWN = 6
-# No function of a class is a kernel, so all names around a kernel's own are namespaces
+# A kernel cannot be a member of a class, so every name in front of a kernel's own name is a namespace
 # (https://itanium-cxx-abi.github.io/cxx-abi/abi.html#mangling).
 _NESTED = re.compile(r"_ZNK?")
 _PLAIN = re.compile(r"_ZL?(?=\d)")
@@ -27,9 +27,9 @@ _ANONYMOUS = "_GLOBAL__N"
 
 
 def name_of(symbol: str) -> str:
-    """Name of a kernel as its source has it, ``ns::reduce``, without parameters and template arguments; the symbol itself where it is not mangled.
+    """Return the name of a kernel in its source, ``ns::reduce``, without parameters and template arguments.
 
-    Unnamed namespaces are left out.
+    Unnamed namespaces are omitted. A symbol that is not mangled is returned unchanged.
     """
     nested = _NESTED.match(symbol)
     start = nested or _PLAIN.match(symbol)
@@ -39,7 +39,7 @@ def name_of(symbol: str) -> str:
     while length := _LENGTH.match(symbol, place):
         place = length.end() + int(length[1])
         names.append(symbol[length.end() : place])
-        while tag := _TAG.match(symbol, place):  # what Numba and inline namespaces of GCC add to a name
+        while tag := _TAG.match(symbol, place):  # Numba and GCC's inline namespaces append tags to a name
             length = _LENGTH.match(symbol, tag.end())
             place = length.end() + int(length[1]) if length else len(symbol)
         if not nested:
@@ -51,14 +51,14 @@ def name_of(symbol: str) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class RequiredKernels:
-    """Kernels without which a built program is not as expected.
+    """Kernels that a built program must contain to match its expectation.
 
     Parameters
     ----------
     names : tuple of str
-        Names that must be there: of a symbol, or as the source has them, with or without their namespaces.
+        Required kernels: symbols, or names as in the source, with or without their namespaces.
     count : int
-        Number of kernels that must be there at least.
+        Minimum number of kernels.
     """
 
     names: tuple[str, ...] = ()
@@ -66,7 +66,7 @@ class RequiredKernels:
 
     @classmethod
     def of_all(cls, parts: Iterable[RequiredKernels]) -> RequiredKernels:
-        """The requirements of several files of one program together."""
+        """Combine the requirements of several files of one program."""
         each = list(parts)
         if len(each) == 1:
             return each[0]
@@ -74,7 +74,7 @@ class RequiredKernels:
         return cls(names=tuple(names), count=sum(part.count or len(part.names) for part in each))
 
     def missing(self, symbols: Iterable[str]) -> str:
-        """A sentence on missing kernels, given the symbols of an artifact; empty where none is missing."""
+        """Return a sentence on the missing kernels, given the symbols of an artifact; empty if no kernel is missing."""
         there = list(symbols)
         found = [name_of(symbol) for symbol in there]
         known = {*there, *(name[place:] for name in found for place in _starts(name))}
@@ -89,7 +89,7 @@ class RequiredKernels:
 
 
 def tensor_cores_of(kernels: Iterable[str | None]) -> str | None:
-    """Instructions for tensor cores of several kernels together, ``HMMA IMMA``; empty without any, and None where that is not known."""
+    """Return the tensor core instructions of several kernels, ``HMMA IMMA``; empty without any, None if they are unknown."""
     each = list(kernels)
     if not any(each):
         return "" if each and None not in each else None
@@ -97,7 +97,7 @@ def tensor_cores_of(kernels: Iterable[str | None]) -> str | None:
 
 
 def _starts(name: str) -> list[int]:
-    """Beginnings of the name with and without its namespaces."""
+    """Return the positions in a name at which it starts with and without its namespaces."""
     return [0, *(match.end() for match in re.finditer("::", name))]
 
 
@@ -110,16 +110,16 @@ def _listed(names: Iterable[str]) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class Headers:
-    """Headers that come in no wheel: those of a folder, or of a commit that was checked out.
+    """Headers that no wheel contains: those of a folder or of a checked-out commit.
 
     Parameters
     ----------
     include : tuple of Path
-        Their include directories.
+        Include directories.
     origin : Mapping[str, str]
-        What records say of them: ``headers``, the version in the headers themselves; ``commit``; ``path`` or ``url``.
+        Origin in records: ``headers``, the version that the headers define; ``commit``; ``path`` or ``url``.
     problem : str
-        Why they are not there; empty where they are.
+        Reason why the headers are missing; empty if they exist.
     """
 
     include: tuple[Path, ...] = ()
@@ -128,7 +128,10 @@ class Headers:
 
     @property
     def fingerprint(self) -> str:
-        """Hash over where they lie and which they are. What the files say comes in when a compiler reads them."""
+        """Hash of the include directories and the origin.
+
+        The contents of the files count when a compiler reads them.
+        """
         text = json.dumps([list(map(str, self.include)), dict(self.origin)], sort_keys=True)
         return hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()
 
@@ -140,27 +143,30 @@ class HeaderLibrary:
     Parameters
     ----------
     name : str
-        What conditions, variants and records call it: ``cutlass``.
+        Name in conditions, variants and records: ``cutlass``.
     packages : Mapping[str, str]
-        The wheel on PyPI by the first number of the version; the key ``""`` covers every other.
+        Wheel on PyPI by major version; the key ``""`` covers every other major version.
     include : tuple of str
-        Folders of the wheel that hold headers; the first that a release has counts.
+        Candidate include folders of the wheel. The first folder that a release contains is used.
     header : str
-        Header, below the include folder, that defines the version; empty where none does.
+        Header in the include folder that defines the version; empty if no header does.
     macros : tuple of str
-        Macros in it, one for each part of the version; a single one holds all in one number.
+        Macros of that header, one per part of the version. A single macro encodes all parts in one number.
     digits : tuple of int
-        For a single one, the digits of each part but the first: ``(3, 2)`` reads 300104 as 3.1.4. Empty: the number as it is.
+        Digits of each part but the first, for a single macro: ``(3, 2)`` reads 300104 as 3.1.4. Empty: the number is
+        the version.
     releases : Mapping[str, str]
-        For a library whose wheels are numbered otherwise, the wheel by version: ``{"3.1.4": "nvidia-cuda-cccl==13.1.115"}``.
+        Wheel by version, for a library whose wheels have other version numbers: ``{"3.1.4":
+        "nvidia-cuda-cccl==13.1.115"}``.
     checkout : tuple of str
-        Include directories of a checkout, all that it has.
+        Include directories of a checkout.
     aliases : tuple of str
-        Further names of it in questions.
+        Further names that questions may use.
     tracker, notes : str
-        Address of the form for a new issue, and of a release's notes with ``{}`` in place of the version; empty where there is none.
+        Address of the form for a new issue, and of a release's notes with ``{}`` in place of the version; empty without
+        one.
     built : Mapping[str, Headers]
-        By their numbers, those of no release: what ``[libraries]`` or ``--library`` named by folder or revision.
+        Unreleased versions by number: those that ``[libraries]`` or ``--library`` names by folder or revision.
     """
 
     name: str
@@ -177,7 +183,7 @@ class HeaderLibrary:
     built: Mapping[str, Headers] = field(default_factory=dict)
 
     def problem(self, version: str) -> str | None:
-        """The reason why no wheel can have this version, or None if one can."""
+        """Return the reason why no wheel has this version; None if a wheel may have it."""
         if self.releases:
             return None if version in self.releases else self._not_among(version)
         if "" in self.packages or version.split(".")[0] in self.packages:
@@ -200,7 +206,7 @@ class HeaderLibrary:
         return f"{self.name} has no version {version} that is in a wheel; it has {', '.join(shown)}"
 
     def wheel(self, version: str) -> tuple[str, str]:
-        """Name and version of the wheel that has a version."""
+        """Return the name and version of the wheel that contains a version."""
         if version in self.releases:
             name, _, number = self.releases[version].partition("==")
             return name, number
@@ -209,7 +215,7 @@ class HeaderLibrary:
 
 TYPES = (
     "float16 bfloat16 float32 float64 int8 int16 int32 int64 uint8 uint16 uint32 uint64".split()
-)  # as NumPy spells them, but for bfloat16, which it does not know
+)  # NumPy's names, and bfloat16, which NumPy lacks
 """Element types of arguments."""
 
 SPELLINGS: Mapping[str, str] = {
@@ -222,10 +228,10 @@ SPELLINGS: Mapping[str, str] = {
     "unsigned int": "uint32",
     "signed char": "int8",
 }
-"""CUDA C++'s names of some of them, which definitions may use."""
+"""Aliases for some of `TYPES`: names of CUDA C++ that definitions may use."""
 
 FILLS = ("zeros", "ones", "sequence", "random")
-"""Initial values of arrays: 0, 1, 2, … or numbers from -1 to 1 (-8 to 8 for integers) by a seed."""
+"""Initial values of arrays: 0, 1, the index, or seeded random numbers from -1 to 1 (-8 to 8 for integers)."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -235,17 +241,17 @@ class Argument:
     Parameters
     ----------
     name : str
-        What messages call it.
+        Name in messages.
     type : str
         One of `TYPES`, or a definition that names one, without ``[]``.
     size : tuple of Expression or None
         Lengths of an array's dimensions; None for a number.
     fill : str or float
-        What an array starts with.
+        Initial value of an array: one of `FILLS`, or a number.
     seed : int
-        For ``random``.
+        Seed of ``random``.
     value : Expression or None
-        The number.
+        Value of a number.
     """
 
     name: str
@@ -263,15 +269,15 @@ class LaunchRule:
     Parameters
     ----------
     kernel : str
-        Its name.
+        Name of the kernel.
     grid, block : tuple of Expression
-        Up to three dimensions each.
+        Up to three dimensions.
     shared : Expression
         Dynamic shared memory, in bytes.
     opt_in : bool
-        Whether the host raises the kernel's limit of dynamic shared memory first.
+        Whether the host first raises the kernel's limit of dynamic shared memory.
     cooperative : bool
-        Whether the whole grid must be resident at once, so that it can wait for itself.
+        Whether the launch is cooperative: all blocks of the grid are resident at once and can synchronize.
     arguments : tuple of Argument
         In the kernel's order.
     """
@@ -294,7 +300,7 @@ class VerifyRule:
     Parameters
     ----------
     reference : Path
-        A Python file with a function of each kernel's name, which does to NumPy arrays what the kernel does.
+        Python file with one function per kernel, of the kernel's name, that does the kernel's work on NumPy arrays.
     rtol, atol : float
         Tolerances, as in `numpy.allclose`.
     """
@@ -316,15 +322,14 @@ class Variant:
     Parameters
     ----------
     labels : Mapping[str, Scalar]
-        What conditions see and the variant's name is made of: ``{"fragment": "tf32"}``.
+        Values that conditions read and that form the variant's name: ``{"fragment": "tf32"}``.
     libraries : Mapping[str, str]
-        Header libraries by name, with the version of each: ``{"cutlass": "3.5.1"}``.
+        Version of each header library by name: ``{"cutlass": "3.5.1"}``.
     definitions : Mapping[str, Scalar]
-        What the program sees: macros of CUDA C++ and module constants of Python. A parameter whose
-        values are tables contributes the keys of the chosen table; another one its own
-        name in capitals.
+        Macros of CUDA C++ and module constants of Python. A parameter with tables as values contributes the keys of the
+        chosen table; any other parameter contributes its own name in capitals.
     options : str
-        For a program without a case, its compile options, which separate its cells from those with others.
+        Compile options of a program without a case. They distinguish its cells from cells with other options.
     """
 
     labels: Mapping[str, Scalar]
@@ -334,7 +339,10 @@ class Variant:
 
     @cached_property
     def name(self) -> str:
-        """``fragment=tf32,arch=given``; empty for a case without parameters. Of a program without a case its options."""
+        """Name in cell ids: ``fragment=tf32,arch=given``; empty without parameters.
+
+        The name of a program without a case is its options.
+        """
         return self.options or ",".join(f"{key}={spell(value)}" for key, value in self.labels.items())
 
 
@@ -350,21 +358,21 @@ class Expectation:
     Parameters
     ----------
     when : Condition
-        Where it applies.
+        Condition that selects the cells.
     status : Status
         The expected status.
     stage : Stage or None
-        The stage at which it happens; None accepts any.
+        Expected stage; None accepts any stage.
     diagnostic : str or None
-        Regular expression that the message of one of the diagnostics must match (`harness.regex`).
+        Regular expression that the message of at least one diagnostic must match (`harness.regex`).
     xfail : bool
-        True for a fault that should be fixed: a match is then ``xfail`` and a build is ``xpass``.
+        True for a fault that should be fixed: a match is ``xfail``, a build is ``xpass``.
     kernels : RequiredKernels or None
-        Kernels that have to come out of what is built; None for those of the case.
+        Kernels that the artifact must contain; None uses those of the case.
     tensor_cores : bool or None
-        Whether what is built has to use tensor cores, or must not; None where either will do.
+        Whether the artifact must use tensor cores (True) or must not (False); None accepts both.
     reason, link : str
-        Why, and the public page that says so.
+        Reason, and the public page that documents it.
     line : int
         Line of the table in its case file.
     """
@@ -393,7 +401,7 @@ class UnsupportedRule:
 
 @dataclass(frozen=True, kw_only=True)
 class OptionRule:
-    """Compiler and library options that apply where `when` holds; later rules win."""
+    """Compiler and library options for cells that match `when`; later rules win."""
 
     when: Condition
     values: Mapping[str, Any]
@@ -407,50 +415,53 @@ class Case:
     Parameters
     ----------
     name : str
-        ``topic/name``, from its place below the folder of cases.
+        ``topic/name``, the path relative to the folder of cases.
     path : Path
         The ``case.toml``, or the program itself for a file without a case.
     program : str
-        Digest of where a file without a case lies: its name alone does not tell it from others. Empty for a case.
+        Digest of the path of a file without a case, since several files may have the same name. Empty for a case.
     project : str
-        Name of the project that it belongs to (`harness.cases.load`), which tells it from another project's of its name. Empty for cumatrix's own cases, and where nothing names the project.
+        Name of the project that owns the case (`harness.cases.load`); it separates cases of the same name in different
+        projects. Empty for cumatrix's own cases, and if nothing names the project.
     title, description : str
         One line, and a paragraph.
     features : tuple of str
         Features of CUDA that the case exercises, for grouping and selection.
     links : tuple of str
-        Pages of upstream that tell of it.
+        Pages of upstream on the subject.
     backends : tuple of str
-        The only backends that it is for; empty for every one that speaks a language of its sources.
+        The only backends that may compile the case; empty for every backend with a language of its sources.
     host_compilers : tuple of str
-        Names of the compilers that nvcc hands the host's half to; the machine's own when empty.
+        Names of the host compilers for nvcc; the machine's default compiler if empty.
     heavy : bool
-        Whether it takes long: a run without names leaves it out.
+        Whether the case takes long; a run that names no cases skips it.
     sources : Mapping[str, Path]
         Program by language: ``cuda``, ``torch`` (CUDA C++ with PyTorch's headers) and ``python``.
     together : tuple of Path
-        Further files of the same program, in CUDA C++: each is a translation unit, and all of them are linked where they are relocatable.
+        Further CUDA C++ files of the same program. Each is a translation unit; relocatable units are linked.
     root : Path or None
-        The project's folder, where the program or its headers lie outside of the case's: records name files as seen from there.
+        Folder of the project, if the program or its headers are outside the case's folder. Records name files relative
+        to it.
     entries : Mapping[str, Mapping[str, str]]
-        By language, the kernels that must come out, each with its signature (empty for CUDA C++,
-        a Numba signature such as ``void(float32[:])`` for Python).
+        Required kernels by language, each with its signature: empty for CUDA C++, a Numba signature such as
+        ``void(float32[:])`` for Python.
     kernels : RequiredKernels or None
-        Kernels without which a built cell is not as expected, where no expectation says otherwise.
+        Kernels that a built cell must contain, unless an expectation requires others.
     ships : tuple of str
-        Targets that the project's own build makes code for (``sm_80``, ``compute_90``); empty where no build was recorded.
+        Targets of the project's own build (``sm_80``, ``compute_90``); empty without a recorded build.
     libraries : Mapping[str, HeaderLibrary]
-        Header libraries that its variants name versions of.
+        Header libraries of the variants.
     variants : tuple of Variant
         Every assignment of the case's parameters.
     options, unsupported, expectations : tuple
-        Rules, in the order of the file. The first expectation that applies counts; where none
-        does, the cell is expected to be built.
+        Rules, in the order of the file. The first expectation that applies counts; a cell without one is expected to be
+        built.
     faults : tuple of Expectation
-        Of libraries, for every case of a topic or of the folder of cases (``faults.toml``). They apply where none of `expectations` does.
+        Faults of libraries, for every case of a topic or of the folder of cases (``faults.toml``). They apply if none
+        of `expectations` does.
     launches, verify : tuple
-        How kernels are launched on a device and how results are checked: for each kernel the first launch that
-        applies counts, and the first check that does.
+        Launches of kernels on a device, and checks of results. For each kernel, the first launch and the first check
+        that apply count.
     """
 
     name: str
@@ -481,15 +492,15 @@ class Case:
 
     @property
     def all_expectations(self) -> tuple[Expectation, ...]:
-        """The case's own expectations, and after them the faults."""
+        """Expectations of the case, followed by the faults."""
         return (*self.expectations, *self.faults)
 
     @property
     def has_file(self) -> bool:
-        """Return whether the case has its own ``case.toml``; otherwise a user or a configuration named its file."""
+        """Return whether the case has its own ``case.toml``. A user or a configuration names any other file."""
         return self.path.name == "case.toml"
 
     @property
     def topic(self) -> str:
-        """The folder that groups the case with others."""
+        """Folder that groups cases."""
         return self.name.split("/")[0]

@@ -1,4 +1,4 @@
-"""Cells (one variant of one case, for one toolchain and one target), their host compilers, and the facts that conditions read from them."""
+"""Cells (one variant of one case for one toolchain and one target), host compilers and the facts that conditions read."""
 
 from __future__ import annotations
 
@@ -18,24 +18,25 @@ from harness.model.outcome import Stage, Status, Verdict
 from harness.model.target import NVIDIA, Target
 
 HOST_COMPILER = r"(gcc|clang)-(\d{1,2})"
-"""Names of the machine's host compilers, as distributions name their packages."""
+"""Names of installed host compilers, as in the package names of distributions."""
 
 _HOST_PROGRAMS = {"gcc": "g++", "clang": "clang++"}
-"""The program of each family: nvcc needs a C++ compiler."""
+"""C++ program of each family: nvcc needs a C++ compiler."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class HostCompiler:
-    """A host compiler, as a toolchain asks for it; two of one name are the same.
+    """A host compiler that a toolchain requests. Two with the same name are equal.
 
     Parameters
     ----------
     name : str
-        Its name: ``gcc-13``. Empty for the machine's own.
+        Name: ``gcc-13``. Empty for the machine's default compiler.
     version : str
-        What it says of itself: ``gcc 12.2.0, glibc 2.36``; of one that is not there what its name says, and empty where that says nothing.
+        Version that the compiler reports: ``gcc 12.2.0, glibc 2.36``. For a missing compiler, the version in its name,
+        or empty.
     program : str
-        The program: a path, or a name to look for on the path.
+        Path, or a name to look up on the path.
     """
 
     name: str = ""
@@ -44,19 +45,19 @@ class HostCompiler:
 
     @property
     def versions(self) -> dict[str, str]:
-        """Each of `HOST_VERSIONS`; empty for what it has not."""
+        """Version by each name of `HOST_VERSIONS`; empty if unknown."""
         return dict(_versions(self.version))
 
 
 @lru_cache(maxsize=256)
 def _versions(line: str) -> dict[str, str]:
-    """Read once: every cell of nvcc asks for it, and a machine has few host compilers."""
+    """Cached: every cell of nvcc needs the versions, and a machine has few host compilers."""
     pairs = (part.partition(" ") for part in line.split(", "))
     return {**dict.fromkeys(HOST_VERSIONS, ""), **{name: number for name, _, number in pairs if name in HOST_VERSIONS}}
 
 
 def told_version(line: str) -> str:
-    """Parse the first line of ``--version``: ``gcc 12.2.0``; empty for anything but gcc and clang."""
+    """Parse the first line of ``--version``: ``gcc 12.2.0``; empty for any compiler but gcc and clang."""
     clang = re.search(r"clang version (\d+(?:\.\d+)*)", line)
     gcc = re.search(r"(?:g\+\+|gcc|GCC|c\+\+|cc)\S*(?: \(.*\))? (\d+(?:\.\d+)+)", line)
     return f"clang {clang[1]}" if clang else f"gcc {gcc[1]}" if gcc else ""
@@ -67,7 +68,7 @@ OWN_HOST = HostCompiler()
 
 
 def host_named(name: str, version: str = "") -> HostCompiler:
-    """A host compiler from the name in a record, a plan or a case, and maybe its version; ``gcc-13`` is the program g++-13."""
+    """Return the host compiler for a name in a record, a plan or a case; ``gcc-13`` runs the program g++-13."""
     found = re.fullmatch(HOST_COMPILER, name)
     if not found:
         return HostCompiler(name=name, version=version)
@@ -79,32 +80,32 @@ def toolchain_facts(
     *, backend: str, library: str, release: str, headers: str, device: bool, packages: Mapping[str, str],
     host: HostCompiler = OWN_HOST, lenient: bool = False,
 ) -> dict[str, Any]:  # fmt: skip
-    """Facts that the cells of one toolchain have in common.
+    """Return the facts that all cells of one toolchain share.
 
     Parameters
     ----------
     backend, library : str
-        Name of the backend and version of the library behind it, empty without one.
+        Backend, and version of its library; empty without a library.
     release, headers : str
-        The CUDA release, and the one that the headers come from.
+        CUDA release, and the release of the headers.
     device : bool
         Whether the cell requests a real device.
     packages : Mapping[str, str]
         Versions of distributions.
     host : HostCompiler
-        The compiler of the host's half, which nvcc calls.
+        Host compiler that nvcc calls.
     lenient : bool
-        Treat what is no version by PEP 440 as missing: files may say anything.
+        Treat a text that is no PEP 440 version as missing, since files may contain any text.
 
     Returns
     -------
     dict
-        By name; a missing version is None.
+        Facts by name; None for a missing version.
 
     Raises
     ------
     InvalidVersion
-        On what is no version, unless `lenient`.
+        If a text is no version, unless `lenient`.
     """
     known = names_in_conditions()
     named = {name.replace("-", "_"): text for name, text in packages.items()}
@@ -130,7 +131,7 @@ def cell_facts(
     toolchain: Mapping[str, Any], target: Target, libraries: Mapping[str, str], labels: Mapping[str, Any] | None = None, *,
     lenient: bool = False,
 ) -> dict[str, Any]:  # fmt: skip
-    """Facts of a cell: those of its toolchain (`toolchain_facts`), its target, its header libraries and its parameters."""
+    """Return the facts of a cell: those of its toolchain (`toolchain_facts`), target, header libraries and parameters."""
     return {
         **toolchain,
         **_target_facts(target),
@@ -139,7 +140,7 @@ def cell_facts(
     }
 
 
-@lru_cache(maxsize=256)  # the cells of a run have few different ones
+@lru_cache(maxsize=256)  # the cells of a run have few different targets
 def _target_facts(target: Target) -> Mapping[str, Any]:
     return {
         "target": str(target),
@@ -162,7 +163,7 @@ CELLS: Mapping[str, type] = {
     **NAMES,
     **dict.fromkeys(("cell", "case", "project", "topic", "variant", "environment", "host_compiler"), str),
 }
-"""Names for cells that have not run."""
+"""Names in conditions on cells that have not run, with their types."""
 
 RESULTS: Mapping[str, type] = {
     **CELLS,
@@ -171,14 +172,14 @@ RESULTS: Mapping[str, type] = {
     "tensor_cores": Words,
     **dict.fromkeys(("registers", "shared", "spills", "seconds"), float),
 }
-"""Names for cells and what happened to them."""
+"""Names in conditions on cells and their results, with their types."""
 
 RESULT_VALUES: Mapping[str, tuple[str, ...]] = {
     "status": tuple(Status),
     "stage": tuple(Stage),
     "verdict": tuple(Verdict),
 }
-"""For some of the names of results, the only possible values."""
+"""Possible values of names that accept only fixed values."""
 
 
 def read_where(
@@ -187,7 +188,7 @@ def read_where(
     parameters: Mapping[str, Collection[Any]],
     values: Mapping[str, Collection[str]] | None = None,
 ) -> Condition:
-    """Read what stands after ``--where``.
+    """Read the condition of ``--where``.
 
     Parameters
     ----------
@@ -196,14 +197,14 @@ def read_where(
     names : Mapping[str, type]
         `CELLS` or `RESULTS`.
     parameters : Mapping
-        Parameters of the cases that are there, with the values that each may have.
+        Parameters of the loaded cases, with their possible values.
     values : Mapping, optional
-        For more of `names`, the only values that there are.
+        Possible values of further `names`.
 
     Raises
     ------
     UsageError
-        One sentence, with the character that it is about.
+        If the condition is invalid. The message is one sentence with the position of the error.
     """
     try:
         return Condition.parse(text, parameters, names=names, values={**RESULT_VALUES, **(values or {})})
@@ -213,56 +214,57 @@ def read_where(
 
 
 def none_left(cells: str, where: str) -> NothingToRun:
-    """The error for a condition that holds for none of some `cells`: ``"24"``, ``"old.jsonl and new.jsonl"``."""
+    """Return the error for a condition that no cell fulfils; `cells` is ``"24"`` or ``"old.jsonl and new.jsonl"``."""
     return NothingToRun(f"no cell is left of {cells} --where {' '.join(where.split())}")
 
 
 BUNDLED: Final = "@bundled"
-"""Ends the name of a toolkit that a library brings along."""
+"""Suffix of a toolkit that a library's wheel contains."""
 
 
 ROCM: Final = "@rocm"
-"""Ends the name of a ROCm of the machine's own."""
+"""Suffix of a ROCm installed on the machine."""
 
 
 def spelled_toolkit(toolkit: str) -> str:
-    """A toolkit's name as cell ids spell it: ``cuda12.4``, ``rocm5.2``."""
+    """Return a toolkit's name in cell ids: ``cuda12.4``, ``rocm5.2``."""
     return f"rocm{toolkit.removesuffix(ROCM)}" if toolkit.endswith(ROCM) else f"cuda{toolkit}"
 
 
 def named_toolkit(toolkit: str) -> str:
-    """A toolkit's name in sentences: ``CUDA 12.9@bundled``, ``ROCm 5.2``."""
+    """Return a toolkit's name in sentences: ``CUDA 12.9@bundled``, ``ROCm 5.2``."""
     return f"ROCm {toolkit.removesuffix(ROCM)}" if toolkit.endswith(ROCM) else f"CUDA {toolkit}"
 
 
 def titled_toolkit(toolkit: str) -> str:
-    """A toolkit's name as headings have it: ``CUDA 12.4, headers 12.6``, ``CUDA 12.9, bundled``, ``ROCm 5.2``."""
+    """Return a toolkit's name in headings: ``CUDA 12.4, headers 12.6``, ``CUDA 12.9, bundled``, ``ROCm 5.2``."""
     return named_toolkit(toolkit).replace("+headers", ", headers ").replace(BUNDLED, ", bundled")
 
 
 def cuda_of(toolkit: str) -> str:
-    """The CUDA release of a toolkit's name; empty for one that a library brings along: the release of the library decides it."""
+    """Return the CUDA release in a toolkit's name; empty for a bundled one, since the library's version determines it."""
     return "" if toolkit.endswith(BUNDLED) else toolkit
 
 
 @dataclass(frozen=True, kw_only=True, order=True)
 class ToolkitRef:
-    """A CUDA release by name, with the release whose headers it is paired with; or a ROCm of the machine's own.
+    """A CUDA release with the release of its headers, or an installed ROCm.
 
     Parameters
     ----------
     release : str
         ``"12.4"``.
     headers : str
-        The release of the headers; the compiler's own by default.
+        Release of the headers; by default that of the compiler.
     home : str
-        Folder of a toolkit that is on the machine already; empty for one out of wheels.
+        Folder of an installed toolkit; empty for a toolkit from wheels.
     local : bool
-        Whether it is one of those.
+        Whether the toolkit is an installed one.
     bundled : bool
-        Whether it is what a library's own wheel has of that release, such as Triton's ptxas; nothing else is installed for it.
+        Whether the toolkit is the part of that release in a library's own wheel, such as Triton's ptxas. Nothing else
+        is installed for it.
     rocm : bool
-        Whether it is a ROCm release, which is always a local one.
+        Whether it is a ROCm release, which is always local.
     """
 
     release: str
@@ -278,31 +280,31 @@ class ToolkitRef:
 
     @property
     def sort_key(self) -> tuple[Version, Version]:
-        """Oldest release first."""
+        """Key that sorts the oldest release first."""
         return (Version(self.release), Version(self.headers))
 
 
 @dataclass(frozen=True, kw_only=True)
 class Toolchain:
-    """Backend, library version and toolkit, as a cell asks for them.
+    """Backend, library version and toolkit that a cell requests.
 
     Parameters
     ----------
     backend : str
         Name of the backend.
     library : str
-        Version of the library behind the backend that the environment declares to have
-        (``"13.6.0"``); empty for a backend without one.
+        Version of the backend's library that the environment declares (``"13.6.0"``); empty for a backend without a
+        library.
     toolkit : ToolkitRef
         The CUDA release.
     environment : str
-        Name of the environment that the cell runs in (``"cupy13"``).
+        Environment that runs the cell (``"cupy13"``).
     packages : Mapping[str, str]
         Versions of the distributions that the environment declares, for conditions.
     device : str
-        Name of the real device that the cells go on to load, launch and verify on; empty without one.
+        Real device on which the cells also load, launch and verify; empty without one.
     host : HostCompiler
-        The host compiler for nvcc; the machine's own by default.
+        Host compiler for nvcc; by default the machine's own.
     """
 
     backend: str
@@ -315,13 +317,13 @@ class Toolchain:
 
     @cached_property
     def name(self) -> str:
-        """``cupy-jitify@13.6.0+cuda12.4``, as cell ids spell it."""
+        """Name in cell ids: ``cupy-jitify@13.6.0 cuda12.4``."""
         library = f"@{self.library}" if self.library else ""
         return f"{self.backend}{library} {spelled_toolkit(str(self.toolkit))}"
 
     @cached_property
     def facts(self) -> Mapping[str, Any]:
-        """Values of the names that conditions may use, as far as all its cells have the same."""
+        """Values for conditions that all cells of the toolchain share."""
         return toolchain_facts(
             backend=self.backend,
             library=self.library,
@@ -334,13 +336,13 @@ class Toolchain:
 
 
 def cell_id(case: str, variant: str, backend: str, library: str, toolkit: str, target: str, rest: str = "") -> str:
-    """`Cell.id`; ``rest`` is what follows the target."""
+    """Return the id of a cell (`Cell.id`); `rest` follows the target."""
     return f"{case}{f'[{variant}]' if variant else ''} {backend}{f'@{library}' if library else ''} {spelled_toolkit(toolkit)} {target}{rest}"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Cell:
-    """The unit of work."""
+    """One variant of a case, compiled by one toolchain for one target."""
 
     case: Case
     variant: Variant
@@ -349,10 +351,11 @@ class Cell:
 
     @cached_property
     def id(self) -> str:
-        """Unique and readable: ``wmma/fragments[fragment=tf32] cupy-jitify@13.6.0 cuda12.4 sm_80``.
+        """Unique and readable name: ``wmma/fragments[fragment=tf32] cupy-jitify@13.6.0 cuda12.4 sm_80``.
 
-        A program without a case is named after its file, with its options in place of the variant. A requested host compiler follows the target (``… sm_80 with gcc-13``). On a real device it ends
-        with its name (``… sm_90 on NVIDIA H200``): what a virtual and a real device tell of one program are two results, and both are kept.
+        A program without a case has its file's name, and its options in place of the variant. A requested host compiler
+        follows the target (``… sm_80 with gcc-13``). The id ends with the name of a real device (``… sm_90 on NVIDIA
+        H200``): results of a virtual and of a real device are separate, and both are kept.
         """
         toolchain = self.toolchain
         host = f" with {toolchain.host.name}" if toolchain.host.name else ""
@@ -361,5 +364,5 @@ class Cell:
         return cell_id(self.case.name, self.variant.name, *place, f"{host}{device}")
 
     def facts(self) -> dict[str, Any]:
-        """Values of the names that conditions may use (`harness.model.condition.NAMES`)."""
+        """Return the values of the names in conditions (`harness.model.condition.NAMES`)."""
         return cell_facts(self.toolchain.facts, self.target, self.variant.libraries, self.variant.labels)

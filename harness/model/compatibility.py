@@ -1,7 +1,7 @@
 """Rules of compatibility between device code and GPUs, and between PTX and drivers, each with its source.
 
-The wheel command, the planner and the page share this table. ``tests/model/test_compatibility.py`` compares the rules of PTX with what
-ptxas assembles for each pair of targets.
+The wheel command, the planner and the page share this table. ``tests/model/test_compatibility.py`` compares the PTX
+rules with the code that ptxas assembles for each pair of targets.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _MINOR = "https://docs.nvidia.com/deploy/cuda-compatibility/minor-version-compat
 
 
 class Way(StrEnum):
-    """Ways in which device code runs on a GPU, the best first."""
+    """Ways in which device code runs on a GPU, from best to worst."""
 
     NATIVE = "native"
     JIT = "jit"
@@ -31,7 +31,7 @@ _RANKS = tuple(Way)
 
 
 def best(ways: list[Way]) -> Way:
-    """The best of some ways; none where there are none."""
+    """Return the best of several ways; `Way.NONE` for an empty list."""
     return min(ways, key=_RANKS.index, default=Way.NONE)
 
 
@@ -44,7 +44,7 @@ class Rule:
     text : str
         The rule, in one sentence.
     source : str
-        A document, or the measurement that shows it.
+        A document, or the measurement behind the rule.
     """
 
     text: str
@@ -75,10 +75,13 @@ RULES = {
     ),
     "none": Rule("No rule lets this code run there.", f"{_GUIDE}#binary-compatibility"),
 }  # fmt: skip
-"""Every rule by its name."""
+"""Every rule by name."""
 
 TEGRA = frozenset({32, 53, 62, 72, 87, 88, 101, 110})
-"""Compute capabilities of Tegra (Jetson and other systems on a chip), whose binaries NVIDIA separates from those of desktop GPUs; DGX Spark (12.1) is none of them."""
+"""Compute capabilities of Tegra (Jetson and other systems on a chip).
+
+NVIDIA separates their binaries from those of desktop GPUs. DGX Spark (12.1) is not among them.
+"""
 
 
 @dataclass(frozen=True)
@@ -88,7 +91,7 @@ class Answer:
     Parameters
     ----------
     way : Way
-        How it runs there.
+        How the code runs on the GPU.
     rule : str
         Name of the rule in `RULES`.
     """
@@ -130,14 +133,14 @@ def _same_major(code: int, cc: int) -> bool:
 
 @dataclass(frozen=True)
 class Release:
-    """A CUDA release and the driver that comes with it.
+    """A CUDA release and its driver.
 
     Parameters
     ----------
     cuda : str
         ``12.8``.
     driver : str
-        The least driver on Linux that has all of the release; empty where this table does not have it.
+        Minimum Linux driver with all features of the release; empty if this table has no entry.
     """
 
     cuda: str
@@ -147,8 +150,8 @@ class Release:
         return f"the driver of CUDA {self.cuda}" + (f" ({self.driver})" if self.driver else "")
 
 
-# The least Linux driver of each release: Table 3 of the release notes. For 13.2 it is the driver of NVIDIA's installer
-# (cuda_13.2.0_595.45.04_linux.run); the table of later releases is not known here.
+# Minimum Linux driver of each release, from Table 3 of the release notes. The driver of 13.2 is that of NVIDIA's
+# installer (cuda_13.2.0_595.45.04_linux.run). Drivers of later releases are unknown here.
 _RELEASES = {
     "9.0": "384.81", "9.1": "390.46", "9.2": "396.26", "10.0": "410.48", "10.1": "418.39", "10.2": "440.33",
     "11.0": "450.36.06", "11.1": "455.23", "11.2": "460.27.03", "11.3": "465.19.01", "11.4": "470.42.01", "11.5": "495.29.05",
@@ -157,12 +160,12 @@ _RELEASES = {
     "12.9": "575.51.03", "13.0": "580.65.06", "13.1": "590.44.01", "13.2": "595.45.04", "13.3": "", "13.4": "", "13.5": "",
 }  # fmt: skip
 RELEASES = {cuda: Release(cuda, driver) for cuda, driver in _RELEASES.items()}
-"""CUDA releases with their least driver: the release notes (https://docs.nvidia.com/cuda/cuda-toolkit-release-notes/index.html)."""
+"""CUDA releases with their minimum driver, from the release notes (https://docs.nvidia.com/cuda/cuda-toolkit-release-notes/index.html)."""
 
 MINOR_DRIVERS = {"11": "450.80.02", "12": "525.60.13", "13": "580.65.06"}
-"""By major release of CUDA, the least Linux driver that starts programs of each of its minor releases (minor version compatibility)."""
+"""Minimum Linux driver that runs programs of every minor release, by major release of CUDA (minor version compatibility)."""
 
-# The release of each version of PTX: the release history of the PTX ISA; CUDA 12.6 has that of 12.5.
+# First release with each PTX version, from the release history of the PTX ISA. CUDA 12.6 has the PTX version of 12.5.
 _PTX = {
     (6, 0): "9.0", (6, 1): "9.1", (6, 2): "9.2", (6, 3): "10.0", (6, 4): "10.1", (6, 5): "10.2", (7, 0): "11.0", (7, 1): "11.1",
     (7, 2): "11.2", (7, 3): "11.3", (7, 4): "11.4", (7, 5): "11.5", (7, 6): "11.6", (7, 7): "11.7", (7, 8): "11.8", (8, 0): "12.0",
@@ -172,18 +175,18 @@ _PTX = {
 
 
 def release_of_ptx(isa: tuple[int, int]) -> Release | None:
-    """The CUDA release whose driver is the first that compiles this version of PTX; None for an unknown version."""
+    """Return the first CUDA release with a driver that compiles this PTX version; None for an unknown version."""
     return RELEASES.get(_PTX.get(isa, ""))
 
 
 def ptx_of_release(cuda: str) -> tuple[int, int] | None:
-    """The version of PTX that a CUDA release writes; None for an unknown release."""
+    """Return the PTX version that a CUDA release writes; None for an unknown release."""
     order = list(RELEASES)
     known = [isa for isa, first in _PTX.items() if cuda in order and order.index(first) <= order.index(cuda)]
     return max(known, default=None)
 
 
-# `ptxas --help` of each release lists them (CUDA 11.8 to 13.5); earlier ones are those of the release notes.
+# From `ptxas --help` of CUDA 11.8 to 13.5, and from the release notes for earlier releases.
 _FIRST = {
     50: "9.0", 52: "9.0", 53: "9.0", 60: "9.0", 61: "9.0", 62: "9.0", 70: "9.0", 72: "9.2", 75: "10.0", 80: "11.0", 86: "11.1", 87: "11.4",
     88: "13.0", 89: "11.8", 90: "11.8", 100: "12.8", 101: "12.8", 103: "12.9", 107: "13.4", 110: "13.0", 120: "12.8", 121: "12.9",
@@ -191,11 +194,12 @@ _FIRST = {
 
 
 def release_of_gpu(cc: int) -> Release | None:
-    """The first CUDA release that knows a compute capability (9.0 for those before Volta); None for an unknown one."""
+    """Return the first CUDA release that supports a compute capability (9.0 before Volta); None if unknown."""
     return RELEASES.get(_FIRST.get(cc, ""))
 
 
-# CUDA 11.0 dropped the first Kepler GPUs, 12.0 the others, 13.0 what precedes Turing, and renamed sm_101 to sm_110.
+# CUDA 11.0 dropped the first Kepler GPUs, 12.0 the others, 13.0 every GPU before Turing. 13.0 also renamed sm_101 to
+# sm_110.
 _LAST = {
     30: "10.2",
     32: "10.2",
@@ -214,15 +218,15 @@ _LAST = {
 
 
 def last_release_of_gpu(cc: int) -> Release | None:
-    """The last CUDA release that makes code for a compute capability; None where the newest does."""
+    """Return the last CUDA release that compiles for a compute capability; None if the newest release does."""
     return RELEASES.get(_LAST.get(cc, ""))
 
 
 def newer(one: Release, other: Release | None) -> Release:
-    """The newer of two releases."""
+    """Return the newer of two releases."""
     order = list(RELEASES)
     return max(one, other or one, key=lambda release: order.index(release.cuda))
 
 
 SOURCES = {"drivers": _DRIVERS, "PTX versions": _PTX_RELEASES, "minor versions": _MINOR}
-"""Documents behind the tables of releases."""
+"""Documents with the tables of releases."""

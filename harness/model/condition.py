@@ -1,7 +1,7 @@
-"""Conditions: ``backend == "cupy-jitify" and cupy < "13.1" and cc >= "8.0"``, in case files and after ``--where``.
+"""Conditions of case files and ``--where``: ``backend == "cupy-jitify" and cupy < "13.1" and cc >= "8.0"``.
 
-The grammar is a part of Python's expressions: ``and``, ``or``, ``not``, comparisons and ``in``. Where one side is a version (the
-toolkit, a library, a compute capability), the comparison is PEP 440's, by `packaging`.
+The grammar is a subset of Python's expressions: ``and``, ``or``, ``not``, comparisons and ``in``. Versions (of the
+toolkit, a library, a compute capability) compare by PEP 440, with `packaging`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from harness.model.expression import ExpressionText, ReadError
 from harness.model.target import KNOWN_TARGETS, OLD_TARGETS
 
 HOST_VERSIONS = ("gcc", "clang", "glibc")
-"""Versions of a host compiler for conditions: its own, under the name of its family, and that of the C library whose headers it finds."""
+"""Versions of a host compiler in conditions: its own, under the name of its family, and that of the C library whose headers it uses."""
 
 if TYPE_CHECKING:
     from packaging.specifiers import SpecifierSet
@@ -37,19 +37,19 @@ ORDER: Mapping[str, Callable[[Any, Any], Any]] = {
     ">": operator.gt,
     ">=": operator.ge,
 }
-"""Comparisons by their symbols."""
+"""Comparison functions by symbol."""
 
 
 class Spelled(str):
-    """A value of a parameter as the name of a variant spells it, which does not say what kind of value it was.
+    """A parameter's value as spelled in a variant's name, which does not record its type.
 
-    It takes the type of the other side: a number or a text.
+    The value takes the type of the other side of a comparison: a number or a text.
     """
 
     __slots__ = ()
 
     def like(self, value: Any) -> Any:
-        """The value as one of the same kind as `value`; None where it cannot be one."""
+        """Convert to the type of `value`; None if that is impossible."""
         if isinstance(value, bool):
             return {"true": True, "false": False}.get(str(self))
         if isinstance(value, str):
@@ -61,12 +61,12 @@ class Spelled(str):
 
 
 class Words(str):
-    """Words in a text: a text compares with all of them, and a number with how many there are."""
+    """A list of words in one text: it compares as a whole with a text, and by the number of words with a number."""
 
     __slots__ = ()
 
     def like(self, value: Any) -> Any:
-        """The text, or the number of words."""
+        """Return the text, or the number of words."""
         return str(self) if isinstance(value, str) else len(self.split())
 
 
@@ -79,7 +79,7 @@ class Predicate(Protocol):
 
 @dataclass(frozen=True)
 class All:
-    """Every part holds; without parts, always."""
+    """True if every part holds, and without parts."""
 
     parts: tuple[Predicate, ...]
 
@@ -93,7 +93,7 @@ class All:
 
 @dataclass(frozen=True)
 class Some:
-    """At least one part holds."""
+    """True if at least one part holds."""
 
     parts: tuple[Predicate, ...]
 
@@ -107,7 +107,7 @@ class Some:
 
 @dataclass(frozen=True)
 class Not:
-    """The part does not hold."""
+    """True if the part does not hold."""
 
     part: Predicate
 
@@ -118,7 +118,7 @@ class Not:
 
 @dataclass(frozen=True)
 class Constant:
-    """Always or never."""
+    """True or false for all facts."""
 
     value: bool
 
@@ -129,7 +129,7 @@ class Constant:
 
 @dataclass(frozen=True)
 class Flag:
-    """A fact is true."""
+    """True if a fact is true."""
 
     name: str
 
@@ -141,12 +141,12 @@ class Flag:
 
 @dataclass(frozen=True)
 class InVersions:
-    """A version fits a specifier of PEP 440; one that a cell does not have fits none.
+    """True if a version matches a PEP 440 specifier; false if the cell has no such version.
 
     Parameters
     ----------
     name : str
-        The fact.
+        Name of the fact.
     specifier : str
         ``">=12.4"``.
     """
@@ -162,7 +162,7 @@ class InVersions:
 
 @dataclass(frozen=True)
 class Compared:
-    """A fact compares with a value as `symbol` says; one that a cell does not have never does."""
+    """True if a fact compares with a value as `symbol` says; false if the cell has no such fact."""
 
     name: str
     symbol: str
@@ -177,13 +177,13 @@ class Compared:
             return False
         try:
             return bool(ORDER[self.symbol](found, self.value))
-        except TypeError:  # of several cases, this one has another kind of value under the same name
+        except TypeError:  # another case uses the same parameter name for another type
             return False
 
 
 @dataclass(frozen=True)
 class Contains:
-    """A text has `part` in it, in capitals or not."""
+    """True if a text contains `part`, ignoring case."""
 
     name: str
     part: str
@@ -204,8 +204,8 @@ def _fits(specifier: str, version: Version | str) -> bool:
 
 @lru_cache(maxsize=1 << 10)
 def specifier_set(text: str) -> SpecifierSet:
-    """Read a specifier of PEP 440, once; raises ValueError (`InvalidSpecifier`) as `packaging` does."""
-    from packaging.specifiers import SpecifierSet  # as long an import as all else that conditions need
+    """Read a PEP 440 specifier, with a cache; raise ValueError (`InvalidSpecifier`) if it is invalid."""
+    from packaging.specifiers import SpecifierSet  # this import takes as long as all others of conditions together
 
     return SpecifierSet(text)
 
@@ -229,13 +229,13 @@ NAMES: Mapping[str, type] = {
     **dict.fromkeys(HOST_VERSIONS, Version),
     **dict.fromkeys(names_in_conditions(), Version),
 }
-"""Names that every condition may use, and what kind of value each has."""
+"""Names that every condition may use, with the types of their values."""
 
 VALUES: Mapping[str, Collection[str]] = {
     "target": tuple(map(str, sorted((*KNOWN_TARGETS, *OLD_TARGETS), key=lambda target: target.sort_key))),
     "suffix": ("", "a", "f"),
 }
-"""For some of them, the only values that there are. Which backends there are, their table knows."""
+"""Possible values of some of `NAMES`. The registry of backends lists those of ``backend``."""
 
 _SYMBOLS: Mapping[type, tuple[str, str]] = {
     ast.Eq: ("==", "=="),
@@ -245,29 +245,32 @@ _SYMBOLS: Mapping[type, tuple[str, str]] = {
     ast.Gt: (">", "<"),
     ast.GtE: (">=", "<="),
 }
-"""Comparison operators, and each with its sides exchanged."""
+"""Comparison operators, as written and with exchanged sides."""
 
 
 @lru_cache(maxsize=1 << 12)
 def read_version(text: str) -> Version:
-    """A version, read once: the cells of a run have few different ones. Raises `InvalidVersion` as `packaging` does."""
+    """Read a version, with a cache; raise `InvalidVersion` if it is invalid.
+
+    The cells of a run have few different versions.
+    """
     return Version(text)
 
 
 class ConditionError(ReadError):
-    """A condition that cannot be read; the message is one sentence."""
+    """A condition that cannot be read. The message is one sentence."""
 
 
 @dataclass(frozen=True)
 class Condition:
-    """A condition that was read and checked; two with the same text are equal.
+    """A parsed and checked condition. Two conditions with the same text are equal.
 
     Parameters
     ----------
     text : str
-        As written; the empty text always holds.
+        Text as written; the empty text always holds.
     tree : Predicate
-        What it was read as.
+        The parsed text.
     """
 
     text: str
@@ -279,7 +282,7 @@ class Condition:
 
     @classmethod
     def always(cls) -> Condition:
-        """The condition that holds everywhere."""
+        """Return the condition that always holds."""
         return cls("", All(()))
 
     @classmethod
@@ -298,17 +301,17 @@ class Condition:
         text : str
             The condition.
         parameters : Mapping, optional
-            The case's own parameters and the values each may have; `Version` for header libraries, `Spelled` where only names of
-            variants are known.
+            Parameters of the case, with their possible values: `Version` for header libraries, `Spelled` if only the
+            names of variants are known.
         names : Mapping[str, type]
-            All other names that it may use, which count before parameters of the same name.
+            All other names. They take precedence over parameters of the same name.
         values : Mapping, optional
-            For some of `names`, the only possible values, in addition to `VALUES`.
+            Possible values of some of `names`, in addition to `VALUES`.
 
         Raises
         ------
         ConditionError
-            On a syntax error, an unknown name or value, or a comparison that makes no sense.
+            If the text has a syntax error, an unknown name or value, or an impossible comparison.
         """
         if not text.strip():
             return cls.always()
@@ -417,7 +420,7 @@ class _Reader:
         raise self.wrong(node, f"{ast.unparse(node)!r} is not a value: write a text in quotes, a number, true or false")
 
     def known(self, name: str) -> Collection[Any]:
-        """Values that a name may have; empty where anything may be."""
+        """Return the possible values of a name; empty if any value is possible."""
         return self.values.get(name, ()) if name in self.names else self.parameters.get(name, ())
 
     def kind(self, node: ast.Name) -> type:
@@ -442,12 +445,12 @@ def _shown(value: Any) -> str:
 
 
 def _are_spelled(known: Collection[Any]) -> bool:
-    """Return whether only variant names are known of a parameter's values, or of some of them."""
+    """Return whether at least one value is known only from the name of a variant."""
     return any(isinstance(item, Spelled) for item in known)
 
 
 def _are_versions(known: Collection[Any]) -> bool:
-    """Return whether variants spell a parameter's values as versions: their original type is not known."""
+    """Return whether all values are known from variant names only and read as versions."""
     try:
         return bool(known) and all(isinstance(value, Spelled) and bool(Version(value)) for value in known)
     except InvalidVersion:

@@ -1,9 +1,8 @@
-"""Integer expressions in launches, with a case's definitions: ``BYTES // 4``, ``2 * (M + N)``, ``min(N, 1024)``.
+"""Integer expressions of launches over a case's definitions: ``BYTES // 4``, ``2 * (M + N)``, ``min(N, 1024)``.
 
-A part of Python's expressions, read with `ast` and evaluated by walking the tree; nothing is ever executed.
-
-Python's own parser makes the tree, and nothing of it is ever executed. The length of a text and the depth of its tree are limited,
-so that walking the tree, or pickling a result, cannot exhaust the stack.
+The grammar is a subset of Python's expressions. `ast` parses the text, and walking the tree evaluates it; nothing is
+executed. The length of a text and the depth of its tree are limited, so walking the tree or pickling a result cannot
+exhaust the stack.
 """
 
 from __future__ import annotations
@@ -21,14 +20,14 @@ _MAX_DEPTH = 120
 
 
 class ReadError(ValueError):
-    """A text that cannot be read; the message is one sentence.
+    """A text that cannot be read. The message is one sentence.
 
     Parameters
     ----------
     message : str
         The sentence.
     position : int
-        Character of the text that it is about, counted from 1; 0 where that is not known.
+        Character of the text with the error, counted from 1; 0 if unknown.
     """
 
     def __init__(self, message: str, position: int = 0) -> None:
@@ -38,16 +37,16 @@ class ReadError(ValueError):
 
 @dataclass(frozen=True)
 class ExpressionText:
-    """A text that is read.
+    """The text of an expression or a condition.
 
     Parameters
     ----------
     text : str
-        The expression, as it was written.
+        Text as written.
     name : str
-        What messages call it: ``"condition"``.
+        Name in messages: ``"condition"``.
     error : type of ReadError
-        What is raised.
+        Class of the errors.
     """
 
     text: str
@@ -55,26 +54,26 @@ class ExpressionText:
     error: type[ReadError]
 
     def parse(self, *, longest: int, instead: str = "") -> ast.expr:
-        """Its tree.
+        """Return the syntax tree.
 
         Parameters
         ----------
         longest : int
-            Number of characters that it may have.
+            Maximum number of characters.
         instead : str
-            A replacement for syntax that Python's parser refuses; without it, the parser's own words are used.
+            Message for syntax that Python's parser refuses; by default the parser's own message.
 
         Raises
         ------
         ReadError
-            Of the kind `error`, where the text is too long, too deep or no expression of Python's.
+            Of the class `error`, if the text is too long, too deep or no Python expression.
         """
         text = self.text.strip()
         if len(text) > longest:
             raise self.error(f"{self._a} may have {longest} characters, this one has {len(text)}")
         try:
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # Python's advice on literals is not for these
+                warnings.simplefilter("ignore")  # Python's advice on literals does not apply here
                 tree = ast.parse(text, mode="eval").body
         except (SyntaxError, MemoryError, RecursionError, ValueError) as error:
             why, position = self._parser_message(error)
@@ -84,7 +83,7 @@ class ExpressionText:
         return tree
 
     def refuse(self, node: ast.AST, message: str) -> ReadError:
-        """The error for a part of the text, which knows where that stands."""
+        """Return the error for a part of the text, with its position."""
         line, column = getattr(node, "lineno", 0), getattr(node, "col_offset", 0)
         return self.error(message, self._position(line, column) if line else 0)
 
@@ -93,17 +92,17 @@ class ExpressionText:
         return f"{'an' if self.name[0] in 'aeiou' else 'a'} {self.name}"
 
     def _position(self, line: int, column: int) -> int:
-        """Character of the text; Python counts a column in bytes of UTF-8, from the first that is no space."""
+        """Return a position in characters; Python counts columns in UTF-8 bytes of the stripped text."""
         lines = self.text.strip().split("\n")
         return self._start(line) + len(lines[line - 1].encode()[:column].decode("utf-8", "replace")) + 1
 
     def _start(self, line: int) -> int:
-        """Characters before a line."""
+        """Return the number of characters before a line."""
         before = len(self.text) - len(self.text.lstrip())
         return before + sum(len(each) + 1 for each in self.text.strip().split("\n")[: line - 1])
 
     def _parser_message(self, error: Exception) -> tuple[str, int]:
-        """The message of Python's parser, and its position in characters."""
+        """Return the message of Python's parser and its position in characters."""
         if not isinstance(error, SyntaxError) or not error.lineno:
             return str(error), 0
         if not error.offset:
@@ -135,19 +134,19 @@ _HELP = "use numbers, definitions, + - * / // %, min() and max()"
 
 
 class ExpressionError(ReadError):
-    """An expression that cannot be read or has no value; the message is one sentence."""
+    """An expression that is invalid or has no value. The message is one sentence."""
 
 
 @dataclass(frozen=True)
 class Expression:
-    """A number, or how to compute one from definitions.
+    """A number, or an expression over definitions.
 
     Parameters
     ----------
     text : str
-        As written.
+        Text as written.
     names : frozenset of str
-        Definitions that it needs.
+        Definitions that the expression uses.
     """
 
     text: str
@@ -156,12 +155,12 @@ class Expression:
 
     @classmethod
     def parse(cls, value: Any, known: Collection[str]) -> Expression:
-        """Read a number or a text.
+        """Read a number or an expression.
 
         Raises
         ------
         ExpressionError
-            When it is neither, or uses a name that is not `known`.
+            If the value is neither, or uses a name outside `known`.
         """
         if isinstance(value, bool) or not isinstance(value, int | float | str):
             raise ExpressionError(f"must be a number or an expression such as {'BYTES // 4'!r}, not {value!r}")
@@ -174,12 +173,12 @@ class Expression:
         return cls(text, names, tree)
 
     def __call__(self, definitions: Mapping[str, Any]) -> int | float:
-        """The value.
+        """Evaluate the expression.
 
         Raises
         ------
         ExpressionError
-            When there is none, as for a division by zero or a definition that is no number.
+            If there is no value, as for a division by zero or a definition that is not a number.
         """
         try:
             value: int | float = _value(self._tree, definitions)

@@ -1,7 +1,8 @@
 """Marketing names of GPUs and generations, with their targets.
 
-NVIDIA's table: https://developer.nvidia.com/cuda-gpus and, for older ones, https://developer.nvidia.com/cuda-legacy-gpus.
-AMD's: https://rocm.docs.amd.com/en/latest/reference/gpu-arch-specs.html and https://llvm.org/docs/AMDGPUUsage.html#processors.
+NVIDIA's table: https://developer.nvidia.com/cuda-gpus, and https://developer.nvidia.com/cuda-legacy-gpus for older
+GPUs. AMD's table: https://rocm.docs.amd.com/en/latest/reference/gpu-arch-specs.html and
+https://llvm.org/docs/AMDGPUUsage.html#processors.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ _NAMED: Mapping[str, tuple[str, ...]] = {
     **dict.fromkeys(("jetson nano", "jetson tx1"), ("sm_53",)),
     **dict.fromkeys(("p100", "tesla p100", "gp100"), ("sm_60",)),
     **dict.fromkeys(
-        ("gtx 1050", "gtx 1050 ti", "gtx 1060", "gtx 1070", "gtx 1070 ti", "gtx 1080", "gtx 1080 ti", "titan xp", "p4", "tesla p4", "p40"),
+        ("p1000", "p2000", "p4000", "p5000", "p6000", "mx150", "gtx 1050", "gtx 1050 ti", "gtx 1060", "gtx 1070", "gtx 1070 ti", "gtx 1080", "gtx 1080 ti", "titan xp", "p4", "tesla p4", "p40"),
         ("sm_61",),
     ),
     "jetson tx2": ("sm_62",),
@@ -42,20 +43,20 @@ _NAMED: Mapping[str, tuple[str, ...]] = {
     **dict.fromkeys(("v100", "tesla v100", "titan v", "gv100"), ("sm_70",)),
     **dict.fromkeys(("xavier", "jetson xavier", "agx xavier", "jetson agx xavier"), ("sm_72",)),
     **dict.fromkeys(
-        ("t4", "tesla t4", "gtx 1650", "gtx 1660", "gtx 1660 ti", "rtx 2060", "rtx 2070", "rtx 2080", "rtx 2080 ti", "titan rtx", "rtx 8000", "t1000"),
+        ("t4", "tesla t4", "gtx 1650", "gtx 1660", "gtx 1660 ti", "rtx 2060", "rtx 2070", "rtx 2080", "rtx 2080 ti", "titan rtx", "rtx 8000", "t400", "t600", "t1000", "t2000", "quadro rtx 3000", "quadro rtx 4000", "quadro rtx 5000", "quadro rtx 6000", "gtx 1630"),
         ("sm_75",),
     ),
     **dict.fromkeys(("a100", "a30"), ("sm_80",)),
     **dict.fromkeys(
         (
             *("rtx 3050", "rtx 3060", "rtx 3060 ti", "rtx 3070", "rtx 3070 ti", "rtx 3080", "rtx 3080 ti", "rtx 3090", "rtx 3090 ti"),
-            *("rtx a4000", "rtx a5000", "rtx a6000", "a4000", "a5000", "a6000", "a40", "a10", "a10g", "a16", "a2"),
+            *("rtx a2000", "rtx a3000", "rtx a4500", "rtx a5500", "rtx a4000", "rtx a5000", "rtx a6000", "a4000", "a5000", "a6000", "a40", "a10", "a10g", "a16", "a2"),
         ),
         ("sm_86",),
     ),
     **dict.fromkeys(("orin", "jetson orin", "agx orin", "orin nano", "jetson agx orin", "jetson orin nano"), ("sm_87",)),
     **dict.fromkeys(
-        ("rtx 4050", "rtx 4060", "rtx 4060 ti", "rtx 4070", "rtx 4070 ti", "rtx 4080", "rtx 4090", "l4", "l40", "l40s", "rtx 6000 ada"),
+        ("rtx 4050", "rtx 4060", "rtx 4060 ti", "rtx 4070", "rtx 4070 ti", "rtx 4080", "rtx 4090", "l4", "l40", "l40s", "rtx 6000 ada", "rtx 5000 ada", "rtx 4500 ada", "rtx 4000 ada", "rtx 2000 ada"),
         ("sm_89",),
     ),
     **dict.fromkeys(("h100", "h200", "h20", "h800", "gh200", "grace hopper"), ("sm_90", "sm_90a")),
@@ -63,7 +64,7 @@ _NAMED: Mapping[str, tuple[str, ...]] = {
     **dict.fromkeys(("b300", "gb300"), ("sm_103", "sm_103a")),
     **dict.fromkeys(("thor", "jetson thor", "agx thor", "jetson agx thor"), ("sm_110", "sm_101")),
     **dict.fromkeys(
-        ("rtx 5050", "rtx 5060", "rtx 5060 ti", "rtx 5070", "rtx 5070 ti", "rtx 5080", "rtx 5090", "rtx pro 6000"),
+        ("rtx 5050", "rtx 5060", "rtx 5060 ti", "rtx 5070", "rtx 5070 ti", "rtx 5080", "rtx 5090", "rtx pro 2000", "rtx pro 4000", "rtx pro 4500", "rtx pro 5000", "rtx pro 6000"),
         ("sm_120", "sm_120a"),
     ),
     **dict.fromkeys(("rtx 20", "rtx 20 series"), ("sm_75",)),
@@ -93,12 +94,12 @@ _NAMED: Mapping[str, tuple[str, ...]] = {
 
 ARCHITECTURES: Mapping[str, tuple[str, ...]] = {
     **_NAMED,
-    # A GeForce card is called by its number alone, too: 4090, 1080 ti.
+    # Users also name a GeForce card by its number alone: 4090, 1080 ti.
     **{
         name.partition(" ")[2]: targets for name, targets in _NAMED.items() if re.fullmatch(r"[gr]tx \d{4}( ti)?", name)
     },
 }
-"""Targets by the marketing name of an architecture or a product, the one that is meant first."""
+"""Targets by the marketing name of an architecture or a product, the most likely target first."""
 
 
 _SOLD = {
@@ -108,14 +109,14 @@ _SOLD = {
 
 @dataclass(frozen=True, order=True)
 class Gpu:
-    """GPUs of NVIDIA of one compute capability.
+    """NVIDIA's GPUs of one compute capability.
 
     Parameters
     ----------
     cc : int
-        Compute capability as targets write it: 120 for 12.0.
+        Compute capability as in targets: 120 for 12.0.
     name : str
-        Product, as the user named it; empty for the compute capability alone.
+        Product, as the user named it; empty if the user named the compute capability.
     """
 
     cc: int
@@ -126,18 +127,18 @@ class Gpu:
 
 
 DEFAULT_GPUS = "sm_70,sm_75,sm_80,sm_86,sm_87,sm_89,sm_90,sm_100,sm_103,sm_110,sm_120,sm_121"
-"""GPUs of a question that names none: those from Volta on that are sold under a name of their own."""
+"""Default GPUs: those from Volta on with a product name."""
 
 
 def parse_gpus(text: str) -> list[Gpu]:
-    """Read GPUs of NVIDIA: ``sm_75..sm_121``, ``RTX 5090,H100``, ``90`` or ``all``, in the order of compute capabilities.
+    """Read GPUs of NVIDIA, ``sm_75..sm_121``, ``RTX 5090,H100``, ``90`` or ``all``, and sort them by compute capability.
 
-    A range has the compute capabilities of products that NVIDIA's table names.
+    A range selects the compute capabilities of products in NVIDIA's table.
 
     Raises
     ------
     TargetError
-        For a name that no table has, and for a GPU of another vendor.
+        If a name is unknown, or a GPU is of another vendor.
     """
     found: dict[int, Gpu] = {}
     for word in filter(None, (item.strip() for item in text.split(","))):

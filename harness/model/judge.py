@@ -1,4 +1,4 @@
-"""The verdict on an outcome: from a cell's facts and its expectation."""
+"""Verdicts on outcomes, from a cell's facts and its expectation."""
 
 from __future__ import annotations
 
@@ -16,7 +16,10 @@ _BUILT = Expectation(when=Condition.always(), status=Status.BUILT)
 
 
 def expectation_of(cell: Cell, facts: Mapping[str, Any] | None = None) -> Expectation:
-    """First expectation or fault of the cell's case that applies; that it is built where none does. `facts` are the cell's, if they are known."""
+    """Return the first expectation or fault of the case that applies to the cell, or else an expected build.
+
+    `facts` are the cell's, if already known.
+    """
     expectations = cell.case.all_expectations
     facts = facts or (cell.facts() if expectations else {})
     found = next((item for item in expectations if item.when(facts)), _BUILT)
@@ -28,9 +31,9 @@ def expectation_of(cell: Cell, facts: Mapping[str, Any] | None = None) -> Expect
 def judge(expected: Expectation, outcome: Outcome) -> Verdict:
     """Derive the verdict of an outcome.
 
-    A crash or a time-out satisfies only an expectation that names exactly that. What failed in
-    the expected way is ``xfail`` where the expectation is marked so, and ``pass`` elsewhere; where such
-    a cell is built, it is ``xpass``. Any other failure is a failure.
+    A crash or a time-out matches only an expectation of exactly that status. An expected failure is ``xfail`` if the
+    expectation is marked so, and ``pass`` otherwise. A build is ``xpass`` if the expectation is marked ``xfail``. Any
+    other failure is a failure.
     """
     match outcome.status:
         case Status.UNSUPPORTED:
@@ -45,7 +48,7 @@ def judge(expected: Expectation, outcome: Outcome) -> Verdict:
 
 
 def shortfall(expected: Expectation, outcome: Outcome) -> str:
-    """A sentence on what a built program lacks: kernels, or code with or without tensor cores; empty where it lacks nothing, and for any other outcome."""
+    """Return a sentence on a built program's missing kernels or wrong use of tensor cores; empty otherwise."""
     if outcome.status is not Status.BUILT or outcome.artifact is None:
         return ""
     kernels = outcome.artifact.kernels
@@ -59,7 +62,7 @@ def shortfall(expected: Expectation, outcome: Outcome) -> str:
 
 
 def matches(expected: Expectation, status: Status, stage: Stage | None, diagnostics: Iterable[Diagnostic]) -> bool:
-    """Return whether status, stage and diagnostic are the expected ones."""
+    """Return whether status, stage and diagnostic match the expectation."""
     if status is not expected.status:
         return False
     if expected.stage is not None and stage is not expected.stage:

@@ -1,4 +1,4 @@
-"""The outcome of one cell, as a backend reports it."""
+"""The outcome of one cell, as reported by a backend."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Stage(StrEnum):
 
 
 class Status(StrEnum):
-    """Outcome of a cell: a fact, independent of the expectation."""
+    """Status of a cell: a fact, independent of the expectation."""
 
     BUILT = "built"
     REJECTED = "rejected"
@@ -40,17 +40,20 @@ class Status(StrEnum):
 
     @property
     def answered(self) -> bool:
-        """Return whether a compiler answered: a run without any answer proves nothing."""
+        """Return whether a compiler ran to a result. A run without any such cell proves nothing."""
         return self not in (Status.UNSUPPORTED, Status.UNAVAILABLE, Status.HARNESS_ERROR)
 
 
 def main_message(status: str, message: str, reason: str) -> str:
-    """The text that tells why a cell has its status: the reason, where it has one; of a crash, and without a reason, the compiler's first message."""
+    """Return the text that explains a status: the reason, or the compiler's first message.
+
+    A crash prefers the message. Any other status prefers the reason.
+    """
     return (message or reason) if status == Status.CRASHED else (reason or message)
 
 
 class Verdict(StrEnum):
-    """Meaning of a status against the case's expectation; derived, never stored as a fact."""
+    """Status compared with the case's expectation; derived, never stored as a fact."""
 
     PASS = "pass"
     FAIL = "fail"
@@ -60,7 +63,7 @@ class Verdict(StrEnum):
     UNRESOLVED = "unresolved"
 
 
-# Looking an enumeration's member up takes several times as long as a table.
+# A dictionary lookup is several times as fast as a lookup in an enumeration.
 _STATUSES = {status.value: status for status in Status}
 _STAGES = {stage.value: stage for stage in Stage}
 
@@ -74,11 +77,11 @@ class Diagnostic:
     severity : str
         ``fatal``, ``error``, ``warning``, ``remark`` or ``note``.
     code : str
-        The compiler's number or name of it, or empty.
+        The compiler's number or name of the message; empty without one.
     message : str
-        Its text on one line.
+        Text on one line.
     file : str
-        The file it names, without the folders above the case, or empty.
+        File that the message names, without the folders above the case; empty without one.
     line : int or None
         Line in `file`, from 1.
     fingerprint : str
@@ -95,10 +98,11 @@ class Diagnostic:
 
 @dataclass(frozen=True, kw_only=True)
 class KernelResources:
-    """Resources of one kernel, read back from the cubin or the AMD code object. All sizes are bytes.
+    """Resources of one kernel, read from the cubin or the AMD code object. All sizes are in bytes.
 
-    `instructions` counts its own, without the functions that it calls and without what fills up its end; `opcodes` their kinds.
-    `tensor_cores` names its instructions for tensor cores, ``HMMA IMMA``; it is empty without any, and None where that is not known.
+    `instructions` counts the kernel's own instructions, without called functions and without padding at the end;
+    `opcodes` counts the distinct ones. `tensor_cores` names the tensor core instructions, ``HMMA IMMA``; empty without
+    any, None if unknown.
     """
 
     name: str
@@ -115,7 +119,10 @@ class KernelResources:
 
 @dataclass(frozen=True, kw_only=True)
 class Artifact:
-    """Artifact formats: ``ptx``, ``cubin``, ``object`` (relocatable cubin), ``ltoir`` or ``hsaco`` (AMD code object)."""
+    """A compiled file.
+
+    Its format is ``ptx``, ``cubin``, ``object`` (relocatable cubin), ``ltoir`` or ``hsaco`` (AMD code object).
+    """
 
     format: str
     target: str
@@ -131,23 +138,23 @@ class Outcome:
     Parameters
     ----------
     status : Status
-        What happened.
+        Status.
     stage : Stage or None
-        How far it got: the stage that failed, or the last one that was exercised.
+        Stage that failed, or the last one that ran.
     stages : tuple of Stage
-        Every stage that was exercised; one that is not listed was not run.
+        Every stage that ran.
     reason : str
-        Why the cell is unsupported, unavailable or a harness error.
+        Reason why the cell is unsupported, unavailable or a harness error.
     signal : int or None
         Number of the signal that ended the compiler.
     observed : Mapping
-        Versions asked of what was really loaded.
+        Versions that the loaded libraries report.
     device : Mapping
-        The device that the library saw: ``{"virtual": True, "compute_capability": "8.0"}``.
+        Device that the library used: ``{"virtual": True, "compute_capability": "8.0"}``.
     peak_bytes : int or None
-        Resident memory that the cell's processes had together at its peak.
+        Peak resident memory of all processes of the cell, in bytes.
     shared_steps : tuple of str
-        Tools whose work was taken from another cell of the run, which depends on the order of cells.
+        Tools whose output came from another cell of the run, which depends on the order of cells.
     """
 
     status: Status
@@ -167,8 +174,8 @@ class Outcome:
     shared_steps: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
-        """Plain JSON value of every field."""
-        # By hand: an unchanged run does little else, and dataclasses.asdict copies every text.
+        """Return a plain JSON value of every field."""
+        # dataclasses.asdict would copy every text, and an unchanged run does little else.
         artifact = self.artifact and {
             **vars(self.artifact), "kernels": [dict(vars(kernel)) for kernel in self.artifact.kernels],
         }  # fmt: skip
@@ -179,7 +186,7 @@ class Outcome:
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Outcome:
-        """Inverse of `to_json`; raises `KeyError`, `TypeError` or `ValueError` on anything else."""
+        """Read the value of `to_json`; raise `KeyError`, `TypeError` or `ValueError` on any other value."""
         return _checked(cls._from_json(value))
 
     @classmethod
@@ -215,18 +222,18 @@ _DEPTH = 16
 
 @lru_cache(1024)
 def _are_right(kind: type[Any], types: tuple[type, ...]) -> bool:
-    """Return whether the scalar fields of a class have these types; by the exact type, since a bool is no number here."""
+    """Return whether the scalar fields of a class have exactly these types: a bool does not pass as an int."""
     return all(found in _KINDS.get(each.type, (found,)) for each, found in zip(fields(kind), types, strict=True))
 
 
 def _checked(outcome: Outcome) -> Outcome:
-    """The same outcome; raises `TypeError` where a field has a value of another type."""
+    """Return the outcome; raise `TypeError` if a field has another type."""
     made = outcome.artifact
     parts: tuple[Any, ...] = (outcome, *outcome.diagnostics, *((made, *made.kernels) if made else ()))
     for part in parts:
         if not _are_right(type(part), tuple(map(type, vars(part).values()))):  # type: ignore[arg-type]  # a class is hashable
             raise TypeError(f"a field of {type(part).__name__} has another type")
-    "".join((*outcome.command, *outcome.notes, *outcome.shared_steps))  # a TypeError where one of them is no text
+    "".join((*outcome.command, *outcome.notes, *outcome.shared_steps))  # raises TypeError if an item is not a text
     if not math.isfinite(outcome.seconds):
         raise ValueError("seconds is not finite")
     for table in (outcome.observed, outcome.device):
@@ -240,7 +247,7 @@ def _check_depth(values: Iterable[Any], depth: int = 0) -> None:
     if depth > _DEPTH:
         raise ValueError("a table is nested too deep")
     for value in values:
-        if type(value) is str:  # most of them
+        if type(value) is str:  # the most frequent type
             continue
         if isinstance(value, dict | list):
             _check_depth(value.values() if isinstance(value, dict) else value, depth + 1)

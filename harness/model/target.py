@@ -1,6 +1,6 @@
 """Targets: real architectures (``sm_90a``), virtual ones (``compute_90``), and lists of them.
 
-What a target is called, read from and sorted by is in its vendor's entry in `VENDORS`.
+`VENDORS` defines the names, the syntax and the order of targets.
 """
 
 from __future__ import annotations
@@ -11,41 +11,44 @@ from functools import cached_property, lru_cache
 
 
 class TargetError(ValueError):
-    """A target that is not spelled like one."""
+    """A text that is not spelled like a target."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Vendor:
-    """A vendor of GPUs: the spelling of its targets, and those that there are.
+    """A vendor of GPUs, with the syntax and the list of its targets.
 
     Parameters
     ----------
     name : str
-        Its key in `VENDORS`.
+        Key in `VENDORS`.
     label : str
-        Its name in sentences.
+        Name in sentences.
     rank : int
-        Its place in the order of targets.
+        Position in the order of targets.
     real, virtual : str
-        The kinds of targets, in front of their numbers: ``sm_`` and ``compute_``. An empty `virtual` is for a vendor without virtual targets.
+        Prefixes of real and virtual targets: ``sm_`` and ``compute_``. `virtual` is empty for a vendor without virtual
+        targets.
     number : str
         Pattern of the digits.
     base : int
-        10 for decimal digits, 16 for hexadecimal ones (``gfx90a``).
+        10 for decimal digits, 16 for hexadecimal digits (``gfx90a``).
     minors : int
-        How many digits follow the major one in a compute capability: one in 8.0.
+        Number of minor digits in a compute capability: one in 8.0.
     suffix : str
-        Pattern of what follows the number, which may be empty.
+        Pattern of the suffix, which may be empty.
     short : str
-        Pattern of what users write for a real target; its groups make the number and the suffix. Empty where they write targets in full.
+        Pattern of the short form of real targets; its groups form the number and the suffix. Empty if users write
+        targets in full.
     known, old : tuple of str
-        Numbers with suffixes, in order: those that toolkits know, and those that only old ones know, which no ``all`` has.
+        Numbers with suffixes, in order: those of current toolkits, and those that only old toolkits support. ``all``
+        does not select old ones.
     default : str
-        Targets of a run that names none.
+        Default targets of a run.
     examples : str
-        Targets for the message about a text that is none.
+        Example targets for the message about an invalid target.
     toolkit : str
-        What its toolkits are called: ``CUDA release``.
+        Name of a toolkit release: ``CUDA release``.
     """
 
     name: str
@@ -66,26 +69,26 @@ class Vendor:
 
     @property
     def kinds(self) -> tuple[str, ...]:
-        """Real before virtual."""
+        """Prefixes of targets, real before virtual."""
         return tuple(filter(None, (self.real, self.virtual)))
 
     @cached_property
     def pattern(self) -> str:
-        """The syntax of its targets, with groups for kind, number and suffix."""
+        """Syntax of targets, with groups for prefix, number and suffix."""
         return rf"({'|'.join(self.kinds)})({self.number})({self.suffix})"
 
     @cached_property
     def targets(self) -> tuple[Target, ...]:
-        """Every known target, in order."""
+        """Known targets, in order."""
         return tuple(Target.parse(kind + number) for kind in self.kinds for number in self.known)
 
     @cached_property
     def old_targets(self) -> tuple[Target, ...]:
-        """Targets that only old toolkits know, in order."""
+        """Targets that only old toolkits support, in order."""
         return tuple(Target.parse(kind + number) for kind in self.kinds for number in self.old)
 
     def __reduce__(self) -> tuple[object, tuple[str]]:
-        """Pickle the name: a copy would be another vendor."""
+        """Pickle the name only, since a copy would compare as another vendor."""
         return _vendor, (self.name,)
 
 
@@ -98,15 +101,14 @@ NVIDIA = Vendor(
     number=r"\d{2,3}",
     suffix="[af]?",
     short=r"(\d{1,2})\.?(\d)([af]?)",
-    # Compute capabilities that the toolkits of toolkits/releases.toml know, as `ptxas --help` lists them
-    # (CUDA 11.8 to 13.5). Only the order and the spelling come from here: whether a toolkit knows one
-    # is asked of that toolkit.
+    # Compute capabilities of the toolkits in toolkits/releases.toml, as `ptxas --help` lists them (CUDA 11.8 to 13.5).
+    # This table sets only the order and the spelling. Each toolkit itself decides which targets it supports.
     known=tuple(
         "50 52 53 60 61 62 70 72 75 80 86 87 88 89 90 90a 100 100a 100f 101 101a 101f "
         "103 103a 103f 107 107a 107f 110 110a 110f 120 120a 120f 121 121a 121f".split()
     ),
     old=("35", "37"),  # of CUDA 11.8
-    default="sm_50,sm_60,sm_70,sm_75,sm_80,sm_89,sm_90,sm_100,sm_120",  # one of each generation, from Maxwell to both Blackwells
+    default="sm_50,sm_60,sm_70,sm_75,sm_80,sm_89,sm_90,sm_100,sm_120",  # one per generation, Maxwell to both Blackwells
     examples="sm_80, sm_90a or compute_80",
     toolkit="CUDA release",
 )
@@ -148,11 +150,11 @@ class Target:
     virtual : bool
         True for ``compute_XY`` (the result is PTX), False for ``sm_XY`` (the result is a cubin).
     cc : int
-        Compute capability as the field writes it in one number: 80 for 8.0, 121 for 12.1.
+        Compute capability in one number: 80 for 8.0, 121 for 12.1.
     suffix : str
         ``""``, ``"a"`` (architecture-specific) or ``"f"`` (family-specific).
     vendor : Vendor
-        Its vendor.
+        Vendor of the GPU.
     """
 
     virtual: bool
@@ -167,7 +169,7 @@ class Target:
         Raises
         ------
         TargetError
-            When `text` is spelled differently.
+            If `text` is spelled differently.
         """
         return _parsed(text)
 
@@ -180,12 +182,12 @@ class Target:
 
     @property
     def kind(self) -> str:
-        """Its vendor's spelling of real or virtual targets: ``sm_``."""
+        """Prefix of real or virtual targets: ``sm_``."""
         return self.vendor.virtual if self.virtual else self.vendor.real
 
     @cached_property
     def number(self) -> str:
-        """The target without its kind: ``"80"``, ``"90a"``."""
+        """Target without its prefix: ``"80"``, ``"90a"``."""
         return f"{self._digits}{self.suffix}"
 
     @property
@@ -194,36 +196,36 @@ class Target:
 
     @cached_property
     def capability(self) -> str:
-        """Compute capability as CUDA's documentation writes it: ``"8.0"``."""
+        """Compute capability as in CUDA's documentation: ``"8.0"``."""
         digits, minors = self._digits, self.vendor.minors
         return ".".join([digits[:-minors], *(str(int(digit, self.vendor.base)) for digit in digits[-minors:])])
 
     @property
     def real(self) -> Target:
-        """The real architecture of the same compute capability."""
+        """Real architecture of the same compute capability."""
         return Target(virtual=False, cc=self.cc, suffix=self.suffix, vendor=self.vendor)
 
     @property
     def plain(self) -> Target:
-        """The real architecture without suffix."""
+        """Real architecture without suffix."""
         return Target(virtual=False, cc=self.cc, vendor=self.vendor)
 
     @property
     def as_virtual(self) -> Target:
-        """The virtual architecture of the same compute capability; the real one of a vendor without virtual targets."""
+        """Virtual architecture of the same compute capability; the real one of a vendor without virtual targets."""
         return Target(virtual=bool(self.vendor.virtual), cc=self.cc, suffix=self.suffix, vendor=self.vendor)
 
     @property
     def sort_key(self) -> tuple[int, bool, int, str]:
-        """By vendor, real before virtual, then by compute capability, then by suffix."""
+        """Key that sorts by vendor, real before virtual, compute capability and suffix."""
         return (self.vendor.rank, self.virtual, self.cc, self.suffix)
 
     def masked(self, text: str) -> str:
-        """A text with XX for the number of this target, as messages of several targets have it in common: ``sm_XX``."""
+        """Replace the number of this target by XX, so messages on several targets have the same text: ``sm_XX``."""
         return self._spelled.sub(r"\1XX", text) if self.number in text else text
 
     def unmasked(self, text: str) -> str:
-        """A text that `masked` returned, with the number of this target again."""
+        """Insert the number of this target into a text of `masked`."""
         return re.sub(rf"\b({'|'.join(self.vendor.kinds)})XX\b", rf"\g<1>{self.number}", text)
 
     @cached_property
@@ -242,32 +244,33 @@ def _parsed(text: str) -> Target:
 
 
 TARGET_PATTERN = f"(?:{'|'.join(vendor.pattern for vendor in VENDORS.values())})"
-"""The syntax of targets."""
+"""Syntax of targets."""
 
 VIRTUAL_PATTERN = (
     f"(?:{'|'.join(each.virtual + each.number + each.suffix for each in VENDORS.values() if each.virtual)})"
 )
-"""The syntax of virtual ones."""
+"""Syntax of virtual targets."""
 
 KNOWN_TARGETS: tuple[Target, ...] = tuple(target for vendor in VENDORS.values() for target in vendor.targets)
-"""Every target that some supported toolkit knows, in sorting order."""
+"""Every target of a current toolkit, in sorting order."""
 
 OLD_TARGETS: tuple[Target, ...] = tuple(target for vendor in VENDORS.values() for target in vendor.old_targets)
-"""Targets that only CUDA 11 knows."""
+"""Targets that only old toolkits support."""
 
 DEFAULT_TARGETS = NVIDIA.default
-"""Targets of a run that names none."""
+"""Default targets of a run."""
 
 
 def parse_targets(text: str) -> list[Target]:
-    """Read ``sm_75..sm_120,sm_90a``, ``compute_80`` or ``all``, in the order of architectures.
+    """Read ``sm_75..sm_120,sm_90a``, ``compute_80`` or ``all``, and sort the targets.
 
-    A range covers the targets of one kind without suffix. ``all`` is every known target of NVIDIA, ``amd`` every one of AMD. ``80`` and ``8.0`` are ``sm_80``.
+    A range selects the targets of one kind without suffix. ``all`` selects every known target of NVIDIA, ``amd`` every
+    one of AMD. ``80`` and ``8.0`` mean ``sm_80``.
 
     Raises
     ------
     TargetError
-        On what is not spelled like a target, and on an empty range.
+        If a part is not spelled like a target, or a range is empty.
     """
     found: dict[Target, None] = {}
     for part in filter(None, (item.strip() for item in text.split(","))):
@@ -294,12 +297,12 @@ def _range(text: str) -> list[Target]:
         if target.virtual == low.virtual and not target.suffix and low.cc <= target.cc <= high.cc
     ]
     if not within:
-        raise TargetError(f"no known target lies in {text}")
+        raise TargetError(f"no known target is in {text}")
     return within
 
 
 def check_known(target: Target) -> None:
-    """Raise `TargetError` for a target that no toolkit of its vendor has, with those that are nearest to it."""
+    """Raise `TargetError` for a target that no toolkit of its vendor supports, and name the nearest targets."""
     vendor = target.vendor
     if target in vendor.targets or target in vendor.old_targets:
         return
@@ -314,7 +317,10 @@ def check_known(target: Target) -> None:
 
 
 def short_or_whole(text: str) -> Target:
-    """Read a target as users write it: ``sm_80``, or its number alone as ``nvidia-smi`` and device queries have it: ``80``, ``8.0``, ``90a``."""
+    """Read a target as users write it: ``sm_80``, ``80``, ``8.0`` or ``90a``.
+
+    ``nvidia-smi`` and device queries print the number alone.
+    """
     for vendor in VENDORS.values():
         if vendor.short and (number := re.fullmatch(vendor.short, text.strip())):
             return Target.parse(vendor.real + "".join(number.groups()))

@@ -22,7 +22,7 @@ def build(
     Parameters
     ----------
     tools : Path
-        Where libraries are kept.
+        Folder of the built libraries.
     name : str
         File name of the library, which is also its soname.
     source : str
@@ -30,12 +30,12 @@ def build(
     flags : sequence of str
         Further options of the compiler.
     programs : Mapping[str, str]
-        Programs that lie next to it, by file name; one that cannot be built is left out.
+        Programs to build next to it, by file name; a program that fails to build is skipped.
 
     Raises
     ------
     Unavailable
-        When there is no C compiler, or it fails.
+        If there is no C compiler, or it fails.
     """
     words = [name, source, *flags, *(text for pair in programs.items() for text in pair)]
     digest = hashlib.sha256("\0".join(words).encode()).hexdigest()[:16]
@@ -63,7 +63,7 @@ def build(
 
 
 def build_reads(tools: Path) -> Path:
-    """The library that follows what is read, and the program that it starts in the place of one that is linked statically.
+    """Build the library that follows reads, and the program that it starts in place of a statically linked one.
 
     Raises
     ------
@@ -74,5 +74,5 @@ def build_reads(tools: Path) -> Path:
 
 
 def source(name: str) -> str:
-    """Text of a C file next to this module."""
+    """Read a C file in this package."""
     return Path(__file__).with_name(name).read_text("utf-8")

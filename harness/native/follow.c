@@ -1,8 +1,9 @@
-/* Runs a program that is linked statically, into which nothing can be loaded, and follows its system calls.
+/* Runs a statically linked program, into which nothing can be preloaded, and traces its system calls.
  *
- * `reads.c` starts it in the place of such a program, and takes down what it tells: which paths the program and its children asked the
- * kernel for, and what became of that. A child that `reads.c` is loaded into tells of its files itself. Where the kernel forbids to trace, the
- * program runs as it would have, and its reads are unknown. It ends as the program ends: with its exit code, or by its signal. */
+ * `reads.c` starts this program in place of the static one, and records its reports: the paths in system calls of the
+ * program and its children, and their results. A child with `reads.c` loaded records its own files. If the kernel forbids
+ * tracing, the program runs untraced, and its reads are unknown. This process ends as the program does: with its exit code,
+ * or by its signal. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
@@ -41,7 +42,7 @@ struct call {
     };
 };
 
-/* One thread: the call that it is in, with the path that it named. */
+/* A thread, its current call, and the path in that call. */
 struct thread {
     pid_t id;
     long number;
@@ -70,7 +71,7 @@ static struct thread *thread_of(pid_t id)
     return free;
 }
 
-/* Page by page, since the text may end at the end of what is mapped. */
+/* Page by page, because the text may end with the mapping. */
 static int read_text(pid_t id, uint64_t address, char *into)
 {
     size_t done = 0;
@@ -88,7 +89,7 @@ static int read_text(pid_t id, uint64_t address, char *into)
     return 0;
 }
 
-/* The path as everybody reads it: of one that is relative, from the folder that it is seen from. */
+/* The absolute path of a call; a relative path starts from the call's folder. */
 static const char *whole(const struct thread *of, char *into)
 {
     char link[64];
@@ -116,7 +117,7 @@ static void entered(struct thread *of, const struct call *call)
     of->number = (long)call->entry.number;
     of->folder = AT_FDCWD, of->flags = 0, of->path[0] = 0;
     switch (of->number) {
-#ifdef SYS_open /* aarch64 has none of these */
+#ifdef SYS_open /* aarch64 lacks these calls */
     case SYS_open:
         path = a[0], of->flags = (int)a[1];
         break;
@@ -199,7 +200,7 @@ static void left(struct thread *of, const struct call *call)
     tell(number, path ? path : "", of->flags, call->exit.value);
 }
 
-/* A program is there in the place of another one. */
+/* A traced process has replaced its program. */
 static void replaced(pid_t id)
 {
     char link[64], path[PATH_MAX];
@@ -243,7 +244,7 @@ int main(int count, char **argv)
     struct call probe;
     if (waitpid(main_, &status, 0) != main_ || !WIFSTOPPED(status) || ptrace(PTRACE_SETOPTIONS, main_, NULL, options) ||
         ptrace(GET_CALL, main_, sizeof probe, &probe) <= 0) {
-        /* It may not be traced. The program runs all the same, and what it reads is not known. */
+        /* Tracing is not permitted: the program runs anyway, and its reads are unknown. */
         kill(main_, SIGKILL);
         waitpid(main_, &status, 0);
         begin(argv[1], 1);

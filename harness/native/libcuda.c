@@ -1,8 +1,8 @@
-/* libcuda for libraries that reach the driver from compiled code: one device that never runs anything.
+/* libcuda for libraries that call the driver from compiled code: one device that never runs anything.
 
-   Built at run time under the soname libcuda.so.1, and loaded before the library is imported. Entry points are handed out by
-   cuGetProcAddress, as bindings ask for them; one that is not in the table is "not found", so that nothing pretends to work. Linking
-   is done by the callback that virtual_configure was given. Memory is the host's, so that programs get as far as their launches. */
+   Built at run time under the soname libcuda.so.1, and loaded before the library is imported. cuGetProcAddress returns the
+   entry points, as bindings use it; functions outside of the table are "not found", so that nothing pretends to work. The
+   callback from virtual_configure links. Memory is the host's, so that programs get as far as their launches. */
 
 #include <stddef.h>
 #include <stdint.h>
@@ -27,7 +27,7 @@ typedef struct {
     void *cubin;
 } Link;
 
-/* Gives a cubin's address and size; a result other than 0 is the linker's refusal. */
+/* Stores a cubin's address and size; a nonzero result is the linker's refusal. */
 typedef int (*Linker)(int count, const Input *inputs, int options, const int *names, void *const *values, void **cubin,
                       size_t *size);
 
@@ -43,7 +43,7 @@ void virtual_configure(int version_, int major_, int minor_, Linker linker_) {
 }
 int virtual_launches(void) { return launches; }
 
-/* Never the same handle twice: libraries keep tables by handle. */
+/* Handles are never reused: libraries keep tables by handle. */
 static int fresh(void **handle) {
     *handle = (void *)(handles += 16);
     return SUCCESS;
@@ -203,7 +203,7 @@ static const struct { const char *name; void *function; } table[] = {
     {"cuKernelGetAttribute", kernel_attribute}, {"cuKernelSetAttribute", accept},
     {"cuKernelGetParamInfo", kernel_parameter}, {"cuFuncGetAttribute", function_attribute},
     {"cuFuncSetAttribute", accept}, {"cuFuncSetCacheConfig", accept}, {"cuFuncGetModule", part_of},
-    {"cuIpcOpenMemHandle", refuse}, /* Numba keeps its address when it starts */
+    {"cuIpcOpenMemHandle", refuse}, /* Numba stores its address when it starts */
     {"cuLinkCreate", link_create}, {"cuLinkAddData", link_data}, {"cuLinkAddFile", link_file},
     {"cuLinkComplete", link_complete}, {"cuLinkDestroy", link_destroy},
     {"cuLaunchKernel", launch}, {"cuLaunchKernelEx", launch}, {"cuLaunchCooperativeKernel", launch},

@@ -1,10 +1,10 @@
-/* Loaded before NVRTC, this hands every nvrtcCompileProgram on to the real one and keeps what was asked and answered in the
- * file that CUMATRIX_NVRTC_TAP names: the options as the library really passed them, and the log that Jitify throws away.
+/* Loaded before NVRTC, this library forwards every nvrtcCompileProgram, and appends a record to the file in
+ * CUMATRIX_NVRTC_TAP: the options as the library passed them, and the log, which Jitify discards.
  * A record is: "call RESULT COUNT\n", then COUNT options and one log, each as "LENGTH\nBYTES\n".
  *
- * Jitify finds the files that a program includes by compiling it again for each that is missing. Once one has been, the next programs are
- * compiled without their code first: what a program includes follows from its directives alone, and these are read in milliseconds. Only
- * what misses nothing then is compiled as it is. */
+ * Jitify finds the files that a program includes by compiling it again for each missing file. After the first missing
+ * file, further programs are first compiled without their code: directives alone determine the includes, and compiling
+ * them takes milliseconds. The whole program is compiled once no file is missing. */
 #define _GNU_SOURCE
 #include <ctype.h>
 #include <dlfcn.h>
@@ -31,14 +31,14 @@ static void put(FILE *file, const char *text, size_t length)
     fputc('\n', file);
 }
 
-/* Programs that are looked through, each with itself without its code; `missing` says that its last answer is that one's. */
+/* A program and its copy without code; `missing`: the last result is that of the copy. */
 struct pair {
     void *whole, *skimmed;
     int missing;
     struct pair *next;
 };
 static struct pair *pairs;
-static int missed; /* whether a file ever was missing in this process */
+static int missed; /* whether a file has been missing in this process */
 
 static struct pair *pair_of(void *program)
 {
@@ -48,7 +48,7 @@ static struct pair *pair_of(void *program)
     return each;
 }
 
-/* Whether an apostrophe parts the digits of a number. */
+/* Whether an apostrophe separates the digits of a number. */
 static int parts_digits(const char *text, const char *at)
 {
     const char *first = at;
@@ -57,7 +57,7 @@ static int parts_digits(const char *text, const char *at)
     return first < at && isdigit((unsigned char)*first);
 }
 
-/* The end of a comment or of a quotation that begins at `at`, or `at` where neither does; a quotation ends with its line. */
+/* The end of a comment or quotation that begins at `at`; `at` if neither does. A quotation ends with its line. */
 static const char *end_of_aside(const char *text, const char *at)
 {
     if (at[0] == '/' && at[1] == '*') {
@@ -73,7 +73,7 @@ static const char *end_of_aside(const char *text, const char *at)
     return *end == *at ? end + 1 : end;
 }
 
-/* The end of a directive: that of its line, but for lines that are continued and comments of several. */
+/* The end of a directive's line, after continuation lines and comments of several lines. */
 static const char *end_of_directive(const char *at)
 {
     while (*at && *at != '\n') {
@@ -89,15 +89,15 @@ static const char *end_of_directive(const char *at)
     return at;
 }
 
-/* The directives of a text, each on the line where it was; NULL without memory. */
+/* The directives of a text on their original lines; NULL if memory is exhausted. */
 static char *skim(const char *text)
 {
-    if (strstr(text, "R\"")) /* what looks like a directive may be part of a raw string */
+    if (strstr(text, "R\"")) /* an apparent directive may be part of a raw string */
         return strdup(text);
     char *made = malloc(strlen(text) + 1), *out = made;
     if (!made)
         return NULL;
-    int begins = 1; /* only blanks and comments stand before this place in its line */
+    int begins = 1; /* only blanks and comments precede in this line */
     for (const char *at = text, *end; *at; at = end) {
         if (begins && *at == '#') {
             end = end_of_directive(at);

@@ -1,27 +1,27 @@
-/* Preloaded into a worker and into all that it starts, this writes down which files are opened or looked for.
+/* Preloaded into a worker and all of its descendants, this library records which files are opened or looked up.
  *
- * Records go to the file or FIFO that CUMATRIX_READS names. A record is "KIND DEV INODE SIZE MTIME CTIME PATH\0", times in
- * nanoseconds, the path absolute. Kinds:
- *   R  opened for reading, looked at or mapped: there, with this signature
- *   r  the same, but changed so shortly before that the signature cannot tell one content from the next
+ * Records go to the file or FIFO in CUMATRIX_READS. A record is "KIND DEV INODE SIZE MTIME CTIME PATH\0", with times in
+ * nanoseconds and an absolute path. Kinds:
+ *   R  opened for reading, examined or mapped; exists with this signature
+ *   r  the same, but changed so recently that a further change might not change the signature
  *   D  a directory
- *   L  a directory whose names were listed; in the place of MTIME stands a sum over the names, and SIZE and CTIME are 0
- *   K  a symbolic link whose target was read; the same, with a sum over that in the place of MTIME
- *   M  looked for and missing
- *   E  there, or not: it could not be looked at
- *   k  looked at without following links, and no symbolic link
- *   T  asked for its mode, owner, size and times, by a program that is no compiler; with this signature
- *   A  asked for its extended attributes
- *   N  something happened that nothing tells of; the path is a sentence
+ *   L  a directory whose names were listed; MTIME is a sum over the names, and SIZE and CTIME are 0
+ *   K  a symbolic link whose target was read; the same, with a sum over the target as MTIME
+ *   M  looked up and missing
+ *   E  could not be examined; may exist
+ *   k  examined without following links, and not a symbolic link
+ *   T  mode, owner, size and times were read by a program other than a compiler; with this signature
+ *   A  extended attributes were read
+ *   N  an event that cannot be followed; the path is a sentence
  *   W  opened for writing
- *   X  about to run this program;  Y  that failed;  B  a program began, with this file loaded into it
- * A program that X names and that never says B has dropped its environment, or is linked statically, and may not be traced. One that is linked
- * statically is run by the program next to this file (`follow.c`), which says B and tells of its calls. `ldconfig -p` needs none of that:
- * its file and the linker's cache are told in its place, and no X.
+ *   X  about to run this program;  Y  running it failed;  B  a program with this library has started
+ * A program with an X and without a B has dropped its environment, or is linked statically and cannot be traced. A static
+ * program is run by the program next to this library (`follow.c`), which records its B and its calls. `ldconfig -p` needs
+ * no tracing: its file and the linker's cache are recorded instead, without an X.
  *
- * Symbols of glibc are wrapped by name, so calls from inside glibc are not seen: what opens files for others there
- * (fopen, opendir, glob, nftw, execvp, posix_spawnp) is wrapped as well. What the dynamic linker opens is told afterwards, from what it
- * has loaded and where it was to look. */
+ * Symbols of glibc are wrapped by name, so calls inside glibc are not intercepted. The functions that open files
+ * internally (fopen, opendir, glob, nftw, execvp, posix_spawnp) are therefore wrapped as well. Files of the dynamic linker
+ * are recorded afterwards, from its loaded libraries and search paths. */
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <dlfcn.h>
@@ -47,7 +47,7 @@
 #include <unistd.h>
 
 #define EXPORT __attribute__((visibility("default")))
-#define FRESH 20000000LL /* a clock of the file system may stand still for 10 ms */
+#define FRESH 20000000LL /* a file system's clock may not advance for 10 ms */
 #define SLOTS 16384
 #define LINE 4000 /* less than PIPE_BUF: a record is written in one piece */
 
@@ -66,7 +66,7 @@ static uint64_t seen[SLOTS];
     if (!real)                                                      \
         real = (type(*)(__VA_ARGS__))dlsym(RTLD_NEXT, name)
 
-/* The C library's own, since ours is told of what other programs call by number. */
+/* The C library's syscall, because ours intercepts the calls of programs. */
 static long kernel(long number, ...)
 {
     static long (*real)(long, ...);
@@ -81,14 +81,14 @@ static long kernel(long number, ...)
     return real(number, a[0], a[1], a[2], a[3], a[4], a[5]);
 }
 
-static int looks_at_times; /* this program may tell of times and modes: it is no interpreter of Python and no compiler */
+static int looks_at_times; /* this program may use times and modes: it is neither Python nor a compiler */
 
 static int look(int folder, const char *path, Stat *found, int flags)
 {
     return (int)kernel(SYS_newfstatat, folder, path, found, flags);
 }
 
-/* The channel's number may have been closed, and given to another file, by a program that closes all it inherited. */
+/* A program that closes all inherited descriptors may have reused the channel's number for another file. */
 static int ready(void)
 {
     Stat found;
@@ -105,7 +105,7 @@ static int ready(void)
         kernel(SYS_close, fd);
         fd = high;
     }
-    fcntl(fd, F_SETFL, O_APPEND); /* a full pipe is waited for */
+    fcntl(fd, F_SETFL, O_APPEND); /* block on a full pipe */
     if (look(fd, "", &found, AT_EMPTY_PATH))
         return 0;
     channel_dev = found.st_dev, channel_ino = found.st_ino;
@@ -162,7 +162,7 @@ static void put(char kind, const Stat *found, int folder, const char *path, int 
         lost++;
 }
 
-/* What a call found at a path, or what became of it; errno stays as it is. */
+/* Record the file that a call found at a path, or its error; errno is preserved. */
 static void note(int folder, const char *path, const Stat *found, int error)
 {
     int before = errno;
@@ -180,7 +180,7 @@ static void note(int folder, const char *path, const Stat *found, int error)
     errno = before;
 }
 
-/* The same sum as zlib's crc32 and adler32 make of a name: `harness.engine.file_states.sum_of_names`. */
+/* A sum of zlib's crc32 and adler32 of a name, as in `harness.engine.file_states.sum_of_names`. */
 static uint64_t sum_of(const char *name)
 {
     uint32_t crc = ~0u, low = 1, high = 0;
@@ -194,7 +194,7 @@ static uint64_t sum_of(const char *name)
     return (uint64_t)~crc | (uint64_t)(high << 16 | low) << 32;
 }
 
-/* A sum in the place of the time of change, for what is known by a text. */
+/* Record a sum instead of the modification time, for state that is a text. */
 static void put_sum(char kind, const Stat *found, uint64_t sum, int folder, const char *path)
 {
     Stat told = {.st_dev = found->st_dev, .st_ino = found->st_ino};
@@ -203,7 +203,7 @@ static void put_sum(char kind, const Stat *found, uint64_t sum, int folder, cons
     put(kind, &told, folder, path, 1);
 }
 
-/* The names in a directory, as its time of change would not do: Python adds its __pycache__ to what it imports from. */
+/* Record the names in a directory. Its time of change is no substitute: Python adds __pycache__ to folders. */
 static void note_names(int folder, const char *path, int fd)
 {
     struct entry {
@@ -246,8 +246,8 @@ static void note_path(int folder, const char *path)
     errno = before;
 }
 
-/* What stat(2) told. Compilers and Python's importer ask for no more than whether a file is there, and which one; other programs (make, find, test, stat)
- * may go by its times. Of a symbolic link that was not followed, where it leads counts as well. */
+/* Record a stat(2). Compilers and Python's importer only use the existence and identity of a file; other programs (make,
+ * find, test, stat) may use its times. The target of a symbolic link that was not followed counts as well. */
 static void note_link(int folder, const char *path);
 static void note_stat(int folder, const char *path, int flags)
 {
@@ -413,7 +413,7 @@ EXPORT DIR *fdopendir(int fd)
 SCANDIR(scandir, dirent)
 SCANDIR(scandir64, dirent64)
 
-/* What only looks: the kernel's answer is the library's, whatever the release of glibc. */
+/* Calls that only examine files: the kernel's result is the library's in every release of glibc. */
 #define STAT(name, flags)                                                         \
     EXPORT int name(const char *path, Stat *found)                                \
     {                                                                             \
@@ -496,7 +496,7 @@ EXPORT char *realpath(const char *restrict path, char *restrict out)
     return result;
 }
 
-/* Where a link leads, whatever lies there. What is no link is told as what it is. */
+/* Record the target of a link, whether or not it exists. Other files are recorded as usual. */
 static void note_link(int folder, const char *path)
 {
     Stat found;
@@ -535,7 +535,7 @@ EXPORT ssize_t __readlinkat_chk(int folder, const char *restrict path, char *res
     return readlinkat(folder, path, out, size);
 }
 
-/* A link that was made here is a product, as a file that was written. */
+/* A link that was created here is a product, like a written file. */
 EXPORT int symlinkat(const char *to, int folder, const char *path)
 {
     int result = (int)kernel(SYS_symlinkat, to, folder, path);
@@ -545,7 +545,7 @@ EXPORT int symlinkat(const char *to, int folder, const char *path)
 }
 EXPORT int symlink(const char *to, const char *path) { return symlinkat(to, AT_FDCWD, path); }
 
-/* glob takes functions of ours for its own. */
+/* glob accepts replacements for the functions that it uses. */
 EXPORT int glob(const char *restrict pattern, int flags, int (*problem)(const char *, int), glob_t *restrict into)
 {
     REAL(int, "glob", const char *restrict, int, int (*)(const char *, int), glob_t *restrict);
@@ -566,12 +566,12 @@ EXPORT int our_glob64(const char *pattern, int flags, int (*problem)(const char 
     return glob(pattern, flags, problem, into);
 }
 
-/* ftw and nftw hand all that they come by to a function: to ours first. */
+/* ftw and nftw call a function for each file: ours first. */
 typedef int (*Walk)(const char *, const Stat *, int);
 typedef int (*Nwalk)(const char *, const Stat *, int, struct FTW *);
 static __thread Walk walk;
 static __thread Nwalk nwalk;
-static __thread int moves; /* the working directory goes along */
+static __thread int moves; /* the walk changes the working directory (FTW_CHDIR) */
 
 static void note_visited(const char *path, int kind)
 {
@@ -587,7 +587,7 @@ static int walked(const char *path, const Stat *found, int kind)
     Walk theirs = walk;
     note_visited(path, kind);
     int result = theirs(path, found, kind);
-    walk = theirs; /* it may have walked elsewhere */
+    walk = theirs; /* a nested walk may have changed it */
     return result;
 }
 
@@ -621,12 +621,12 @@ EXPORT int nftw(const char *path, Nwalk each, int most, int flags)
 EXPORT int our_nftw64(const char *path, Nwalk each, int most, int flags) __asm__("nftw64");
 EXPORT int our_nftw64(const char *path, Nwalk each, int most, int flags) { return nftw(path, each, most, flags); }
 
-/* What the dynamic linker has loaded, by the names under which it found it, and where it had looked before that.
+/* Libraries that the dynamic linker has loaded, under the names by which it found them, and the places it searched before.
  *
- * Each object names what it needs, and dlinfo says where that is looked for: RPATH, LD_LIBRARY_PATH, RUNPATH, the system's own. What
- * was opened by name later (dlopen) is taken to have been looked for from the program. */
+ * Each object names its dependencies, and dlinfo returns its search path: RPATH, LD_LIBRARY_PATH, RUNPATH, the system's
+ * folders. Libraries opened later (dlopen) are assumed to have been searched from the program. */
 
-/* In each folder the linker looks for variants for newer processors first (ld.so(8), glibc-hwcaps). */
+/* In each folder, the linker first looks up variants for newer processors (ld.so(8), glibc-hwcaps). */
 static void note_variants(const char *folder, const char *name)
 {
     Stat found;
@@ -648,7 +648,7 @@ static void note_place(const char *folder, const char *name)
     note_path(AT_FDCWD, path);
 }
 
-/* The places that come before the one where a library was found. */
+/* Record the places before the one in which a library was found. */
 static void note_before(const Dl_serinfo *places, const char *name, const char *found, int must)
 {
     char path[PATH_MAX];
@@ -677,12 +677,12 @@ static Dl_serinfo *places_of(struct link_map *object, void *room, size_t size)
     return dlinfo(object, RTLD_DI_SERINFO, room) ? NULL : room;
 }
 
-/* What an object needs, or calls itself (DT_NEEDED, DT_SONAME), from entry `*at` on; NULL when there is no more. */
+/* The next dependency or name of an object (DT_NEEDED, DT_SONAME), from entry `*at` on; NULL at the end. */
 static const char *name_in(const struct link_map *object, long tag, size_t *at)
 {
     const char *texts = NULL;
     for (const ElfW(Dyn) *one = object->l_ld; one && one->d_tag != DT_NULL; one++)
-        if (one->d_tag == DT_STRTAB) /* the linker makes an address of it, but for the kernel's own */
+        if (one->d_tag == DT_STRTAB) /* the linker relocates it, except for the kernel's vDSO */
             texts = (const char *)(one->d_un.d_ptr > object->l_addr ? one->d_un.d_ptr : one->d_un.d_ptr + object->l_addr);
     for (; texts && object->l_ld[*at].d_tag != DT_NULL; ++*at)
         if (object->l_ld[*at].d_tag == tag)
@@ -697,7 +697,7 @@ static int is_called(const struct link_map *object, const char *name)
     return !strcmp(last_of(object->l_name), name) || (own && !strcmp(own, name));
 }
 
-/* What the process that cells are forked from has told of: a cell tells of the libraries that it loads itself. */
+/* Libraries in the fork server's records; a cell records only the libraries that it loads itself. */
 static struct {
     ElfW(Addr) address;
     const ElfW(Dyn) *entries;
@@ -749,7 +749,7 @@ EXPORT void cumatrix_note_libraries(int remember)
     errno = before;
 }
 
-/* A library that is closed again is on no list later. */
+/* A library that is closed is missing from later lists. */
 EXPORT int dlclose(void *handle)
 {
     REAL(int, "dlclose", void *);
@@ -758,7 +758,8 @@ EXPORT int dlclose(void *handle)
     return real(handle);
 }
 
-/* Where a library is looked for by name, found there or not: as its caller (RPATH, RUNPATH) and the program have it, and by the linker's cache. */
+/* Record where a library is searched by name: on the paths of the caller (RPATH, RUNPATH) and the program, and in the
+ * linker's cache. */
 static void note_library(const char *name, const void *caller)
 {
     union {
@@ -769,8 +770,8 @@ static void note_library(const char *name, const void *caller)
     struct link_map *objects[2] = {NULL, NULL};
     int before = errno;
 
-    /* NVRTC looks for the driver, but not when it uses a precompiled header. A missing driver is a property of the machine and no
-     * input; one that is found is mapped, and recorded as such. */
+    /* NVRTC looks up the driver, but not with a precompiled header. A missing driver is a property of the machine and not
+     * an input; an existing driver is mapped, and recorded as such. */
     if (!strcmp(name, "libcuda.so.1"))
         return;
     if (strchr(name, '/')) {
@@ -788,7 +789,7 @@ static void note_library(const char *name, const void *caller)
     errno = before;
 }
 
-/* A jump to the real ones, so that the linker takes their caller for the caller: its RUNPATH counts. */
+/* A tail call, so that the linker uses the RUNPATH of our caller. */
 #define JUMPS __attribute__((visibility("default"), optimize("O2"), noinline))
 JUMPS void *dlopen(const char *name, int mode)
 {
@@ -809,12 +810,12 @@ JUMPS void *dlmopen(Lmid_t space, const char *name, int mode)
     return real(space, name, mode);
 }
 
-/* What is called by number is followed where a function of the C library would be, and told of else. */
+/* System calls by number are followed if their C function is; others are reported. */
 EXPORT long syscall(long number, ...)
 {
     static const short unknown[] = {SYS_faccessat2, SYS_execveat, SYS_open_by_handle_at, SYS_getdents64, SYS_getxattr, SYS_lgetxattr,
         SYS_listxattr, SYS_llistxattr, SYS_fgetxattr, SYS_flistxattr, SYS_connect, SYS_uname, SYS_getpriority,
-#ifdef SYS_open /* aarch64 has none of these */
+#ifdef SYS_open /* aarch64 lacks these calls */
         SYS_creat, SYS_getdents, SYS_fork, SYS_vfork,
 #endif
     };
@@ -851,7 +852,7 @@ EXPORT long syscall(long number, ...)
     case SYS_openat:
         note_open((int)a[0], (const char *)a[1], (int)a[2], (int)result);
         break;
-    case SYS_openat2: /* its first field is the flags; what it refuses to resolve is not missing */
+    case SYS_openat2: /* its first field is the flags; a path that it refuses to resolve is not missing */
         note_open((int)a[0], (const char *)a[1], (int)*(uint64_t *)a[2], (int)result);
         break;
     case SYS_newfstatat:
@@ -867,7 +868,7 @@ EXPORT long syscall(long number, ...)
     return result;
 }
 
-/* What lies outside of files. */
+/* Inputs other than files. */
 EXPORT int connect(int fd, const struct sockaddr *to, socklen_t size)
 {
     REAL(int, "connect", int, const struct sockaddr *, socklen_t);
@@ -876,7 +877,7 @@ EXPORT int connect(int fd, const struct sockaddr *to, socklen_t size)
     return real(fd, to, size);
 }
 
-/* Which machine it is stays hidden: caches and results are shared between machines. */
+/* Hide the machine's name: caches and results are shared between machines. */
 #define NODE "localhost"
 EXPORT int uname(struct utsname *out)
 {
@@ -959,7 +960,7 @@ EXPORT ssize_t flistxattr(int fd, char *list, size_t size)
     return real(fd, list, size);
 }
 
-/* Programs that are run. */
+/* Started programs. */
 
 static int library(struct dl_phdr_info *info, size_t size, void *unused)
 {
@@ -974,7 +975,7 @@ static char **with_ours(char *const env[], char **into, char *reads, char *load)
     size_t count = 0;
     snprintf(reads, 2 * PATH_MAX, "CUMATRIX_READS=%s", where);
     for (char *const *one = env; one && *one; one++) {
-        if (!strncmp(*one, "CUMATRIX_READS=", 15)) { /* whoever names another place means it */
+        if (!strncmp(*one, "CUMATRIX_READS=", 15)) { /* the program set another path on purpose */
             snprintf(reads, 2 * PATH_MAX, "%s", *one);
             continue;
         }
@@ -1007,8 +1008,9 @@ static size_t length_of(char *const list[])
     snprintf(load, sizeof load, "LD_PRELOAD=%s", preload);                        \
     char **with = where[0] ? with_ours(env, into, reads, load) : (char **)env
 
-/* Whether this is the program `ldconfig -p`, which is linked statically and prints the linker's cache: that is all it reads (elf/ldconfig.c of glibc, main),
- * and with LC_ALL=C no locale. ctypes.util.find_library of Python runs it. The script of this name that Ubuntu has is followed as others are. */
+/* Whether this is the static program `ldconfig -p`, which only reads and prints the linker's cache (elf/ldconfig.c of glibc,
+ * main), and with LC_ALL=C no locale. Python's ctypes.util.find_library runs it. Ubuntu's script of this name is followed
+ * like other programs. */
 static int prints_cache(const char *path, char *const argv[], char *const env[])
 {
     static const char *const places[] = {"/sbin/ldconfig", "/usr/sbin/ldconfig", "/sbin/ldconfig.real", "/usr/sbin/ldconfig.real"};
@@ -1028,7 +1030,7 @@ static int prints_cache(const char *path, char *const argv[], char *const env[])
     return got == sizeof magic && !memcmp(magic, "\177ELF", sizeof magic);
 }
 
-/* Before a program is run; gives whether it will say itself what it reads. */
+/* Record a program before it runs; return whether it will record its own reads. */
 static int note_program(const char *path, char *const argv[], char *const env[])
 {
     note_path(AT_FDCWD, path);
@@ -1040,7 +1042,7 @@ static int note_program(const char *path, char *const argv[], char *const env[])
     return 1;
 }
 
-/* Whether nothing can be loaded into this program: it names no dynamic linker. */
+/* Whether nothing can be preloaded into this program, because it has no dynamic linker. */
 static int is_static(const char *path)
 {
     ElfW(Ehdr) head;
@@ -1056,7 +1058,7 @@ static int is_static(const char *path)
     return found;
 }
 
-/* The program that is started in the place of one that is linked statically: it runs that, and its own first words name it. */
+/* The program that runs a static program in its place; its first arguments are the static program and its arguments. */
 #define FOLLOWED(path, argv)                                                      \
     char *led[length_of(argv) + 3];                                               \
     const char *program = path;                                                   \
@@ -1098,7 +1100,7 @@ EXPORT int fexecve(int fd, char *const argv[], char *const env[])
     return execve(path, argv, env);
 }
 
-/* The next candidate for a program on the path; 0 when there is none left. */
+/* The next candidate for a program on PATH; 0 at the end. */
 static int candidate(const char **path, const char *name, char *out, size_t size)
 {
     if (!*path)
@@ -1125,7 +1127,7 @@ EXPORT int execvpe(const char *name, char *const argv[], char *const env[])
             error = errno == ENOENT || errno == ENOTDIR ? error : errno;
         }
     }
-    if (error == ENOEXEC) { /* a script without a first line that says what runs it */
+    if (error == ENOEXEC) { /* a script without an interpreter line */
         size_t count = length_of(argv);
         char *words[count + 3];
         words[0] = "/bin/sh", words[1] = full;
@@ -1204,7 +1206,7 @@ EXPORT int posix_spawnp(pid_t *pid, const char *name, const posix_spawn_file_act
     return ENOENT;
 }
 
-/* These start a shell from inside glibc, with the environment of this process. */
+/* These start a shell inside glibc, with the environment of this process. */
 EXPORT int system(const char *command)
 {
     REAL(int, "system", const char *);
@@ -1222,7 +1224,7 @@ EXPORT FILE *popen(const char *command, const char *mode)
 
 static void libraries(void)
 {
-    /* Not in a child that was forked and never ran a program: another thread of its parent may have held the list. */
+    /* Not in a forked child without exec: another thread of its parent may have locked the list. */
     if (where[0] && getpid() == born)
         dl_iterate_phdr(library, NULL);
 }
@@ -1236,7 +1238,7 @@ EXPORT void _exit(int code)
 }
 EXPORT void _Exit(int code) { _exit(code); }
 
-/* Programs that look at files by the thousand, and never at their times. */
+/* Programs that examine thousands of files, and never their times. */
 static int is_compiler(const char *name)
 {
     static const char *const names[] = {"python", "pypy", "nvcc", "cicc", "ptxas", "fatbinary", "nvlink", "cudafe++", "bin2c", "cuobjdump", "nvdisasm",
@@ -1268,7 +1270,7 @@ __attribute__((constructor)) static void begin(void)
     if (!strcmp(exe, follower) || kernel(SYS_faccessat, AT_FDCWD, follower, X_OK))
         follower[0] = 0;
     looks_at_times = !is_compiler(program);
-    /* The dynamic linker was started by its name, and has opened the program that runs unseen. */
+    /* The dynamic linker was run by name, and has opened its program unrecorded. */
     if (!strncmp(program, "ld-", 3) || !strncmp(program, "ld.so", 5))
         note_words("was started as a program, and what it runs cannot be followed");
     put('B', NULL, AT_FDCWD, exe, 0);
@@ -1278,7 +1280,7 @@ __attribute__((constructor)) static void begin(void)
 
 __attribute__((destructor)) static void end(void) { libraries(); }
 
-/* For the worker: a forked child's records go elsewhere, and start from nothing. */
+/* For the worker: redirect a forked child's records, and forget the records so far. */
 EXPORT void cumatrix_reads_to(const char *path)
 {
     if (channel >= 0 && ready())
@@ -1289,10 +1291,11 @@ EXPORT void cumatrix_reads_to(const char *path)
     snprintf(where, sizeof where, "%s", path);
 }
 
-/* For the worker: how many records of this process could not be written. */
+/* For the worker: the number of this process's records that could not be written. */
 EXPORT int cumatrix_reads_lost(void) { return lost; }
 
-/* For `follow.c`: a program was started in a process that it traces. One that this file is loaded into says B; with `untold`, its reads are unknown. */
+/* For `follow.c`: a traced process has started a program. A program with this library records its B; with `untold`, its
+ * reads are unknown. */
 EXPORT void cumatrix_begin(const char *path, int untold)
 {
     looks_at_times = !is_compiler(last_of(path));
@@ -1303,7 +1306,7 @@ EXPORT void cumatrix_begin(const char *path, int untold)
 
 EXPORT int cumatrix_run(const char *path, char *const argv[], char *const env[]) { return (int)kernel(SYS_execve, path, argv, env); }
 
-/* And a call of it, with the whole path that it named, or that of the folder whose names it lists. */
+/* For `follow.c`: a system call of the program, with its absolute path, or the path of the listed folder. */
 EXPORT void cumatrix_tell(long number, const char *path, int flags, long result)
 {
     int fd;

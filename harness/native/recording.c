@@ -1,6 +1,6 @@
-// A preloaded library that sends the compilers of a build to cumatrix's recorder (harness.project.recorder).
+// A preloaded library that redirects the compilers of a build to cumatrix's recorder (harness.project.recorder).
 //
-// Builds find nvcc by PATH, CUDA_HOME, a cache of CMake or an absolute path. All of them end in one of these functions.
+// Builds find nvcc through PATH, CUDA_HOME, a CMake cache or an absolute path, but all of them call one of these functions.
 // Children of vfork call them as well, so nothing here allocates memory.
 
 #define _GNU_SOURCE
@@ -24,7 +24,7 @@ static const char *basename_of(const char *path)
     return slash ? slash + 1 : path;
 }
 
-// "x86_64-linux-gnu-g++-13" is g++: a prefix that ends in a hyphen, and a version behind one.
+// "x86_64-linux-gnu-g++-13" is g++: a prefix before a hyphen, and a version after one.
 static int names_host_compiler(const char *name)
 {
     static const char *const known[] = {"clang++", "clang", "g++", "gcc", "c++", "cc"};
@@ -52,11 +52,11 @@ static int is_recorded(const char *path, char *const argv[])
     const char *name = basename_of(path);
     if (!argv || !argv[0] || !getenv("CUMATRIX_RECORD_PYTHON") || !getenv("CUMATRIX_RECORD_SCRIPT"))
         return 0;
-    // Objects of shared libraries alone: a program of the host may generate sources in the build.
+    // Only objects of shared libraries: host programs may generate sources during the build.
     if (strcmp(name, "nvcc")
         && !(names_host_compiler(name) && has_word(argv, "-c", "--compile") && has_word(argv, "-fPIC", "-fpic")))
         return 0;
-    // Python and shells try each folder of PATH; a file that is not there is the caller's error.
+    // Python and shells try each folder of PATH; missing files fail in the caller.
     return !strchr(path, '/') || !access(path, X_OK);
 }
 
@@ -68,7 +68,7 @@ static int count_of(char *const argv[])
     return count;
 }
 
-// The recorder's command line, in memory of the caller: python -I -S recorder.py /path/of/nvcc ARGUMENTS
+// The recorder's command line, in the caller's memory: python -I -S recorder.py /path/of/nvcc ARGUMENTS
 static char **recorder(char **words, const char *path, char *const argv[])
 {
     words[0] = getenv("CUMATRIX_RECORD_PYTHON");
@@ -83,7 +83,7 @@ static char **recorder(char **words, const char *path, char *const argv[])
 
 #define RECORDER(path, argv) recorder(alloca((count_of(argv) + 6) * sizeof(char *)), path, argv)
 
-// The file that PATH finds; the name itself where it has a slash, or where nothing is found.
+// The file that PATH finds; the name itself if it has a slash, or if PATH finds nothing.
 static const char *found(const char *file, char place[PATH_MAX])
 {
     const char *path = getenv("PATH");

@@ -1,4 +1,4 @@
-"""The headers that a program includes first, and the placement of command-line macros behind them."""
+"""The headers that a program includes first, and the placement of command-line macros after them."""
 
 from __future__ import annotations
 
@@ -9,30 +9,30 @@ from pathlib import Path
 
 from harness.protocol.backend import Setup
 
-_MOST = 1 << 16  # characters that they may take
+_MOST = 1 << 16  # maximum length of the first includes, in characters
 _ASIDE = re.compile(r"[ \t\n]+|//[^\n\\]*\n|/\*[^\\]*?\*/")
 _INCLUDE = re.compile(r"#[ \t]*include[ \t]*<([A-Za-z0-9_][\w./+-]*)>[ \t]*(?://[^\n\\]*|/\*[^\\\n]*?\*/[ \t]*)?\n")
 _MACRO = re.compile(r"-D([A-Za-z_][A-Za-z0-9_]*)(?:=([ -~]*))?")
-# What would be read another way in a line than on the command line.
+# Texts that a line interprets differently from the command line.
 _APART = re.compile(r"\\|//|/\*|\?\?|\bdefined\b|__VA_")
 _WORD = re.compile(rb"[A-Za-z_]\w*")
-# Quotes, which may hold what looks like a comment, and comments.
+# Comments, and quotes, which may contain comment markers.
 _QUOTES = re.compile(rb""" "(?:\\.|[^"\\\n])*" | '(?:\\.|[^'\\\n])' | //[^\n]* | /\*.*?\*/ """, re.DOTALL | re.VERBOSE)
 _FUNCTION = re.compile(rb"^[ \t]*#[ \t]*define[ \t]+(\w+)\(([^)\n]*)\)(.*)$", re.MULTILINE)
 
 
 @dataclass(frozen=True)
 class FirstIncludes:
-    """The beginning of a program.
+    """The first includes of a program.
 
     Parameters
     ----------
     names : tuple of str
         Names of headers in angle brackets, in order.
     end : int
-        Where the line of the last one ends, in characters.
+        End of the last include's line, in characters.
     lines : int
-        Lines until there.
+        Number of lines up to that end.
     """
 
     names: tuple[str, ...]
@@ -41,12 +41,12 @@ class FirstIncludes:
 
     @property
     def text(self) -> str:
-        """A program that includes them and nothing else."""
+        """A program with these includes and nothing else."""
         return "".join(f"#include <{name}>\n" for name in self.names)
 
 
 def first_includes(text: str) -> FirstIncludes | None:
-    """The includes in angle brackets before which nothing but comments stands; None where there is none."""
+    """Return the includes in angle brackets that only comments precede; None if there is none."""
     names: list[str] = []
     place = end = 0
     while place < min(len(text), _MOST):
@@ -64,7 +64,7 @@ def first_includes(text: str) -> FirstIncludes | None:
 
 
 class Words:
-    """The identifiers of headers that a macro of a program could change; a header is looked through where a name may be in it.
+    """The identifiers of headers that a macro of a program could change; a header is parsed only if it contains a name.
 
     Parameters
     ----------
@@ -100,14 +100,14 @@ def _stands_in(text: bytes, name: bytes) -> bool:
 
 
 def defined(macros: Sequence[str], words: Words) -> str | None:
-    """Lines that define, behind headers, what ``-D`` options define before them; None where that could be another program.
+    """Return lines that define the macros of ``-D`` options after headers; None if that could change the program.
 
     Parameters
     ----------
     macros : sequence of str
         The options.
     words : Words
-        Those of the headers; without any, nothing is known.
+        Words of the headers; if empty, the result is None.
     """
     lines: dict[str, str] = {}
     for macro in macros:
@@ -121,7 +121,7 @@ def defined(macros: Sequence[str], words: Words) -> str | None:
 
 
 def words_of(text: bytes) -> set[bytes]:
-    """Identifiers of a header, without those in comments and the parameters of its macros, which no macro of a program changes."""
+    """Return the identifiers of a header that macros of a program can change, without comments and macro parameters."""
     text = text.replace(b"\\\r\n", b"").replace(b"\\\n", b"")
     text = _QUOTES.sub(lambda found: b" " if found[0].startswith(b"/") else found[0], text)
     words: set[bytes] = set()
@@ -138,12 +138,12 @@ _PLACES = (
 
 
 def version(setup: Setup) -> dict[str, str]:
-    """``{"cudart": "12.4", "cccl": "2.3"}``: what the toolkit's headers define."""
+    """Return the versions in the toolkit's headers: ``{"cudart": "12.4", "cccl": "2.3"}``."""
     return version_in(setup.include)
 
 
 def version_in(folders: Iterable[str]) -> dict[str, str]:
-    """The same of the headers that are found first in these include directories."""
+    """Return the versions in the headers that are first in these include directories."""
     folders, found = list(folders), {}
     for name, file, macro, major, minor in _PLACES:
         for folder in folders:

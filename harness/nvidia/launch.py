@@ -1,7 +1,7 @@
 """Launch of an artifact through the driver API, for backends whose library has no device support.
 
-Called through ctypes and not through cuda-bindings: it serves environments that have nothing but the compiler, and the control
-must not change with what else is installed. The calls used here have had the same form since CUDA 9.
+It uses ctypes instead of cuda-bindings, because it also serves environments with a compiler only, and because installed
+packages must not influence the control. The calls used here have had the same form since CUDA 9.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _C_TYPES: Mapping[str, Any] = {
 
 
 def numpy() -> Any:
-    """NumPy of the environment under test."""
+    """Import NumPy from the environment under test."""
     try:
         import numpy
     except ImportError as error:
@@ -34,7 +34,7 @@ def numpy() -> Any:
 
 
 class Launch:
-    """One launch: its host arrays before, and the check of them afterwards.
+    """One launch: its host arrays, and the check of its results.
 
     Parameters
     ----------
@@ -46,7 +46,7 @@ class Launch:
     Attributes
     ----------
     values : list
-        By argument, a NumPy array, or a NumPy number.
+        A NumPy array or a NumPy number for each argument.
     """
 
     def __init__(self, job: Job, spec: LaunchSpec) -> None:
@@ -62,7 +62,7 @@ class Launch:
         return shown + (", cooperative" if self.cooperative else "")
 
     def c_value(self, index: int) -> Any:
-        """A number as ctypes passes it to the driver."""
+        """Return a number as the ctypes value that the driver receives."""
         return _C_TYPES[self.arguments[index].type].from_buffer_copy(self.values[index].tobytes())
 
     def _value(self, argument: ArgumentSpec) -> Any:
@@ -71,7 +71,7 @@ class Launch:
             return _encode(np, np.asarray(argument.value, np.float64 if "float" in kind else kind), kind)[()]
         count, fill = int(np.prod(shape)), argument.fill
         if fill == "random":
-            # The legacy generator's stream never changes from one NumPy to another.
+            # The legacy generator's stream is the same in every NumPy.
             random = np.random.RandomState(argument.seed)
             whole = "float" not in kind
             low = 0 if kind.startswith("u") else -8
@@ -83,17 +83,17 @@ class Launch:
         return _encode(np, data, kind).reshape(shape)
 
     def verify(self, results: list[Any]) -> None:
-        """Hold what came back against the reference, as stage ``verify``.
+        """Compare the results with the reference, as stage ``verify``.
 
         Parameters
         ----------
         results : list
-            By argument, the array as the kernel left it; None for numbers.
+            For each argument, the array after the launch; None for numbers.
 
         Raises
         ------
         Rejected
-            When some element is further off than the tolerances allow.
+            If an element exceeds the tolerances.
         """
         if self.check is None:
             self.job.notes.append(f"{self.kernel} ran to its end; the case does not say what it should compute")
@@ -123,7 +123,7 @@ class Launch:
                 wrong = ~same & ~(distance <= allowed)
                 if not wrong.any():
                     continue
-                # An element that is no number is the worst of all; whole numbers of 64 bits may differ by less than a float shows.
+                # NaN is the worst of all; 64-bit integers may differ by less than a float can represent.
                 excess = np.where(wrong, np.nan_to_num(distance - allowed, nan=np.inf, posinf=np.inf), -1.0)
             index = np.unravel_index(int(np.argmax(excess)), excess.shape)
             place = ", ".join(str(int(number)) for number in index)
@@ -144,16 +144,16 @@ class Launch:
 
 
 def _reference(path: Path, kernel: str, definitions: Mapping[str, Any]) -> Any:
-    """The reference's function of that kernel; its module has the case's definitions from the start."""
+    """Return the reference's function for a kernel; its module starts with the case's definitions."""
     space: dict[str, Any] = {"__name__": "reference", "__file__": str(path), **definitions}
     exec(compile(path.read_bytes(), str(path), "exec"), space)  # noqa: S102 (a case runs code by definition: SECURITY.md)
     if not callable(space.get(kernel)):
-        raise NameError(f"it defines no function {kernel}")  # noqa: TRY004 (as Python says of a name that is not there)
+        raise NameError(f"it defines no function {kernel}")  # noqa: TRY004 (as Python raises for an undefined name)
     return space[kernel]
 
 
 def _encode(np: Any, data: Any, kind: str) -> Any:
-    """Numbers as in the device's memory: bfloat16 as the upper half of a float, rounded to even."""
+    """Convert numbers to their form in device memory; bfloat16 is the upper half of a float32, rounded to even."""
     if kind != "bfloat16":
         return data.astype(kind)
     bits = data.astype(np.float32).view(np.uint32)
@@ -178,7 +178,7 @@ _LOG = 8192
 
 
 class DriverError(Exception):
-    """A call that did not succeed; the message has its code, its words and its name."""
+    """A driver call failed; the message has the error's name and description, and the call."""
 
     def __init__(self, call: str, code: int, name: str, words: str) -> None:
         super().__init__(f"{name}: {words} ({call})" if words else f"{name} ({call})")
@@ -191,12 +191,12 @@ class Driver:
     Parameters
     ----------
     context : bool
-        Whether to make the device's primary context the current one, as loading and launching need.
+        Whether to make the device's primary context current, which loading and launching need.
 
     Raises
     ------
     Unavailable
-        When there is no driver, or no device.
+        If there is no driver or no device.
     """
 
     def __init__(self, context: bool = True) -> None:
@@ -216,7 +216,7 @@ class Driver:
             raise Unavailable(f"the device cannot be used: {error}") from None
 
     def call(self, function: str, *arguments: Any) -> None:
-        """Call, and raise `DriverError` where it does not succeed."""
+        """Call a function; raise `DriverError` if it fails."""
         code = getattr(self.lib, function)(*arguments)
         if code:
             raise DriverError(function, code, self._text("cuGetErrorName", code), self._text("cuGetErrorString", code))
@@ -228,7 +228,7 @@ class Driver:
         return text.value.decode(errors="replace")
 
     def allow_shared(self, function: Any, size: int) -> None:
-        """Raise a kernel's limit of dynamic shared memory."""
+        """Set a kernel's limit of dynamic shared memory."""
         self.call("cuFuncSetAttribute", function, _MAX_DYNAMIC_SHARED, size)
 
     @property
@@ -249,33 +249,33 @@ class Driver:
         return value.value
 
     def load(self, image: bytes) -> ctypes.c_void_p:
-        """Load a cubin or a PTX; where the driver has more to say than a code, it is in the error's notes."""
+        """Load a cubin or PTX; on an error, the driver's log becomes a note of the exception."""
         module, log = ctypes.c_void_p(), ctypes.create_string_buffer(_LOG)
         keys = (ctypes.c_int * 2)(_ERROR_LOG, _ERROR_LOG_SIZE)
         values = (ctypes.c_void_p * 2)(ctypes.addressof(log), _LOG)
         try:
             self.call("cuModuleLoadDataEx", ctypes.byref(module), image + b"\0", 2, keys, values)
         except DriverError as error:
-            if log.value and hasattr(error, "add_note"):  # from Python 3.11 on
+            if log.value and hasattr(error, "add_note"):  # Python 3.11 and later
                 error.add_note(log.value.decode(errors="replace"))
             raise
         return module
 
     def function(self, module: ctypes.c_void_p, kernel: str) -> ctypes.c_void_p:
-        """A kernel of a loaded module."""
+        """Return a kernel of a loaded module."""
         function = ctypes.c_void_p()
         self.call("cuModuleGetFunction", ctypes.byref(function), module, kernel.encode())
         return function
 
     def upload(self, data: bytes) -> ctypes.c_uint64:
-        """Device memory with these bytes in it."""
+        """Allocate device memory with this content."""
         pointer = ctypes.c_uint64()
         self.call("cuMemAlloc_v2", ctypes.byref(pointer), ctypes.c_size_t(len(data)))
         self.call("cuMemcpyHtoD_v2", pointer, data, ctypes.c_size_t(len(data)))
         return pointer
 
     def download(self, pointer: ctypes.c_uint64, size: int) -> bytes:
-        """The present content of device memory."""
+        """Return the content of device memory."""
         data = ctypes.create_string_buffer(size)
         self.call("cuMemcpyDtoH_v2", data, pointer, ctypes.c_size_t(size))
         return data.raw
@@ -297,13 +297,13 @@ class Driver:
 
 
 def refused(error: DriverError, stage: str, say: Any) -> Rejected:
-    """The end of a cell by a call of the driver, whose words go to the log."""
+    """Return the refusal for a failed driver call, and log the driver's message."""
     say("\n".join([f"error: {error}", *getattr(error, "__notes__", ())]))
     return Rejected(str(error), stage=stage)
 
 
 def run_on_driver(job: Job) -> None:
-    """Load the job's artifact, launch the kernels that the case says how to launch, check their results.
+    """Load the job's artifact, launch the kernels as the case describes, and check their results.
 
     Raises
     ------
@@ -326,7 +326,7 @@ def run_on_driver(job: Job) -> None:
 
 
 def load_on(driver: Driver, job: Job, image: bytes, names: Iterable[str]) -> dict[str, ctypes.c_void_p]:
-    """Load an image, and find kernels in it.
+    """Load an image, and return its kernels by name.
 
     Raises
     ------
@@ -353,7 +353,7 @@ def launch_on(driver: Driver, function: ctypes.c_void_p, launch: Launch, hidden:
     launch : Launch
         Its grid, block and arguments.
     hidden : int
-        Number of pointers that the kernel takes after these and does not use.
+        Number of unused pointers that the kernel takes after the arguments.
 
     Raises
     ------

@@ -1,9 +1,9 @@
-"""nvcc as its separate steps (``nvcc --dryrun``), run one by one.
+"""Runs nvcc as its separate steps (``nvcc --dryrun``), one by one.
 
-So each tool's end is seen by itself, and what several cells have in common is done once (`harness.nvidia.nvcc`).
+The end of each tool is observed directly, and steps that several cells share run once.
 
-A step is taken from the cache only where everything that it reads is the same, byte for byte: the preprocessed text and
-its options. So what comes out, refusals included, is what the step would have said again.
+A step is reused only if all of its inputs are equal byte for byte: the preprocessed text and the options. Its result,
+refusals included, is therefore what the step would have produced again.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ from harness.protocol.backend import Job, Setup, Unavailable
 from harness.protocol.messages import Product, Ready
 from harness.protocol.process_output import Finished
 
-# The device code in what `fatbinary` writes, for the assembler.
+# The device code for the assembler in the output of `fatbinary`.
 _DATA = re.compile(r'(?:^"\.quad [^\n]*\n)+', re.MULTILINE)
-# CUB and Thrust put the list of architectures into the names of their namespaces: THRUST_300001_SM_800_NS. A text that differs
-# in nothing but these says the same under another name, and one of the same length keeps mangled names in order.
+# CUB and Thrust put the list of architectures into the names of their namespaces: THRUST_300001_SM_800_NS. Texts that
+# differ in nothing else are equivalent, and a replacement of the same length keeps the mangled names in order.
 _NAMED = re.compile(rb"\b((?:THRUST|CUB)_\d+_SM_)(\d+(?:_\d+)*)")
-# In mangled names a digit may follow: there is one list in such a text, so nothing else begins like it.
+# In mangled names a digit may follow. A text has a single list, so nothing else begins like it.
 _IN_NAMES = rb"((?:THRUST|CUB)_\d+_SM_)%b"
 _SIZE = re.compile(r"\bfatbinData\[\d+\]")
 
 
 class StepCache:
-    """Finished steps, in a folder that all cells of a program share in a run; without one, every step is run.
+    """Cache of finished steps, in a folder that a program's cells share in a run; without a folder, every step runs.
 
     Parameters
     ----------
@@ -48,18 +48,19 @@ class StepCache:
     def __init__(self, job: Job) -> None:
         self.folder = Path(job.steps) if job.steps else None
         self.job = job
-        # Asked in each cell: looking where links lead counts as reading, and the cell that does a step may read no more than the others.
+        # Resolved in each cell: resolving links counts as reading, and the cell that runs a step must not read more
+        # than the others.
         self.cells = (job.scratch.parent, job.scratch.parent.resolve())
 
     def front_end(self, step: Step) -> None:
-        """cudafe++ on the host's preprocessed text."""
+        """Run cudafe++ on the host's preprocessed text."""
         outputs = [
             after(step.words, name) for name in ("--gen_c_file_name", "--stub_file_name", "--module_id_file_name")
         ]
         self._once(step, step.line, Path(step.words[-1]), [name for name in outputs if name])
 
     def host_pass(self, step: Step) -> None:
-        """The host compiler on what cudafe++ wrote, up to assembly; the device code comes in when that is assembled."""
+        """Run the host compiler on cudafe++'s output, up to assembly; assembling embeds the device code."""
         out = step.output or ""
         (unit,) = (word for word in step.words if word.endswith(".cudafe1.cpp"))
         embedded = Path(unit).name.removesuffix(".cudafe1.cpp") + ".fatbin.c"
@@ -73,7 +74,7 @@ class StepCache:
         run(self.job, Step(assemble, step.env))
 
     def compile(self, step: Step) -> None:
-        """A C++ compilation, known by its preprocessed text and by its options but for those of the preprocessor."""
+        """Run a C++ compilation; its preprocessed text and its options except the preprocessor's identify it."""
         if self.folder is None:
             run(self.job, step)
             return
@@ -98,14 +99,14 @@ class StepCache:
         mine = {"scratch": scratch, "name": names.pop().decode() if readable else ""}
         place = self.folder / digest.hexdigest()
         with open(f"{place}.lock", "w") as lock:
-            # A process that dies with the lock releases it, and has left nothing in the cache.
+            # A process that dies releases the lock, and has put nothing into the cache.
             fcntl.flock(lock, fcntl.LOCK_EX)
             if not place.is_dir():
                 records = self.job.scratch / "step.reads"
                 records.touch()
-                # What this step reads counts for every cell that takes it from here.
+                # Reads of this step count for every cell that reuses it.
                 done = start(Step(step.words, {**step.env, reads.VARIABLE: str(records)}) if reads.followed() else step)
-                # The files of this worker's cells are nothing to others.
+                # Files of this worker's cells are irrelevant to other cells.
                 read = reads.without(records.read_bytes(), self.cells)
                 reads.replay(read)
                 if done.code >= 0:
@@ -129,12 +130,12 @@ class StepCache:
 
 
 def _names(data: bytes) -> set[bytes]:
-    """Lists of architectures in the names of namespaces, as CUB and Thrust write them."""
+    """Return the lists of architectures in the names of CUB's and Thrust's namespaces."""
     return {match[2] for match in _NAMED.finditer(data)}
 
 
 def _take(place: Path, outputs: Sequence[str], mine: dict[str, str]) -> dict[str, Any]:
-    """Copy files from the cache; texts name the folder and the architectures of the cell that made them."""
+    """Copy files from the cache; in texts, replace the folder and the architectures of the cell that made them."""
     kept: dict[str, Any] = json.loads((place / "step.json").read_text("utf-8"))
 
     def own(data: bytes) -> bytes:
@@ -163,7 +164,7 @@ def _put(place: Path, outputs: Sequence[str], kept: dict[str, Any]) -> None:
 
 
 def _embed_by_name(path: Path) -> bool:
-    """Let the file that embeds the device code name it (``.incbin``) instead of holding it; False where that cannot be."""
+    """Make the embedding file refer to the device code (``.incbin``) instead of containing it; return False on failure."""
     try:
         text = path.read_text("utf-8")
     except OSError:
@@ -189,19 +190,19 @@ def _without(words: Sequence[str], options: dict[str, int]) -> list[str]:
 
 
 _FIRST = 13
-"""The first CUDA release whose wheels have nvcc (https://pypi.org/project/nvidia-cuda-nvcc/)."""
-# Without the release, so that many releases are one line of a summary.
+"""The first CUDA release with nvcc in its wheels (https://pypi.org/project/nvidia-cuda-nvcc/)."""
+# Without the release, so that a summary groups many releases.
 _NONE = "CUDA as installed from PyPI has no nvcc before 13.0: take one of this machine's with --toolkit local"
 _VARIABLE = re.compile(r"#\$ (\w+)=(.*)")
 
 
 def tool(setup: Setup) -> Path:
-    """The toolkit's nvcc.
+    """Return the toolkit's nvcc.
 
     Raises
     ------
     Unavailable
-        When it has none.
+        If the toolkit has no nvcc.
     """
     path = setup.home / "bin" / "nvcc"
     if not path.is_file():
@@ -210,12 +211,12 @@ def tool(setup: Setup) -> Path:
 
 
 def missing_from(release: str) -> str:
-    """The reason why a CUDA release from wheels has no nvcc; empty if it has one."""
+    """Return the reason why a CUDA release from wheels has no nvcc; empty if it has one."""
     return "" if int(release.split(".")[0]) >= _FIRST else _NONE
 
 
 def describe(setup: Setup) -> Ready:
-    """Versions of nvcc for a backend that uses it: see `harness.protocol.backend.Backend.prepare`."""
+    """Return nvcc's versions for a backend that uses it (`harness.protocol.backend.Backend.prepare`)."""
     nvcc = tool(setup)
     version = _release(ask(str(nvcc), "--version"), nvcc)
     codes = re.findall(r"sm_(\d+)", ask(str(nvcc), "--list-gpu-code"))
@@ -228,17 +229,17 @@ def describe(setup: Setup) -> Ready:
 
 
 def plan(setup: Setup, job: Job, argv: Sequence[str]) -> Iterator[Step]:
-    """The tools that ``nvcc`` with these options would run, in order.
+    """Yield the tools that ``nvcc`` with these options would run, in order.
 
     Raises
     ------
     Rejected, Crashed
-        When nvcc itself refuses the options, or dies.
+        If nvcc itself refuses the options, or crashes.
     Unavailable
-        When it would run a CUDA tool from outside of the toolkit.
+        If nvcc would run a CUDA tool from outside of the toolkit.
     """
     hidden = Hidden(job.definitions)
-    # nvcc writes options into lines for a shell, and puts quotes around them that do not hold `$` and backquotes.
+    # nvcc prints options as shell commands, but its quotes do not protect `$` and backquotes.
     dry = Step([str(tool(setup)), "--dryrun", "--keep", *map(hidden.hide, argv)])
     done = start(dry)
     if not done.whole:
@@ -249,7 +250,7 @@ def plan(setup: Setup, job: Job, argv: Sequence[str]) -> Iterator[Step]:
         if variable := _VARIABLE.fullmatch(line.rstrip()):
             env[variable[1]] = variable[2]
         elif line.startswith("#$ --"):
-            continue  # what nvcc does itself: it filters the list of dependencies
+            continue  # a step of nvcc itself: filtering the list of dependencies
         elif line.startswith("#$ "):
             lines.append(line.removeprefix("#$ ").strip())
         else:
@@ -268,12 +269,12 @@ def plan(setup: Setup, job: Job, argv: Sequence[str]) -> Iterator[Step]:
 
 
 def compile_unit(setup: Setup, job: Job, argv: Sequence[str]) -> None:
-    """Run what nvcc would run for a translation unit, in the current folder; the device code is kept.
+    """Run nvcc's steps for a translation unit in the current folder, and keep the device code.
 
     Raises
     ------
     Ended
-        As one of the tools ended.
+        If a tool fails.
     """
     job.command.append(shlex.join(["nvcc", *argv]))
     steps = StepCache(job)
@@ -290,9 +291,9 @@ def compile_unit(setup: Setup, job: Job, argv: Sequence[str]) -> None:
 
 
 def link_device_code(setup: Setup, job: Job, files: Sequence[str]) -> None:
-    """Link relocatable code with libcudadevrt as ``nvcc -dlink`` does; what nvlink makes is kept.
+    """Link relocatable code with libcudadevrt as ``nvcc -dlink`` does, and keep nvlink's output.
 
-    A toolkit without libcudadevrt leaves the stage out, as does ``-dc``, and the job's notes say so.
+    With ``-dc``, or if the toolkit has no libcudadevrt, the stage is skipped with a note.
     """
     if job.one_of_several:
         job.notes.append(NOT_LINKED_ALONE)
@@ -311,7 +312,7 @@ def link_device_code(setup: Setup, job: Job, files: Sequence[str]) -> None:
 
 
 def device_only(argv: Sequence[str], kind: str) -> list[str]:
-    """The same options with the device pass alone (``-cubin`` or ``-ptx``) in place of the whole unit (``-c``)."""
+    """Return the same options for the device pass alone (``-cubin`` or ``-ptx``) instead of the whole unit (``-c``)."""
     left, skip = [], False
     for word in argv:
         if skip:

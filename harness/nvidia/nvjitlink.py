@@ -31,18 +31,18 @@ class Linker:
 
     def __init__(self, library: Path) -> None:
         self.lib = ctypes.CDLL(str(library))
-        # Entry points carry the release they came with, and a library keeps those of older ones. They are looked up by name: scanning
-        # library for them takes five times as long as linking does, since it has 90 MB.
+        # Entry points have the release of their introduction as a suffix, and a library keeps older ones. They are
+        # looked up by name, because scanning the library for them takes five times as long as linking: it has 90 MB.
         self.suffix = next((each for each in _RELEASES if hasattr(self.lib, f"__nvJitLinkCreate{each}")), "")
         self.version = self.suffix.strip("_").replace("_", ".")
 
     def link(self, options: Sequence[str], inputs: Sequence[tuple[int, bytes | Path]]) -> tuple[bytes, str]:
-        """Link inputs, each bytes in memory or a file; returns the cubin and the linker's remarks.
+        """Link inputs, each bytes in memory or a file; return the cubin and the linker's remarks.
 
         Raises
         ------
         LinkError
-            When it refuses.
+            If nvJitLink refuses.
         """
         argv = (ctypes.c_char_p * len(options))(*(option.encode() for option in options))
         handle = ctypes.c_void_p()
@@ -85,7 +85,7 @@ class Linker:
 
 
 def parts(setup: Setup) -> tuple[Path, Path] | str:
-    """nvJitLink and libcudadevrt.a of the toolkit, or the reason why it cannot link relocatable code."""
+    """Return nvJitLink and libcudadevrt.a of the toolkit, or the reason why it cannot link relocatable code."""
     library, runtime = setup.library("libnvJitLink"), setup.home / "lib64" / "libcudadevrt.a"
     if library is None:
         return f"CUDA {setup.release} has no nvJitLink (it came with 12.0)"
@@ -95,12 +95,12 @@ def parts(setup: Setup) -> tuple[Path, Path] | str:
 
 
 def of_linker(setup: Setup, job: Job) -> Setup:
-    """The toolkit that links: another one, if the job names it."""
+    """Return the toolkit that links: another one if the job names it."""
     return replace(setup, home=job.linker.home, release=job.linker.release) if job.linker else setup
 
 
 def check_lto(setup: Setup, job: Job) -> None:
-    """Raise where code cannot be made as it is linked: for a virtual target, or without a linker."""
+    """Raise if link-time code generation is impossible: for a virtual target, or without a linker."""
     if job.virtual:
         raise Unsupported("link-time optimization (-dlto) makes code for a real architecture")
     setup = of_linker(setup, job)
@@ -109,15 +109,15 @@ def check_lto(setup: Setup, job: Job) -> None:
 
 
 def link_with_runtime(setup: Setup, job: Job) -> None:
-    """Link the job's relocatable artifact with libcudadevrt, as stage ``link``, with another toolkit's nvJitLink where the job has one.
+    """Link the job's relocatable artifact with libcudadevrt, as stage ``link``, with nvJitLink from `of_linker`.
 
-    Where that is not wanted (``-dc``), the stage is left out, and the job's notes say so. Where there is no libcudadevrt, the rest is
-    linked. Code that calls libcudadevrt is then left as it is, with a note; any other undefined reference is a refusal.
+    With ``-dc``, the stage is skipped with a note. Without libcudadevrt, code that calls it stays unlinked, with a
+    note; other code is linked. Any other undefined reference is a refusal.
 
     Raises
     ------
     Rejected
-        When nvJitLink refuses.
+        If nvJitLink refuses.
     """
     assert job.artifact is not None
     if job.one_of_several:
@@ -159,7 +159,7 @@ def link_with_runtime(setup: Setup, job: Job) -> None:
 
 @contextmanager
 def heard(job: Job) -> Iterator[None]:
-    """Keep in the job's log what is printed on standard error: there nvJitLink 12.0 to 12.8 names errors that its own log lacks."""
+    """Redirect standard error to the job's log: nvJitLink 12.0 to 12.8 prints errors there that its own log lacks."""
     before, log = os.dup(2), os.open(job.scratch / "log", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o666)
     os.dup2(log, 2)
     os.close(log)
@@ -179,19 +179,19 @@ _SYMTAB, _UNDEFINED = 2, 0
 
 
 def without_runtime(why: str, calls: Sequence[str]) -> str:
-    """A note on code that is not linked, given the reason for the missing libcudadevrt and the functions of it that the code calls."""
+    """Return the note on unlinked code: why libcudadevrt is missing, and which of its functions the code calls."""
     more = f" and {len(calls) - _SHOWN} more of it" if len(calls) > _SHOWN else ""
     return f"not linked: {why}, and the program calls {', '.join(calls[:_SHOWN])}{more}"
 
 
 def runtime_calls(objects: Sequence[bytes]) -> list[str]:
-    """Functions of libcudadevrt that relocatable cubins call, by name: their order in a symbol table may change."""
+    """Return libcudadevrt's functions that relocatable cubins call, by name: their order in symbol tables may change."""
     names = [name for data in objects for name, section in _symbols(data) if section == _UNDEFINED]
     return sorted({name for name in names if _RUNTIME.fullmatch(name)})
 
 
 def _symbols(data: bytes) -> Iterator[tuple[str, int]]:
-    """Names of an ELF file's symbols, each with the number of its section."""
+    """Yield the names of an ELF file's symbols, each with the number of its section."""
     place, size, count, _ = _HEADER.unpack_from(data)
     sections = [_SECTION.unpack_from(data, place + number * size) for number in range(count)]
     for kind, offset, length, link in sections:

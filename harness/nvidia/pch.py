@@ -1,16 +1,17 @@
 """Precompiled headers: NVRTC reads the common first headers of programs once for many cells.
 
-NVRTC 12.9 needs most of a second for ``#include <cooperative_groups.h>``, and a tenth of that for a kernel. Where several cells that differ by nothing else
-than what follows begin with the same ``#include <…>`` lines, a child of the fork server compiles these lines alone, with the same options, into a precompiled
-header (`harness.nvidia.pch`), and the programs are compiled with it. NVRTC itself holds options and first lines against those of the
-header, and says so where they differ; such a program is compiled once more, without.
+NVRTC 12.9 needs most of a second for ``#include <cooperative_groups.h>``, and a tenth of that for a kernel. If several
+cells begin with the same ``#include <…>`` lines and use the same options, a child of the fork server compiles these
+lines into a precompiled header, and the programs are compiled with it. NVRTC compares options and first lines with
+those of the header and reports differences. Such a program is compiled again without the header.
 
-Macros of a case are options, which the header would have to have been made with. They are defined behind the last of these lines instead: only those
-that occur nowhere in the headers. Names that NVRTC makes for what is local to a file come from a hash where the program defines nothing that others can see; such a program is compiled once more, too.
-``benchmarks/precompiled.py`` holds both ways against each other.
+Macros of a case are options, and the header would have to be compiled with them. Instead, they are defined after the
+last of these lines, if they do not occur in the headers. If a program defines nothing with external linkage, NVRTC
+derives the names of file-local entities from a hash. Such a program is compiled again, too.
+``benchmarks/precompiled.py`` compares both ways.
 
-A precompiled header can be used where its memory lies at the same place as when it was made. All children of a fork server have
-that place from it, once it has compiled anything with precompiled headers itself.
+A precompiled header is usable only if its memory has the same address as when it was made. All children of a fork
+server inherit that address, after the fork server itself has compiled a program with precompiled headers.
 """
 
 from __future__ import annotations
@@ -41,20 +42,24 @@ _OF_OPTIONS = re.compile(r"(?:nvrtc: .*\n)*")
 _ARCHITECTURE = re.compile(r"(?:-arch=|--gpu-architecture=)(?:sm|compute)_(\d+[af]?)")
 _RELOCATABLE = {"--device-c", "-dc", "--relocatable-device-code=true"}
 _MOST = 2
-"""Headers that one fork server has at a time, the ones used last; each is a file of 10 to 120 MB, in memory where the temporary folder is. Cells of one header come one after another."""
-_ROOM = 1 << 30  # bytes that have to be free where they are kept
-# Of the builtin headers, which are texts in a library of NVRTC: what they are written in, and how long they are at least.
+"""Maximum number of headers of one fork server, the most recently used ones.
+
+Each is a file of 10 to 120 MB, in memory if the temporary folder is. Cells with the same header run one after another.
+"""
+_ROOM = 1 << 30  # required free space in bytes
+# NVRTC's builtin headers are texts in a library: their characters, and their minimum length.
 _TEXT = bytes(byte in b"\t\n\v\f\r" or 32 <= byte < 127 for byte in range(256))
 _LEAST = 200
 
 
 class Store:
-    """The precompiled headers of one fork server, each with what its maker has said of it.
+    """The precompiled headers of one fork server, with NVRTC's log of each.
 
     Raises
     ------
     OSError
-        Where there is no room for headers. NVRTC writes them through memory, and ends this process with SIGBUS where the disk is full.
+        If there is no space for headers. NVRTC writes them through memory, and a full disk ends this process with
+        SIGBUS.
     """
 
     def __init__(self) -> None:
@@ -64,22 +69,23 @@ class Store:
         self._kept: OrderedDict[str, tuple[str, dict[str, Any]]] = OrderedDict()
 
     def find(self, key: str) -> tuple[str, dict[str, Any]] | None:
-        """The file of a header and its log; None without one."""
+        """Return the file of a header and its log; None without a header."""
         if key in self._kept:
             self._kept.move_to_end(key)
         return self._kept.get(key)
 
     def make(self, key: str, maker: Callable[[Path], dict[str, Any] | None], pulse: Callable[[], None]) -> bool:
-        """Have a child make a header.
+        """Make a header in a child process.
 
         Parameters
         ----------
         key : str
-            What it is found by.
+            Key for `find`.
         maker : callable
-            Called in the child with a new folder, where it leaves ``header.pch``; it returns the header's log, or None if the header is unusable.
+            Called in the child with a new folder for ``header.pch``; returns the header's log, or None if the header is
+            unusable.
         pulse : callable
-            Called now and then.
+            Called periodically.
         """
         while len(self._kept) >= _MOST:
             _, (gone, _) = self._kept.popitem(last=False)
@@ -89,7 +95,7 @@ class Store:
                 return False
             folder = Path(tempfile.mkdtemp(dir=self.folder))
         except OSError:
-            return False  # no room, as above
+            return False  # no space, as above
         reply = process_output.answer_of_helper(folder, maker, pulse)
         if reply is None:
             shutil.rmtree(folder, ignore_errors=True)
@@ -99,9 +105,9 @@ class Store:
 
 
 def for_header(options: Sequence[str]) -> list[str]:
-    """The options that a precompiled header depends on: how often, where and in which spelling the architecture and relocatable code appear does not matter.
+    """Return the options that a precompiled header depends on, with the architecture and relocatable code normalized.
 
-    NVRTC itself holds options against those of a header, and says so where they differ (CUDA 12.9 and 13.5 take these for the same).
+    NVRTC compares options with those of a header and reports differences (CUDA 12.9 and 13.5 treat these as equal).
     """
     others: list[str] = []
     folded: dict[str, None] = {}
@@ -121,18 +127,21 @@ def _has_room(folder: str | Path) -> bool:
 
 
 def behind(first_log: str, log: str) -> str:
-    """NVRTC's log of a program as it is without a precompiled header: `log`, behind what was `said` of the header, but for what NVRTC says of its options in both."""
+    """Return NVRTC's log of a program as without a precompiled header.
+
+    The header's log precedes the program's, without the messages on options that both have.
+    """
     own = _OF_OPTIONS.match(first_log)
     return first_log + log.removeprefix(own[0] if own else "")
 
 
 @cache
 def builtin() -> list[bytes]:
-    """NVRTC's builtin headers, which a macro of a program's command line is in front of too; empty where they are not found."""
+    """Return NVRTC's builtin headers, which a macro on the command line also affects; empty if they are not found."""
     try:
         with open("/proc/self/maps") as maps:
             loaded = {line.split(maxsplit=5)[5].strip() for line in maps if "/libnvrtc" in line}
-        # NVRTC loads them when it compiles first: they are in its folder.
+        # NVRTC loads them with its first compilation, from its own folder.
         paths = {path.resolve() for each in loaded for path in Path(each).parent.glob("libnvrtc-builtins*")}
         return [text for path in sorted(paths) for text in _texts_in(path.read_bytes())]
     except OSError:
@@ -140,7 +149,7 @@ def builtin() -> list[bytes]:
 
 
 def _texts_in(data: bytes) -> list[bytes]:
-    """Equivalent to ``re.findall(rb"[\\t\\n\\v\\f\\r -~]{200,}", data)``, ten times as fast."""
+    """Return ``re.findall(rb"[\\t\\n\\v\\f\\r -~]{200,}", data)``, ten times as fast."""
     marks, found = data.translate(_TEXT), []
     begin = marks.find(b"\1" * _LEAST)
     while begin >= 0:
@@ -155,20 +164,24 @@ PLAIN = re.compile(
     r"--std=c\+\+\d\d|(-arch=|--gpu-architecture=)(sm|compute)_\d+[af]?|-ftz=true|--device-c|-dc|--relocatable-device-code=true"
     r"|--use_fast_math|--device-as-default-execution-space|-default-device|-D\w+(=\w*)?|-I.*"
 )
-"""Options that allow preparing a program: any other option may write files, and the preparing process is unconfined; line information depends on the compiled text."""
+"""Options with which a program can be prepared.
+
+Other options may write files, and the preparing process is unconfined. Line information depends on the compiled text.
+"""
 _BY_HASH = re.compile(rb"(?:_INTERNAL_|GLOBAL__N__)[0-9a-f]{8}_\d+_\w+?_[0-9a-f]{8}_\d")
-_NOT_USED = "precompiled header"  # in what NVRTC says where a header does not fit
-_PLACED = "declared at line"  # of a macro: where it was defined, which is not said of the command line
-# A header saves each program this share of its own compile time, minus the time to load it. Making a header costs these additional seconds, and the
-# first one more. Without a measurement, a header is assumed to be cheap, because its programs may have to be compiled without it.
+_NOT_USED = "precompiled header"  # NVRTC's message for an unusable header
+_PLACED = "declared at line"  # NVRTC's message on a macro's definition; it has none for the command line
+# A header saves each program this fraction of the header's own compile time, minus the time to load the header. Making
+# a header costs these additional seconds, and the first header costs more. Without a measurement, a header is assumed
+# to be cheap, because its programs may have to be compiled without it.
 _SPARED, _TAKES, _OVERHEAD, _FIRST, _UNKNOWN = 0.7, 0.025, 0.05, 0.1, 0.2
 
 Compile = Callable[[bytes, str, Sequence[str]], tuple[bool, str]]
-"""Compiles a text of a name with options; whether it was built, and the log."""
+"""Compiles a named text with options; returns whether it was built, and the log."""
 
 
 class _Request(BaseException):
-    """Leaves a library with the options that it gives to NVRTC; no ``except Exception`` holds it up."""
+    """Carries the options that a library passes to NVRTC out of it; no ``except Exception`` catches this."""
 
     def __init__(self, options: Sequence[str]) -> None:
         self.options = tuple(options)
@@ -176,18 +189,18 @@ class _Request(BaseException):
 
 @dataclass(frozen=True)
 class Early:
-    """A program as it is compiled with a precompiled header.
+    """A program prepared for compilation with a precompiled header.
 
     Parameters
     ----------
     text : bytes
         The program.
     options : tuple of str
-        All that NVRTC is given.
+        All options for NVRTC.
     log : str
-        What NVRTC said of the header, and would say of each program that includes it, before anything else.
+        NVRTC's log of the header, which would precede the log of each program that includes it.
     defines : bool
-        Whether macros of the command line are in the text.
+        Whether the text contains macros of the command line.
     """
 
     text: bytes
@@ -206,7 +219,7 @@ class Precompiled:
     Parameters
     ----------
     compile_program : callable
-        NVRTC.
+        Compiles a program with NVRTC.
     """
 
     def __init__(self, compile_program: Compile) -> None:
@@ -221,18 +234,18 @@ class Precompiled:
     def ahead(
         self, setup: Setup, job: Job, alike: int, compile_job: Callable[[Job], None], pulse: Callable[[], None]
     ) -> None:
-        """Make the header for a cell, where enough cells like it come next.
+        """Make the header for a cell if enough similar cells follow.
 
         Parameters
         ----------
         setup, job
-            The toolchain's and the cell's.
+            The toolchain's setup and the cell's job.
         alike : int
-            How many cells come next that ask for the same.
+            Number of following cells with the same header.
         compile_job : callable
             Compiles a job as cells are compiled.
         pulse : callable
-            Called now and then.
+            Called periodically.
         """
         found = _includes_of(setup, job) if reads.followed() else None
         if found is None:
@@ -244,21 +257,22 @@ class Precompiled:
             self._worth(found, alike) and self._make(key, job, found, compile_job, pulse)
         ):
             return
-        # Each is looked up once here, not in each cell. What occurs in headers for one architecture is taken to occur in those for the next.
+        # Looked up once here instead of in each cell. Headers for different architectures are assumed to contain the
+        # same words.
         if job.definitions and {name for name in job.definitions if name.encode() in self._words_of(key)}:
             self._unplaced.add(macros)
 
     def early(self, setup: Setup, job: Job, text: bytes, options: Sequence[str], macros: Sequence[str]) -> Early | None:
-        """The way to compile a program with its header; None without one.
+        """Return the program for compilation with its header; None without a header.
 
         Parameters
         ----------
         setup, job
-            The toolchain's and the cell's.
+            The toolchain's setup and the cell's job.
         text : bytes
             The program.
         options, macros : sequence of str
-            All that NVRTC is to be given, and those of them that define the case's macros.
+            All options for NVRTC, and the subset that defines the case's macros.
         """
         if self._asking is not None:
             if text == self._asking:
@@ -271,7 +285,8 @@ class Precompiled:
         path, log = kept
         rest = [option for option in options if option not in macros]
         given = [option for option in options if option in macros]
-        # Words are not looked for where there is no macro: `ahead` has had no reason to either, and each cell would read headers and NVRTC's library.
+        # Without macros, words are not needed; looking them up would make each cell read the headers and NVRTC's
+        # library.
         lines = defined(given, self._words_of(_key(job, found))) if given else ""
         if for_header(rest) != for_header(log["options"]) or lines is None or not _unchanged(log["files"]):
             return None
@@ -306,7 +321,7 @@ class Precompiled:
     def _made(
         self, folder: Path, blank: Job, found: FirstIncludes, compile_job: Callable[[Job], None]
     ) -> dict[str, Any] | None:
-        """In a child: make a header, see of the first one of its names that it can be used, and say what it was made for and of."""
+        """In a child: make a header, check the first one for its includes, and return its options, files, time and log."""
         os.environ["TMPDIR"], tempfile.tempdir = str(folder), None
         os.chdir(folder)
         records, path = folder / "reads", folder / "header.pch"
@@ -324,7 +339,8 @@ class Precompiled:
         files = _files(reads.without(records.read_bytes(), [folder]))
         if files is None:
             return None
-        # One for another architecture was used before. Where this one cannot be, NVRTC says so to each program, or reads what it includes.
+        # Headers for other architectures are not checked again: if one is unusable, NVRTC reports that to each program,
+        # or reads the includes.
         if found.names not in self._took:
             used = self._compile(text, name, (*options, f"--use-pch={path}"))[1]
             if "using precompiled header" not in used:
@@ -340,7 +356,7 @@ class Precompiled:
         raise RuntimeError("NVRTC was not asked")
 
     def _words_of(self, key: str) -> Words:
-        """Those of the files of a header and of NVRTC's builtin headers; none where these are not found."""
+        """Return the words of a header's files and of NVRTC's builtin headers; none without the builtin headers."""
         kept, own = self._store.find(key) if self._store else None, builtin()
         if kept is None or not own:
             return Words([])
@@ -351,7 +367,7 @@ class Precompiled:
 
 
 def _includes_of(setup: Setup, job: Job, text: bytes | None = None) -> FirstIncludes | None:
-    """Headers allowed in a precompiled one: the toolkit's, because a program's own could be anything."""
+    """Return the first includes of a program; None if it may include headers from outside of the toolkit."""
     if (
         job.together
         or job.include_next_to_source(setup)
@@ -364,7 +380,7 @@ def _includes_of(setup: Setup, job: Job, text: bytes | None = None) -> FirstIncl
     try:
         return first_includes((job.source.read_bytes() if text is None else text).decode("utf-8"))
     except (OSError, UnicodeDecodeError):
-        return None  # the cell will tell
+        return None  # compiling the cell reports the error
 
 
 def _key(job: Job, found: FirstIncludes) -> str:
@@ -372,7 +388,10 @@ def _key(job: Job, found: FirstIncludes) -> str:
 
 
 def _files(records: bytes) -> dict[str, list[int] | None] | None:
-    """The files read, with their signatures: none for missing ones, an empty one for folders. None if changes cannot be detected."""
+    """Return the read files with their signatures, None for missing files and empty for folders.
+
+    Return None if changes cannot be detected.
+    """
     files: dict[str, list[int] | None] = {}
     for record in reads.unique(records):
         kind, *numbers, path = record.split(" ", 6)
@@ -383,7 +402,7 @@ def _files(records: bytes) -> dict[str, list[int] | None] | None:
 
 
 def _unchanged(files: dict[str, list[int] | None]) -> bool:
-    """Return whether files are unchanged. Looking at each also informs the follower of this process that it depends on them."""
+    """Return whether files are unchanged; reading their state also records them as inputs of this process."""
     for path, before in files.items():
         try:
             found = os.stat(path)

@@ -1,6 +1,6 @@
 """Compilers as child processes: exit code, output, and which tool failed.
 
-A driver (nvcc, gcc) hides its children's deaths behind an exit code. Here each tool is waited for by itself.
+A driver (nvcc, gcc) hides crashes of its children behind an exit code. Here each tool is a direct child.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from harness.protocol.process_output import Finished
 _QUOTED = re.compile(r'"(?:\\.|[^"\\])*"')
 _VARIABLE = re.compile(r"\$(\w+)")
 _STAGES = {"cudafe++": "compile", "cicc": "compile", "ptxas": "assemble", "fatbinary": "assemble", "nvlink": "link"}
-# gcc tells of its child: `gcc: internal compiler error: Segmentation fault signal terminated program cc1plus`
+# gcc reports its child's signal: `gcc: internal compiler error: Segmentation fault signal terminated program cc1plus`
 _GCC_CHILD = re.compile(r"error: (?P<signal>[A-Z][\w ]*?) signal terminated program (?P<program>\S+)")
 _INTERNAL = re.compile(r"\binternal (?:compiler )?error: (?P<what>[^\n]{0,200})", re.IGNORECASE)
 _NO_MEMORY = re.compile(
@@ -34,12 +34,12 @@ _NO_MEMORY = re.compile(
 
 
 class Hidden:
-    """Characters that nvcc would hand to a shell as they are, or change: it sees names for them, and the tools that it calls get them back.
+    """Placeholders for characters that nvcc passes to a shell unquoted or changes; tools receive the original ones.
 
     Parameters
     ----------
     macros : iterable of str
-        Macros whose texts count as they are; elsewhere a comma begins the next one, as nvcc has it.
+        Macros with literal values; in others, nvcc splits at commas.
     """
 
     def __init__(self, macros: Iterable[str] = ()) -> None:
@@ -50,7 +50,10 @@ class Hidden:
         }  # fmt: skip
 
     def hide(self, word: str) -> str:
-        """An option without them; quotes, backslashes and commas are hidden in macros alone, elsewhere they are nvcc's to read."""
+        """Replace special characters in an option.
+
+        Quotes, backslashes and commas are replaced in macros only; elsewhere nvcc interprets them.
+        """
         comma = self._names[","]
         if word.startswith("-D"):
             word = _QUOTED.sub(lambda found: found[0].replace(",", comma), word)
@@ -60,7 +63,7 @@ class Hidden:
         return word
 
     def back(self, text: str) -> str:
-        """A text of nvcc's as it would have been."""
+        """Restore the original characters in a text from nvcc."""
         for character, name in self._names.items():
             text = text.replace(name, character)
         return text
@@ -68,12 +71,12 @@ class Hidden:
 
 @dataclass(frozen=True)
 class Step:
-    """One tool that runs.
+    """One run of a tool.
 
     Parameters
     ----------
     words : sequence of str
-        The program and its arguments, as it gets them.
+        The program and its arguments.
     env : Mapping
         Variables in addition to those of this process.
     """
@@ -83,16 +86,16 @@ class Step:
 
     @classmethod
     def of_line(cls, line: str, env: Mapping[str, str] | None = None, hidden: Hidden | None = None) -> Step:
-        """The tool of a command line that a driver prints, where no shell is needed but for quotes and the driver's own variables.
+        """Parse a driver's command line, which needs no shell except for quotes and the driver's own variables.
 
         Parameters
         ----------
         line : str
             The command line.
         env : Mapping
-            Variables that the driver has told; each ``$NAME`` of them is expanded, no other.
+            Variables that the driver has printed; only these are expanded in ``$NAME``.
         hidden : Hidden
-            What was hidden from the driver comes back here.
+            Restores the characters that were hidden from the driver.
         """
         given = env or {}
         words = (_VARIABLE.sub(lambda found: given.get(found[1], found[0]), word) for word in shlex.split(line))
@@ -100,22 +103,22 @@ class Step:
 
     @property
     def line(self) -> str:
-        """The command line, as one would write it."""
+        """The command line, quoted for a shell."""
         return shlex.join(self.words)
 
     @property
     def program(self) -> str:
-        """``cicc``."""
+        """The name of the program, such as ``cicc``."""
         return os.path.basename(self.words[0])
 
     @cached_property
     def path(self) -> str | None:
-        """The shell's path of the program."""
+        """Path of the program, as a shell would find it."""
         return shutil.which(self.words[0], path=self.env.get("PATH", os.environ.get("PATH")))
 
     @property
     def stage(self) -> str:
-        """The stage that it belongs to."""
+        """The stage of the tool."""
         if self.program in _STAGES:
             return _STAGES[self.program]
         words = set(self.words)
@@ -130,7 +133,7 @@ class Step:
 
 
 def after(words: Sequence[str], option: str) -> str | None:
-    """The word after the last `option`, or None."""
+    """Return the word after the last `option`, or None."""
     for place in range(len(words) - 2, -1, -1):
         if words[place] == option:
             return words[place + 1]
@@ -138,12 +141,12 @@ def after(words: Sequence[str], option: str) -> str | None:
 
 
 def ask(*argv: str) -> str:
-    """The version that a tool prints.
+    """Return what a tool prints, such as its version.
 
     Raises
     ------
     Unavailable
-        When it cannot be run, or says no.
+        If the tool cannot be run or fails.
     """
     try:
         done = process_output.run(argv, seconds=60, errors=process_output.Errors.DROPPED)
@@ -157,16 +160,16 @@ def ask(*argv: str) -> str:
 
 
 def run(job: Job, step: Step) -> str:
-    """Run one tool in the current folder; what it prints is kept in the job's log and returned.
+    """Run one tool in the current folder; log its output and return it.
 
     Raises
     ------
     Crashed
-        When it, or a child that it tells of, was ended by a signal, aborted, or ran out of memory.
+        If the tool, or a child that it reports, was ended by a signal, aborted, or ran out of memory.
     Rejected
-        When it ended with another exit code than 0.
+        If the tool ended with a nonzero exit code.
     Unavailable
-        When it cannot be started.
+        If the tool cannot be started.
     """
     done = start(step)
     tell(job, step, done)
@@ -175,12 +178,12 @@ def run(job: Job, step: Step) -> str:
 
 
 def start(step: Step) -> Finished:
-    """Run one tool to its end; standard output and errors come together.
+    """Run one tool to its end, with standard error merged into standard output.
 
     Raises
     ------
     Unavailable
-        When it cannot be started.
+        If the tool cannot be started.
     """
     if step.path is None:
         raise Unavailable(f"{step.words[0]} is not there", stage=step.stage)
@@ -191,14 +194,14 @@ def start(step: Step) -> Finished:
 
 
 def tell(job: Job, step: Step, done: Finished) -> None:
-    """Keep what a tool printed in the job's log, with a note where that is not all of it."""
+    """Log a tool's output, with a note if it is incomplete."""
     job.say(done.output)
     if not done.whole:
         job.notes.append(f"{step.program} printed {done.total} bytes, of which the first and the last part are kept")
 
 
 def check(step: Step, code: int, output: str) -> None:
-    """Raise what an exit code and the tool's words mean; nothing where it ended well."""
+    """Raise the exception for an exit code and the tool's output; return if the tool succeeded."""
     if code == 0:
         return
     program = step.program
@@ -235,24 +238,24 @@ def _named(number: int | None, name: str) -> str:
 
 
 def version(setup: Setup) -> str:
-    """``"12.4.131"``, as ``ptxas --version`` says."""
+    """Return the version that ``ptxas --version`` prints, such as ``"12.4.131"``."""
     return _release(_ask(setup, "--version"))
 
 
 def architectures(setup: Setup) -> list[str]:
-    """Names that ``ptxas --help`` lists for ``--gpu-name``, virtual ones included."""
+    """Return the names that ``ptxas --help`` lists for ``--gpu-name``, including virtual architectures."""
     text = _ask(setup, "--help")
     start = text.find("--gpu-name")
     return sorted(set(re.findall(r"'((?:sm|compute)_\d+[af]?)'", text[start : start + 6000])))
 
 
 def assemble(setup: Setup, job: Job, ptx: Path, *, relocatable: bool = False) -> Path:
-    """Assemble for the job's target, as stage ``assemble``, with another toolkit's ptxas where the job has one.
+    """Assemble for the job's target, as stage ``assemble``, with the ptxas of the job's other toolkit if it has one.
 
     Raises
     ------
     Rejected, Crashed
-        As ptxas ended.
+        If ptxas fails.
     """
     job.enter("assemble")
     kind = "object" if relocatable else "cubin"

@@ -1,7 +1,7 @@
 """A virtual libcuda and libcudart for libraries that call them through `ctypes`.
 
-`VirtualDevice` is the device and its linker, the toolkit's own ptxas and nvJitLink. `harness.nvidia.virtual_driver`
-offers it to libraries that call libcuda through ctypes from Python, ``native/libcuda.c`` to all others.
+`VirtualDevice` is the device and its linker, the toolkit's own ptxas and nvJitLink. `VirtualDriver` offers it to
+libraries that call libcuda through ctypes from Python, ``native/libcuda.c`` to all others.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from harness.protocol import process_output
 from harness.protocol.backend import Ended, Job, Rejected, Setup, Unavailable, Unsupported
 from harness.protocol.messages import Options
 
-# Kinds of the driver's linker inputs (CUjitInputType) that matter here, and what nvJitLink calls all of them.
+# Kinds of the driver's linker inputs (CUjitInputType) that matter here, and their names in nvJitLink.
 PTX, LIBRARY = 1, 4
 _KINDS = {
     0: nvjitlink.INPUT_CUBIN,
@@ -32,21 +32,21 @@ _KINDS = {
     3: nvjitlink.INPUT_OBJECT,
     LIBRARY: nvjitlink.INPUT_LIBRARY,
 }
-# Options of the driver's linker (CUjit_option) that ptxas and nvJitLink have too.
+# Options of the driver's linker (CUjit_option) that ptxas and nvJitLink also have.
 MAX_REGISTERS, LINE_INFO = 0, 13
 
-# PTX ISA by CUDA release, from the "PTX ISA" document's release notes; what NVVM writes as `.version`.
+# PTX ISA by CUDA release, from the release notes of the "PTX ISA" document; NVVM writes it as `.version`.
 _ISA = {"11.8": "7.8", "12.5": "8.5", "12.6": "8.5", "12.7": "8.6", "12.8": "8.7", "12.9": "8.8"}
 
 
 def isa_of(release: str) -> str:
-    """PTX ISA of a CUDA release: ``"8.4"`` for 12.4."""
+    """Return the PTX ISA of a CUDA release: ``"8.4"`` for 12.4."""
     major, minor = release.split(".")
     return _ISA.get(release, f"{int(major) - 4}.{minor}")
 
 
 def release_of(isa: str, requested: str) -> str:
-    """The CUDA release that has this PTX ISA; `asked` where it is one of several."""
+    """Return the CUDA release with this PTX ISA; `requested` if it is one of several."""
     if isa_of(requested) == isa:
         return requested
     major, minor = isa.split(".")
@@ -55,19 +55,19 @@ def release_of(isa: str, requested: str) -> str:
 
 
 def directives(ptx: str) -> tuple[str, str]:
-    """``.version`` and ``.target`` of a PTX: ``("8.4", "sm_80")``; empty where it has none."""
+    """Return ``.version`` and ``.target`` of a PTX, such as ``("8.4", "sm_80")``; empty if missing."""
     version = re.search(r"^\.version\s+([\d.]+)", ptx, re.MULTILINE)
     target = re.search(r"^\.target\s+(\w+)", ptx, re.MULTILINE)
     return (version[1] if version else ""), (target[1] if target else "")
 
 
 def read_back(setup: Setup, job: Job, library: str, ptx: str) -> None:
-    """Read back the artifact, and its NVVM.
+    """Read the target of the artifact and the release of its NVVM back from its PTX.
 
     Raises
     ------
     Unavailable, Unsupported
-        When it differs from the request.
+        If one differs from the request.
     """
     isa, target = directives(ptx)
     job.observed["ptx"] = isa
@@ -92,18 +92,18 @@ class VirtualDevice:
     setup, job
         The toolkit and the cell.
     library : str
-        Who compiles, for messages: ``"numba 0.59.1"``.
+        The compiling library, for messages: ``"numba 0.59.1"``.
 
     Attributes
     ----------
     ended : Ended or None
-        Why linking ended the cell, if it did: the library only sees an error code of the driver.
+        The reason if linking ended the cell; the library only receives an error code of the driver.
     fault : Exception or None
-        A mistake in the stand-in itself, which a library may have dressed up as an error of its own.
+        A bug in the stand-in, which a library may have wrapped in its own exception.
     launched : callable
-        Reports the number of omitted launches.
+        Returns the number of omitted launches.
     images : int
-        Programs that were linked here.
+        Number of programs that were linked here.
     """
 
     def __init__(self, setup: Setup, job: Job, library: str) -> None:
@@ -115,11 +115,11 @@ class VirtualDevice:
         self.images = 0
 
     def check(self, ptx: str) -> None:
-        """Read back what was built: see `read_back`."""
+        """Check what was built; see `read_back`."""
         read_back(self.setup, self.job, self.library, ptx)
 
     def link(self, inputs: list[tuple[int, bytes | Path]], options: dict[int, int]) -> bytes | None:
-        """The driver's linker, replaced by the toolkit's tools; None when it ends the cell."""
+        """Link as the driver does, with the toolkit's tools; return None if linking ends the cell."""
         try:
             self.images += 1
             image = self._link(inputs, options)
@@ -130,13 +130,13 @@ class VirtualDevice:
             return None
 
     def _link(self, inputs: list[tuple[int, bytes | Path]], options: dict[int, int]) -> bytes:
-        """One PTX alone is assembled, as for other backends; anything more goes through nvJitLink."""
+        """Assemble a single PTX, as for other backends; link anything more with nvJitLink."""
         flags = [f"-maxrregcount={options[MAX_REGISTERS]}"] if options.get(MAX_REGISTERS) else []
         flags += ["-lineinfo"] if options.get(LINE_INFO) else []
         programs = [data for kind, data in inputs if kind == PTX and isinstance(data, bytes)]
         for program in programs[:1]:
             self.check(program.decode(errors="replace"))
-        # Libraries look for libcudadevrt wherever they please; it has to be of nvJitLink's release.
+        # Libraries find libcudadevrt in various places; it must come from nvJitLink's release.
         others = [(k, d) for k, d in inputs if not (isinstance(d, Path) and d.name == "libcudadevrt.a")]
         if self.job.virtual:
             self.job.keep(programs[0], "ptx")
@@ -144,7 +144,7 @@ class VirtualDevice:
         if len(programs) == len(others) == 1:
             relocatable = len(inputs) > 1
             ptx = self.job.keep(programs[0].rstrip(b"\0"), "ptx")
-            # The lists are shared with the real job: only the options differ.
+            # The lists are shared with the real job; only the options differ.
             link_options: Options = {**self.job.options, "ptxas": [*flags, *self.job.options.get("ptxas", [])]}
             job = replace(self.job, options=link_options)
             tools.assemble(self.setup, job, ptx, relocatable=relocatable)
@@ -182,46 +182,47 @@ class VirtualDevice:
         return cubin
 
     def attribute(self, number: int) -> int:
-        """A device attribute (CUdevice_attribute)."""
+        """Return a device attribute (CUdevice_attribute)."""
         return device_attribute(number, self.job.capability)
 
 
 def device_attribute(number: int, capability: tuple[int, int]) -> int:
-    """Attributes of a device of a compute capability, by number (CUdevice_attribute)."""
+    """Return a device attribute by number (CUdevice_attribute), for a compute capability."""
     return {75: capability[0], 76: capability[1], **_ATTRIBUTES}.get(number, 0)
 
 
-# Threads, dimensions, shared and constant memory, warp, registers, processors; unified addressing; cooperative launch.
+# Threads, dimensions, shared and constant memory, warp, registers, multiprocessors; unified addressing; cooperative
+# launch.
 _ATTRIBUTES = {1: 1024, 2: 1024, 3: 1024, 4: 64, 5: 2**31 - 1, 6: 65535, 7: 65535, 8: 49152, 9: 65536}
 _ATTRIBUTES |= {10: 32, 12: 65536, 16: 16, 39: 2048, 41: 1, 81: 49152, 82: 65536, 95: 1, 97: 49152}
 
 
 def loaded(*stems: str) -> list[Path]:
-    """Real paths of this process's libraries whose names begin with one of `stems`."""
+    """Return the real paths of this process's libraries whose names begin with one of `stems`."""
     with open("/proc/self/maps") as file:
         paths = {Path(line.split(None, 5)[5].rstrip("\n")) for line in file if line.count("/")}
     return sorted(path for path in paths if path.name.startswith(stems))
 
 
 def foreign(setup: Setup) -> list[Path]:
-    """Loaded parts of some other CUDA than the toolkit's."""
+    """Return loaded parts of another CUDA than the toolkit's."""
     own = _libraries(setup.home)
     return [path for path in loaded("libnvvm", "libnvrtc", "libnvJitLink", "libcudart") if path not in own]
 
 
 @cache
 def _libraries(home: Path) -> frozenset[Path]:
-    """Real paths of a toolkit's libraries: looked for once, before cells are forked."""
+    """Return the real paths of a toolkit's libraries; cached before cells are forked."""
     return frozenset(path.resolve() for folder in ("lib64", "nvvm/lib64") for path in (home / folder).glob("*.so*"))
 
 
 SUCCESS, INVALID_PTX, NOT_SUPPORTED = 0, 218, 801
-# Options of the driver's linker (CUjit_option): where it writes what it has to say.
+# Options of the driver's linker (CUjit_option) for its log buffers.
 INFO_LOG, INFO_SIZE, ERROR_LOG, ERROR_SIZE = 3, 4, 5, 6
 
 
 class VirtualRuntime:
-    """Replaces the runtime library where only its version is needed: 11.8's needs a driver even for that."""
+    """Replaces the runtime library if only its version is needed: 11.8's needs a driver even for that."""
 
     def __init__(self, setup: Setup) -> None:
         major, minor = setup.version
@@ -234,15 +235,15 @@ class VirtualRuntime:
 
 
 class VirtualDriver:
-    """Replaces libcuda as `ctypes` would load it: functions that take ctypes' arguments.
+    """Replaces libcuda as `ctypes` loads it: its functions take ctypes' arguments.
 
-    A function that it lacks is an AttributeError, as with a library.
+    A missing function raises AttributeError, as with a library.
     """
 
     def __init__(self, device: VirtualDevice) -> None:
         self._calls = _Calls(device)
         self._device = device
-        # A library may store this one as a C pointer without calling it.
+        # A library may store this function as a C pointer without calling it.
         self.cuIpcOpenMemHandle = ctypes.CFUNCTYPE(ctypes.c_int)(lambda: NOT_SUPPORTED)
 
     def __getattr__(self, name: str) -> Callable[..., int]:
@@ -281,12 +282,12 @@ class _Calls:
         self.kept: list[Any] = []
 
     def _handle(self, reference: Any) -> None:
-        # Never the same twice: libraries keep tables by handle.
+        # Handles are never reused: libraries keep tables by handle.
         self.handles += 16
         _put(reference, self.handles)
 
     def _accept(self, *_: Any) -> None:
-        """Nothing to be done without a device."""
+        """Do nothing: there is no device."""
 
     cuInit = cuDevicePrimaryCtxRelease = cuDevicePrimaryCtxReset = cuCtxSynchronize = cuModuleUnload = _accept
     cuFuncSetCacheConfig = cuFuncSetAttribute = cuStreamSynchronize = cuStreamDestroy = cuEventRecord = _accept
@@ -444,21 +445,21 @@ LINKER = ctypes.CFUNCTYPE(
     ctypes.POINTER(ctypes.c_void_p),
     ctypes.POINTER(ctypes.c_size_t),
 )
-"""The driver's linker, as `virtual_configure` of the library takes it."""
+"""The driver's linker, as the library's `virtual_configure` takes it."""
 
 
 def virtual_driver(setup: Setup) -> ctypes.CDLL:
-    """Load the virtual driver, under the name that the bindings will ask for."""
+    """Load the virtual driver under the name that the bindings look up."""
     return ctypes.CDLL(str(stand_in_library(setup.tools)))
 
 
 def stand_in_library(tools: Path) -> Path:
-    """The stand-in for libcuda, compiled once for each version of its source.
+    """Return the stand-in for libcuda, built once for each version of its source.
 
     Raises
     ------
     Unavailable
-        Without a C compiler.
+        If there is no C compiler, or it fails.
     """
     name = "libcuda.so.1"
     folder = tools / f"libcuda-{hashlib.sha256(_SOURCE.read_bytes()).hexdigest()[:16]}"

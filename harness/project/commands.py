@@ -18,7 +18,8 @@ from harness.project.recorder import INCLUDE, SYSTEM
 _LARGEST = 256 << 20
 _LARGEST_OPTIONS = 1 << 20
 
-# Options of nvcc (https://docs.nvidia.com/cuda/cuda-compiler-driver-nvcc/) by their use; a value follows "=" or is the next word.
+# Options of nvcc (https://docs.nvidia.com/cuda/cuda-compiler-driver-nvcc/) by use. A value follows "=" or is the next
+# word.
 _DEFINE, _UNDEFINE = ("-D", "--define-macro"), ("-U", "--undefine-macro")
 _STD = ("-std", "--std")
 _FILES = ("-optf", "--options-file")
@@ -75,25 +76,25 @@ class Unit:
     Parameters
     ----------
     file : Path
-        The program.
+        Source file.
     include : tuple of str
         Include directories, absolute.
     system : tuple of str
-        Include directories that nvcc searches last, behind those of the toolkit (``-isystem``), absolute.
+        Include directories that nvcc searches last, after those of the toolkit (``-isystem``), absolute.
     define : tuple of str
         ``NAME`` or ``NAME=VALUE``.
     std : str
-        ``c++17``; empty where the compiler chooses.
+        ``c++17``; empty for the compiler's default.
     rdc : bool
         Whether device code is relocatable.
     flags : tuple of str
-        Other options; ``nvcc:-O3`` is for nvcc alone.
+        Other options; ``nvcc:-O3`` is for nvcc only.
     dropped : tuple of str
-        What is left out, since cumatrix chooses it (the target, the output) or knows it not.
+        Omitted options: those that cumatrix sets itself (the target, the output) and unknown ones.
     targets : tuple of str
-        Targets that the build makes code for, as it names them: ``sm_80``, ``compute_90``.
+        Targets of the build, as in its command: ``sm_80``, ``compute_90``.
     output : str
-        The object; empty where nothing names it.
+        Object file; empty if unknown.
     """
 
     file: Path
@@ -121,12 +122,14 @@ class _Reading:
 
 
 def units_of(path: Path) -> list[Unit]:
-    """Every unit of CUDA C++ (``.cu``) that a build compiles, in the order of the file; a file that is compiled twice, twice.
+    """Return every unit of CUDA C++ (``.cu``) in a build, in the order of the database.
+
+    A file that the build compiles twice has two units.
 
     Raises
     ------
     UsageError
-        When the file is no compilation database.
+        If the file is no compilation database.
     """
     shown = os.path.relpath(path)
     try:
@@ -145,7 +148,7 @@ def units_of(path: Path) -> list[Unit]:
 
 
 def unit_of(path: Path, file: Path) -> Unit:
-    """The unit of one file; raises `UsageError` where the build does not compile it."""
+    """Return the unit of one file; raise `UsageError` if the build does not compile the file."""
     units = units_of(path)
     wanted = file.resolve()
     for unit in units:
@@ -158,7 +161,7 @@ def unit_of(path: Path, file: Path) -> Unit:
 
 
 def read_command(argv: Sequence[str], folder: Path, file: Path) -> Unit:
-    """Make sense of a command line, whose first word is the compiler."""
+    """Parse a command line that starts with the compiler."""
     found, words = _Reading(), list(argv[1:])
     while words:
         word = words.pop(0)
@@ -180,7 +183,7 @@ def read_command(argv: Sequence[str], folder: Path, file: Path) -> Unit:
         elif short == "-U" or name in _UNDEFINE:
             found.flags.append(f"-U{word[2:] if short else take()}")
         elif name in _FILES:
-            # CMake writes include directories of CUDA C++ into one.
+            # CMake writes the include directories of CUDA C++ into an options file.
             for listed in take().split(","):
                 inner = _words_in(folder / listed)
                 words[:0] = inner or []
@@ -227,7 +230,7 @@ def read_command(argv: Sequence[str], folder: Path, file: Path) -> Unit:
 
 
 def _words_in(path: Path) -> list[str] | None:
-    """Words of an options file; None where there is none that can be read."""
+    """Return the words of an options file; None if it is missing or unreadable."""
     try:
         if not path.is_file() or path.stat().st_size > _LARGEST_OPTIONS:
             return None

@@ -26,11 +26,11 @@ from harness.toolkits import LIBRARIES, parse_toolkits
 
 TABLE = ("tool", "cumatrix")
 _SEVERAL = ("with", "library", "require", "host-compiler")
-"""Settings whose options may be given several times; of the others, values of a list go into one text."""
+"""Settings with repeatable options. For other settings, the values of a list are joined to one text."""
 
 
 class TableReport(Report):
-    """Reports errors of one table of a file, by keys as in the file."""
+    """Reports errors of one table of a file, with keys relative to the table."""
 
     def __init__(self, whole: Report, prefix: Key) -> None:
         self.whole, self.prefix = whole, prefix
@@ -47,22 +47,19 @@ class TableReport(Report):
 class Config:
     """The settings of a project.
 
-    Parameters
-    ----------
-    file : Path or None
-        The file; None where there is none.
+        Path of the file; None without one.
     shown : str
-        The file as messages name it.
+        Name of the file in messages.
     values : Mapping
-        The settings that it makes (`harness.project.keys.SETTINGS`), as written.
+        Settings (`harness.project.keys.SETTINGS`) as written.
     lines : Mapping
-        The line of each.
+        Line of each setting.
     tables : tuple of Mapping
-        Tables that name programs: the top one, then ``[[programs]]``.
+        Tables that name programs: the top-level table, then ``[[programs]]``.
     project : str
-        What it calls the project; empty where it does not say.
+        Name of the project; empty if the file does not set it.
     text : str
-        The whole file, for line numbers.
+        Text of the file, for line numbers.
     """
 
     file: Path | None = None
@@ -75,24 +72,24 @@ class Config:
 
     @property
     def root(self) -> Path:
-        """The project's folder."""
+        """Folder of the project."""
         return self.file.parent if self.file else Path.cwd()
 
     @property
     def prefix(self) -> Key:
-        """Positions of its keys in the file."""
+        """Path of the table in the file."""
         return TABLE if self.file and self.file.name == PYPROJECT else ()
 
     def report(self) -> Report:
-        """For what is found to be wrong later."""
+        """Return a report for later errors in the file."""
         return TableReport(Report(self.shown, self.text), self.prefix)
 
     def place(self, text: str) -> Path:
-        """A file or folder that it names, as seen from the current folder."""
+        """Return the path of a file or folder in the configuration, relative to the current folder."""
         return Path(os.path.relpath(self.root / text))
 
     def option(self, name: str) -> Any:
-        """A setting as a command takes it: a text, or texts for a repeatable option; None if it is not made."""
+        """Return a setting as the value of its command-line option: a text, or texts for a repeatable option; None if unset."""
         value = self.values.get(name)
         if value is None:
             return None
@@ -109,16 +106,16 @@ class Config:
 
 
 NOTHING = Config()
-"""No configuration."""
+"""The empty configuration."""
 
 
 def read_config(path: Path) -> Config:
-    """Read and check a file.
+    """Read and check a configuration.
 
     Raises
     ------
     CaseError
-        With everything that is wrong, each with file, line and key.
+        If the file has errors, all of them with file, line and key.
     """
     shown_path = os.path.relpath(path)
     text = read_toml_text(path, shown_path)
@@ -168,7 +165,7 @@ def _wrong_backend(text: str) -> str:
 
 def _wrong_toolkit(text: str) -> str:
     try:
-        # A CUDA of the machine's own is looked for when it is used: the file may have been written on another one.
+        # An installed CUDA is looked up at its first use: the file may come from another machine.
         words = [word for word in text.split(",") if not re.search(r"local|/", word)]
         if words:
             parse_toolkits(",".join(words))
@@ -197,7 +194,7 @@ def _wrong_gpus(text: str) -> str:
 
 def _wrong_library(known: Mapping[str, Any] | tuple[str, ...], example: str) -> Callable[[str], str]:
     def wrong(text: str) -> str:
-        # A list's later values have no name in front: "cupy=13,14".
+        # Later values of a list have no name: "cupy=13,14".
         for name, equals, _ in (word.partition("=") for word in text.split(",") if "=" in word or "," not in text):
             word = re.split(r"[\s@<>!~\[]", name.strip())[0]
             if word not in known:
@@ -216,14 +213,14 @@ _WRONG: Mapping[str, Callable[[str], str]] = {
     "with": _wrong_library(NAMES, '"cupy=13,14"'),
     "library": _wrong_library(LIBRARIES, '"cutlass=4.2"'),
 }
-"""Further errors of a setting, reported before anything runs."""
+"""Additional checks of settings, before anything runs."""
 
 
 _UNITS = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 
 
 def limits_of(config: Config) -> Limits:
-    """Limits of a cell, for those without options of their own."""
+    """Return the configured limits of a cell."""
     limits = Limits()
     seconds, memory = config.values.get("timeout"), config.values.get("memory")
     return Limits(
@@ -233,20 +230,20 @@ def limits_of(config: Config) -> Limits:
 
 
 def config_schema() -> dict[str, Any]:
-    """The schema of ``cumatrix.toml``, which is that of ``[tool.cumatrix]`` in ``pyproject.toml`` too."""
+    """Return the schema of ``cumatrix.toml``, which also applies to ``[tool.cumatrix]`` in ``pyproject.toml``."""
     schema, program = table_of(CONFIG), table_of(NAMED)
     for table in (schema, program):
         add_tables(table["properties"])
     schema["properties"]["programs"] |= {"type": "array", "items": program}
     schema["properties"]["wheel"] |= table_of(WHEEL)
-    return {"$schema": DRAFT, "title": "What a project says to cumatrix", **schema}
+    return {"$schema": DRAFT, "title": "Configuration of cumatrix in a project", **schema}
 
 
 _ONE_BACKEND = re.compile(r"([A-Za-z][\w-]*):(-.*)", re.DOTALL)
 
 
 def split_flags(texts: Iterable[str]) -> dict[str, list[str]]:
-    """Options by the backend that they name, ``nvcc:-O3``; those for all have the empty key."""
+    """Group options by the backend in front, ``nvcc:-O3``; options for all backends have an empty key."""
     flags: dict[str, list[str]] = {}
     for text in texts:
         found = _ONE_BACKEND.fullmatch(text)
@@ -255,12 +252,12 @@ def split_flags(texts: Iterable[str]) -> dict[str, list[str]]:
 
 
 def only(backend: str, flags: list[str]) -> OptionRule:
-    """Options for one backend."""
+    """Return the rule that adds options for one backend."""
     return OptionRule(when=Condition.parse(f'backend == "{backend}"'), values={"flags": flags})
 
 
 def definitions_of(value: Any) -> dict[str, Any]:
-    """Definitions by name, out of ``["N=4"]`` or a table."""
+    """Return definitions by name, from ``["N=4"]`` or a table."""
     if not isinstance(value, list):
         return dict(value or {})
     pairs = ((name, equals, item) for name, equals, item in (text.partition("=") for text in value))
@@ -271,11 +268,11 @@ def definitions_of(value: Any) -> dict[str, Any]:
 
 
 def from_root(root: Path, values: Mapping[str, Any]) -> dict[str, Any]:
-    """Options with include directories as they are seen from anywhere."""
+    """Return options with absolute include directories."""
     folders = [str((root / folder).absolute()) for folder in values.get("include", ())]
     return {**values, **({"include": folders} if folders else {})}
 
 
 def listed(value: Any) -> list[Any]:
-    """A value that may stand alone, as a list."""
+    """Return a value as a list; a single value becomes a list of one."""
     return value if isinstance(value, list) else [value]

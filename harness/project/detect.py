@@ -35,24 +35,25 @@ from harness.protocol.text import counted
 
 @dataclass
 class Found:
-    """The detected programs.
+    """Programs detected in a project.
 
     Parameters
     ----------
     programs : list of dict
         Tables for ``[[programs]]``, with the keys of `harness.project.keys.NAMED`.
     why : list of str
-        For each, in a few words, where it is from.
+        Short origin of each program.
     left_out : list of str
-        What was seen and is not in them, each with the reason.
+        Omitted files and options, with reasons.
     kinds : set of str
-        Of what the programs are: ``cuda``, ``torch`` (with PyTorch's headers), ``python`` (Numba's kernels).
+        Kinds of the programs: ``cuda``, ``torch`` (with PyTorch's headers), ``python`` (Numba's kernels).
     architectures : list of str
-        Targets that the project is built for, as ``sm_80``; empty where it does not say.
+        Targets of the project's build, such as ``sm_80``; empty if unknown.
     kernels : dict
-        By file of CUDA C++, the kernels that it must have, as the configuration's ``kernels`` states them, and a comment; None for files without such kernels.
+        Required kernels by file of CUDA C++, as in the configuration's ``kernels``, and a comment; None for files
+        without such kernels.
     record : str
-        The command that records the project's build, where some of its options are in `left_out`.
+        Command that records the project's build, if some of its options are in `left_out`.
     """
 
     programs: list[dict[str, Any]] = field(default_factory=list)
@@ -64,7 +65,7 @@ class Found:
     record: str = ""
 
     def require(self, project: ProjectFiles, names: Iterable[str], define: Sequence[str] = ()) -> None:
-        """Note the kernels of files that are compiled with these definitions."""
+        """Add the required kernels of files that compile with these definitions."""
         macros = {name: str(value) for name, value in definitions_of(list(define)).items()}
         for name in names:
             found = required_of(project.text(name), macros)
@@ -72,7 +73,10 @@ class Found:
                 self.kernels[name] = (list(found.names) or found.count or None, found.comment)
 
     def add(self, table: dict[str, Any], why: str, kind: str = "") -> None:
-        """Note a program of a kind, which its table tells where none is given; what no configuration can name is left out."""
+        """Add a program; its kind follows from its table by default.
+
+        A name that no configuration can contain is omitted.
+        """
         if not all(text.isprintable() for text in _texts_in(table)):
             self.left_out.append(f"{why}: a name or an option with control characters")
             return
@@ -82,7 +86,7 @@ class Found:
 
 
 def _texts_in(value: Any) -> Iterator[str]:
-    """Every text in a value, names of tables included."""
+    """Yield every text in a value, including the keys of tables."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, Mapping):
@@ -99,7 +103,7 @@ _LARGEST = 2_000_000
 
 
 def has_kernels(path: Path) -> bool:
-    """Return whether a file has functions under ``cuda.jit``; one that is not readable as Python may have."""
+    """Return whether a file has functions under ``cuda.jit``; True if the file is not readable as Python."""
     try:
         return any(True for _ in _kernels(ast.parse(path.read_bytes())))
     except (SyntaxError, ValueError, RecursionError):
@@ -107,7 +111,7 @@ def has_kernels(path: Path) -> bool:
 
 
 def python_programs(root: Path, names: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Files with kernels that have types, and a sentence for each kernel that has none."""
+    """Return the files with typed kernels, and a sentence for each kernel without types."""
     typed: list[str] = []
     left_out: list[str] = []
     for name in names:
@@ -134,7 +138,7 @@ def python_programs(root: Path, names: Sequence[str]) -> tuple[list[str], list[s
 
 
 def _kernels(tree: ast.AST, inside: bool = False) -> Iterator[tuple[str, bool, bool]]:
-    """Names of functions under ``cuda.jit``, each with whether the decorator has types, and whether it is nested in another function."""
+    """Yield functions under ``cuda.jit``: name, whether the decorator has types, and whether it is nested in a function."""
     for node in ast.iter_child_nodes(tree):
         for decorator in node.decorator_list if isinstance(node, ast.FunctionDef) else ():
             call = decorator if isinstance(decorator, ast.Call) else None
@@ -153,16 +157,17 @@ def _kernels(tree: ast.AST, inside: bool = False) -> Iterator[tuple[str, bool, b
 
 RECORD_CMAKE = "cumatrix init --record -- sh -c 'cmake -B fresh && cmake --build fresh'"
 RECORD_SETUP = "cumatrix init --record --with torch=2.11 -- python setup.py build_ext"
-"""Commands for builds whose options only running them shows."""
+"""Commands that record builds whose options are known only at build time."""
 
 _WORDS = {"torch": "with PyTorch's headers", "host": "programs of the host, for nvcc", "device": "device code"}
 _TORCH = re.compile(r"(?:torch|ATen|c10)/")
 
 
 def kind_of(project: ProjectFiles, name: str, headers: Mapping[str, list[str]]) -> str:
-    """``torch`` for CUDA C++ with PyTorch's headers, ``host`` for a program that compilers of device code cannot take, else ``device``.
+    """Return the kind of a file: ``torch``, ``host`` or ``device``.
 
-    The project's own headers count as well, with theirs.
+    ``torch`` is CUDA C++ with PyTorch's headers. ``host`` is a program that compilers of device code reject. The
+    project's own headers count as part of the file, recursively.
     """
     kind, waiting, seen = "device", [name], {name}
     while waiting:
@@ -181,16 +186,17 @@ def kind_of(project: ProjectFiles, name: str, headers: Mapping[str, list[str]]) 
 
 
 def loose(project: ProjectFiles, names: list[str], found: Found, settings: Mapping[str, dict[str, Any]]) -> None:
-    """Note files that no build tells of, by kind and by the include directories that their headers are found in.
+    """Add files that no build system lists, grouped by kind and include directories.
 
     Parameters
     ----------
     project, names : ProjectFiles, list of str
-        The project, and those of its files.
+        The project, and names of its files.
     found : Found
-        Takes the programs.
+        Receiver of the programs.
     settings : Mapping
-        By the name of a ``setup.py`` that does not list its files, its settings; for files with PyTorch's headers next to and below it.
+        Settings of each ``setup.py`` without a list of files. They apply to files with PyTorch's headers in its folder
+        and below.
     """
     headers = headers_of(project)
     groups: dict[tuple[str, tuple[str, ...]], list[str]] = {}
@@ -216,7 +222,7 @@ def loose(project: ProjectFiles, names: list[str], found: Found, settings: Mappi
 
 
 def _patterns(project: ProjectFiles, files: list[str], others: list[str]) -> list[str]:
-    """Patterns for files that are all of a folder's; the files themselves where it has others, too."""
+    """Return a pattern for all files of a folder, or the file names if the folder has others."""
     found: dict[str, None] = {}
     for name in files:
         folder = os.path.dirname(name)
@@ -227,7 +233,11 @@ def _patterns(project: ProjectFiles, files: list[str], others: list[str]) -> lis
 
 
 def look(root: Path) -> Found:
-    """Look at a project: setup.py, compile_commands.json, other CUDA C++, Python with Numba's kernels or CUDA C++ in texts; what a build system says counts first."""
+    """Detect the programs of a project.
+
+    The sources in order: setup.py, compile_commands.json, other CUDA C++, and Python with Numba's kernels or with CUDA
+    C++ in strings. A build system takes precedence over the files alone.
+    """
     vendored: dict[str, str] = {}
     files = tuple(files_in(root, vendored))
     project = ProjectFiles(root, tuple(name for name in files if name.isprintable()))
@@ -261,7 +271,7 @@ def look(root: Path) -> Found:
 
 
 def of_database(root: Path, name: str) -> Found:
-    """The program table for the compilation database of a recorded build."""
+    """Return the program table for the compilation database of a recorded build."""
     found = Found()
     units = units_of(root / name)
     folders = dict.fromkeys(folder for unit in units for folder in (*unit.include, *unit.system))
@@ -286,7 +296,7 @@ def _note_dropped(units: Iterable[Unit], name: str, found: Found) -> None:
 
 
 def _texts(project: ProjectFiles, typed: Collection[str], found: Found) -> None:
-    """Note CUDA C++ in texts of Python files; those of files with Numba's kernels are programs of theirs."""
+    """Add CUDA C++ in strings of Python files; files with Numba's kernels already contain their strings."""
     by_kind: dict[str, list[str]] = {}
     for name in project.named(".py"):
         texts, unread = texts_of(project.root / name)
@@ -299,7 +309,7 @@ def _texts(project: ProjectFiles, typed: Collection[str], found: Found) -> None:
 
 
 def programs_in(root: Path) -> list[str]:
-    """Names of the programs below a folder: CUDA C++ (``.cu``), and Python with kernels of Numba or CUDA C++ in texts."""
+    """Return the programs below a folder: CUDA C++ (``.cu``), and Python with Numba's kernels or CUDA C++ in strings."""
     project = ProjectFiles(root, tuple(files_in(root)))
     kernels = [
         name
@@ -311,7 +321,7 @@ def programs_in(root: Path) -> list[str]:
 
 
 def folders_of_headers(root: Path, file: Path) -> list[str]:
-    """Folders of a project with a program's headers, other than the program's own, relative to `root`."""
+    """Return the project's folders with a program's headers, except the program's own folder, relative to `root`."""
     project = ProjectFiles(root, tuple(files_in(root)))
     headers = headers_of(project)
     name = file.relative_to(root).as_posix()
@@ -353,7 +363,7 @@ def _extensions(project: ProjectFiles, name: str, found: Found, settings: dict[s
     elif there:
         found.add(_of_extensions(extensions, base, there, project.root), f"CUDAExtension in {name}: {some(there)}")
     elif extensions:
-        # Which files they are is only known once it runs; with what they are compiled is known all the same.
+        # The files are known only at run time, but their options are known.
         settings[name] = _of_extensions(extensions, base, [], project.root)
     return set(there)
 
@@ -387,7 +397,7 @@ _OPTIONS_OF_CMAKE = re.compile(
 
 
 def _note_cmake(project: ProjectFiles, found: Found) -> None:
-    """Note the lines of each ``CMakeLists.txt`` of a CUDA project that only CMake can read."""
+    """Report the lines of each ``CMakeLists.txt`` of a CUDA project that only CMake can evaluate."""
     lists = [name for name in project.files if os.path.basename(name) == _LISTS]
     if not any(re.search(r"\bCUDA\b", project.text(name)) for name in lists):
         return
@@ -408,7 +418,7 @@ def _units(project: ProjectFiles, units: list[Unit], name: str, found: Found, ta
     headers = headers_of(project)
     for unit in units:
         if not unit.file.resolve().is_relative_to(project.root.resolve()):
-            found.left_out.append(f"{unit.file} of {name}: lies outside of the project")
+            found.left_out.append(f"{unit.file} of {name}: is outside the project")
             continue
         file = unit.file.resolve().relative_to(project.root.resolve()).as_posix()
         if file in taken or file in of or not unit.file.is_file():
@@ -447,7 +457,7 @@ def _table(unit: Unit, files: list[str], root: Path, *, device: bool) -> dict[st
 
 
 def rules_of_unit(unit: Unit) -> list[OptionRule]:
-    """Options of a unit, as a case has them."""
+    """Return the options of a unit as rules of a case."""
     common: dict[str, Any] = {"include": list(unit.include)} if unit.include else {}
     common |= {"std": unit.std} if unit.std else {}
     common |= {"rdc": True} if unit.rdc else {}
@@ -459,7 +469,7 @@ def rules_of_unit(unit: Unit) -> list[OptionRule]:
         when = Condition.parse(nvcc if name in host_backends() else f'backend == "{name}"')
         rules.append(OptionRule(when=when, values={"flags": given}))
     if unit.system:
-        # Only nvcc has an order behind the toolkit's headers.
+        # Only nvcc can search directories after the toolkit's headers.
         behind = [f"-isystem={folder}" for folder in unit.system]
         rules.append(OptionRule(when=Condition.parse(nvcc), values={"flags": behind}))
         rules.append(OptionRule(when=Condition.parse(f"not ({nvcc})"), values={"include": list(unit.system)}))
@@ -467,16 +477,16 @@ def rules_of_unit(unit: Unit) -> list[OptionRule]:
 
 
 def with_unit(case: Case, unit: Unit, source: Path) -> Case:
-    """The program as the build compiles it; what the case says itself comes after.
+    """Return the program with the options of its unit; the case's own options take precedence.
 
     Parameters
     ----------
     case : Case
         The program.
     unit : Unit
-        What the build compiles it with.
+        Unit of the program in the build.
     source : Path
-        The ``compile_commands.json``, which separates its cells from others.
+        Path of the ``compile_commands.json``, which distinguishes the cells.
     """
     rules = rules_of_unit(unit)
     define = definitions_of(list(unit.define))

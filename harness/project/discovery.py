@@ -1,4 +1,4 @@
-"""Discovery of a project: its configuration, above a command's folder, and its files."""
+"""Discovery of a project's configuration file, in the current folder or above, and of its files."""
 
 from __future__ import annotations
 
@@ -7,22 +7,17 @@ import re
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from harness.errors import UsageError
 
-if TYPE_CHECKING:
-    from harness.model import Case
-    from harness.project.config import Config
-
 OWN, PYPROJECT = "cumatrix.toml", "pyproject.toml"
-"""Configuration files: one of cumatrix's own, or one that a project has already."""
+"""Configuration files: cumatrix's own, or the project's."""
 
 VARIABLE = "CUMATRIX_CONFIG"
-"""Names the file, or ``none`` for no configuration."""
+"""Environment variable with the path of the file, or ``none`` for no configuration."""
 
-_FIRST = 1_000_000  # bytes of a pyproject.toml that are looked at
-# The possible beginnings of a table for cumatrix, in any spelling; reading the file excludes others.
+_FIRST = 1_000_000  # bytes that are searched of a pyproject.toml
+# Possible starts of a table for cumatrix in any spelling; parsing the file excludes other matches.
 _TABLE = re.compile(
     rb"""^(?:\xef\xbb\xbf)?[ \t]*\[{0,2}[ \t]*["']?tool["']?[ \t]*(?:\.[ \t]*["']?cumatrix\b|[\]=])""",
     re.MULTILINE,
@@ -30,12 +25,14 @@ _TABLE = re.compile(
 
 
 def found(start: Path) -> Path | None:
-    """The file of `start`, or of the nearest folder above it that has one; a repository's top folder and the home folder are the last looked into.
+    """Return the configuration file of `start` or of the nearest folder above it.
+
+    The search ends at the top folder of a repository and at the home folder.
 
     Raises
     ------
     UsageError
-        Where ``CUMATRIX_CONFIG`` names no file, or a folder has two configurations.
+        If ``CUMATRIX_CONFIG`` names no file, or a folder has two configurations.
     """
     named = os.environ.get(VARIABLE, "")
     if named:
@@ -50,7 +47,7 @@ def found(start: Path) -> Path | None:
 
             raise failure(
                 os.path.relpath(shared, start),
-                f"[tool.cumatrix] stands here, and there is {OWN} beside it: keep one of them",
+                f"[tool.cumatrix] is here, and {OWN} is next to it: keep one of them",
             )
         if has_own or has_shared:
             return own if has_own else shared
@@ -60,7 +57,7 @@ def found(start: Path) -> Path | None:
 
 
 def _configures(path: Path) -> bool:
-    """Return whether a ``pyproject.toml`` has a table for cumatrix; errors elsewhere do not matter."""
+    """Return whether a ``pyproject.toml`` has a table for cumatrix; other errors in the file are ignored."""
     try:
         with open(path, "rb") as file:
             data = file.read(_FIRST)
@@ -73,41 +70,8 @@ def _configures(path: Path) -> bool:
     try:
         tools = tomllib.loads(data.decode("utf-8-sig")).get("tool", {})
     except (ValueError, RecursionError):
-        return b"[tool.cumatrix" in data  # reading it reports the errors
+        return b"[tool.cumatrix" in data  # the reader of the file reports the errors
     return isinstance(tools, dict) and "cumatrix" in tools
-
-
-def here() -> Config:
-    """Return the configuration of the current folder; an empty one if there is none.
-
-    Raises
-    ------
-    CaseError
-        With every error in the file, each with file, line and key.
-    UsageError
-        If ``CUMATRIX_CONFIG`` names no file.
-    """
-    path = found(Path.cwd())
-    from harness.project.config import NOTHING, read_config  # this import takes as long as a whole command
-
-    return read_config(path) if path else NOTHING
-
-
-def programs_here() -> list[Case]:
-    """Return the programs that the configuration of the current folder names.
-
-    Raises
-    ------
-    CaseError
-        As `here`, and if a program cannot be used.
-    UsageError
-        As `here`.
-    """
-    if found(Path.cwd()) is None:
-        return []
-    from harness.project.programs import configured
-
-    return configured(here())
 
 
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*(?:"([^"\n]{1,300})"|<([^>\n]{1,300})>)', re.MULTILINE)
@@ -116,8 +80,8 @@ _SKIPPED = frozenset("node_modules __pycache__ site-packages dist venv".split())
 _VENDORED = frozenset("third_party third-party thirdparty 3rdparty external extern vendor submodules _deps".split())
 _MODULE = re.compile(r"^[ \t]*path[ \t]*=[ \t]*(.+?)[ \t]*$", re.MULTILINE)
 _MOST_FILES, _LARGEST = 50_000, 2_000_000
-# Headers of the system, in the C standard and POSIX (https://pubs.opengroup.org/onlinepubs/9799919799/idx/head.html): projects have
-# files of these names for systems that lack them.
+# System headers of the C standard and POSIX (https://pubs.opengroup.org/onlinepubs/9799919799/idx/head.html). Projects
+# have files of these names for systems that lack them.
 _SYSTEM = frozenset(
     f"{name}.h"
     for name in (
@@ -133,17 +97,17 @@ _HEADERS = (".h", ".cuh", ".hpp", ".hh", ".inl")
 
 @dataclass(frozen=True)
 class ProjectFiles:
-    """The files of a project, by their names as seen from its folder."""
+    """The files of a project, by names relative to its folder."""
 
     root: Path
     files: tuple[str, ...]
 
     def named(self, *suffixes: str) -> list[str]:
-        """Those that end so."""
+        """Return the files with these suffixes."""
         return [name for name in self.files if name.endswith(suffixes)]
 
     def text(self, name: str) -> str:
-        """The text of a source; empty if it is too large."""
+        """Return the text of a source; empty if it is too large."""
         path = self.root / name
         if path.stat().st_size > _LARGEST:
             return ""
@@ -151,7 +115,7 @@ class ProjectFiles:
 
 
 def headers_of(project: ProjectFiles) -> dict[str, list[str]]:
-    """Headers of a project by the last part of their path."""
+    """Return the headers of a project by file name."""
     headers: dict[str, list[str]] = {}
     for name in project.named(*_HEADERS):
         headers.setdefault(os.path.basename(name), []).append(name)
@@ -159,14 +123,16 @@ def headers_of(project: ProjectFiles) -> dict[str, list[str]]:
 
 
 def files_in(root: Path, others: dict[str, str] | None = None) -> Iterator[str]:
-    """Names of all files but those of others: hidden folders, builds, environments, cases, sources of other projects.
+    """Yield the project's own files.
+
+    Hidden folders, builds, environments, cases and sources of other projects are skipped.
 
     Parameters
     ----------
     root : Path
-        The project's folder.
+        Folder of the project.
     others : dict, optional
-        Receives the folders with sources of other projects, each with the reason.
+        Receives the folders with sources of other projects, with reasons.
     """
     found = {} if others is None else others
     modules = _submodules(root)
@@ -192,7 +158,7 @@ def files_in(root: Path, others: dict[str, str] | None = None) -> Iterator[str]:
             if count > _MOST_FILES:
                 return
             if not os.path.isfile(os.path.join(folder, name)):
-                continue  # a pipe may have no end
+                continue  # reading a pipe may never end
             yield _place(os.path.join(folder, name), root)
 
 
@@ -213,7 +179,7 @@ def _is_project(names: Collection[str]) -> bool:
 
 
 def header_of(project: ProjectFiles, name: str, pair: tuple[str, str], headers: Mapping[str, list[str]]) -> str:
-    """The project's file that an ``#include`` of a file names; empty for a header of others."""
+    """Return the project's file that an ``#include`` names; empty for a header from elsewhere."""
     quoted, pointed = pair
     wanted = quoted or pointed
     if pointed in _SYSTEM:
@@ -228,7 +194,7 @@ def header_of(project: ProjectFiles, name: str, pair: tuple[str, str], headers: 
 def folder_of(
     project: ProjectFiles, name: str, pair: tuple[str, str], headers: Mapping[str, list[str]]
 ) -> Iterator[str]:
-    """The project's folder with a header, other than the program's own."""
+    """Yield the project's folder with a header, unless it is the program's own folder."""
     wanted = pair[0] or pair[1]
     if pair[0] and (project.root / os.path.dirname(name) / wanted).is_file():
         return
@@ -238,6 +204,6 @@ def folder_of(
 
 
 def some(names: list[str]) -> str:
-    """The first names, and how many more."""
+    """Return the first names and the number of further ones."""
     more = f" and {len(names) - 3} more" if len(names) > 3 else ""
     return f"{', '.join(names[:3])}{more}"

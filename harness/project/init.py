@@ -1,4 +1,4 @@
-"""The text of a new configuration, from a project's detected programs."""
+"""Text of a new configuration for a project's detected programs, and of a new case."""
 
 from __future__ import annotations
 
@@ -22,27 +22,27 @@ from harness.diagnostics import one_line
 from harness.errors import UsageError
 from harness.libraries import LIBRARIES
 from harness.model import KNOWN_TARGETS
+from harness.project.current import here
 from harness.project.detect import Found, folders_of_headers
-from harness.project.discovery import here
 from harness.project.programs import program_for
 from harness.records.files import replace_files
 
 TARGET = "sm_75..sm_120"
 TOOLKIT = "13.0"
-"""The first release whose wheels have an nvcc, and whose architectures begin with sm_75."""
+"""First release with an nvcc in its wheels and sm_75 as its oldest architecture."""
 
 _LONG = 60
 
 
 def proposal(found: Found, prefix: tuple[str, ...]) -> str:
-    """The configuration as TOML.
+    """Return the configuration as TOML.
 
     Parameters
     ----------
     found : Found
-        What was found.
+        Detected programs.
     prefix : tuple of str
-        Where its keys stand: ``("tool", "cumatrix")`` in a ``pyproject.toml``, nothing in a ``cumatrix.toml``.
+        Path of the table: ``("tool", "cumatrix")`` in a ``pyproject.toml``, empty in a ``cumatrix.toml``.
     """
     programs = [{**table} for table in found.programs]
     head: dict[str, Any] = {}
@@ -52,7 +52,7 @@ def proposal(found: Found, prefix: tuple[str, ...]) -> str:
     libraries = [name for kind, name in (("torch", "torch"), ("python", "numba-cuda")) if kind in kinds]
     releases = {name: LIBRARIES[name].releases[-1] for name in libraries}
     if libraries and len(kinds) > 1:
-        # Where libraries are named, their backends alone run unless others are named as well.
+        # With named libraries, only their backends run unless the configuration names others.
         head["backend"] = [
             info.name
             for info in BACKENDS.values()
@@ -79,7 +79,7 @@ def proposal(found: Found, prefix: tuple[str, ...]) -> str:
 
 
 def _required(found: Found) -> Iterator[str]:
-    """Lines of the table of required kernels."""
+    """Yield the lines of the table of required kernels."""
     for name, (required, comment) in sorted(found.kernels.items()):
         if comment:
             yield f"# {one_line(f'{name}: {comment}', 300)}"
@@ -123,21 +123,21 @@ extern "C" __global__ void scale(float *values, float factor)
 
 
 def new_case(name: str, root: Path, origin: Path | None = None) -> list[Path]:
-    """Write a case; returns the files that were written.
+    """Write a case and return the written files.
 
     Parameters
     ----------
     name : str
         ``topic/name``.
     root : Path
-        The folder of cases, made where it is missing.
+        Folder of cases; created if missing.
     origin : Path, optional
-        A program of the project, which the case names where it lies; a small one of its own when left out.
+        Program of the project, which the case references in place; by default the case has a small program of its own.
 
     Raises
     ------
     UsageError
-        When the case is there already, or `origin` cannot be a case's program.
+        If the case exists, or `origin` cannot be a case's program.
     """
     if not re.fullmatch(f"{NAME[1:-1]}/{NAME[1:-1]}", name):
         raise UsageError(
@@ -170,14 +170,12 @@ def new_case(name: str, root: Path, origin: Path | None = None) -> list[Path]:
 
 
 def _from(folder: Path, origin: Path) -> dict[str, str]:
-    """No file is copied; the program must be one that a case in `folder` can name."""
+    """Check that a case in `folder` can name the program; no file is copied."""
     project = project_of(folder)
     if origin.suffix not in (".cu", ".cuh", ".py"):
         raise UsageError(f"{origin} is neither CUDA C++ (.cu) nor Python (.py)")
     if not origin.resolve().is_relative_to(project):
-        raise UsageError(
-            f"{origin} lies outside of the project ({project}): copy it into {folder}, and leave --from out"
-        )
+        raise UsageError(f"{origin} is outside the project ({project}): copy it into {folder}, and leave --from out")
     return {}
 
 
@@ -212,7 +210,7 @@ def _of(folder: Path, origin: Path) -> list[str]:
 
 
 def _table(folder: Path, when: str, values: dict[str, Any]) -> list[str]:
-    """``[[options]]``, with include directories as they are seen from the case; nothing where there are none to write."""
+    """Return the lines of ``[[options]]`` with include directories relative to the case; empty without options."""
     if "include" in values:
         project = project_of(folder)
         inside = [each for each in values.pop("include") if Path(each).resolve().is_relative_to(project)]
@@ -222,7 +220,7 @@ def _table(folder: Path, when: str, values: dict[str, Any]) -> list[str]:
     given = {name: value for name, value in values.items() if value}
     if not given:
         return []
-    # Texts and lists of JSON are TOML's as well.
+    # JSON's texts and lists are also valid TOML.
     return [
         "",
         "[[options]]",
@@ -232,7 +230,7 @@ def _table(folder: Path, when: str, values: dict[str, Any]) -> list[str]:
 
 
 def _signatures(origin: Path, text: str) -> dict[str, str]:
-    """Kernels whose decorator has their types as a text: ``@cuda.jit("void(float32[:])")``."""
+    """Return the signatures of kernels with types in their decorator: ``@cuda.jit("void(float32[:])")``."""
     try:
         tree = ast.parse(text)
     except (SyntaxError, ValueError, RecursionError) as error:

@@ -32,24 +32,24 @@ from harness.toolkits.store import data_folder
 
 
 def text_cases(path: Path, name: str) -> tuple[list[Case], list[str]]:
-    """Create a case for each program in a file, and list those that only running it would reveal.
+    """Create a case for each program in a file's strings, and list the programs that only running the file would reveal.
 
-    A compiler needs a file: the text is written below cumatrix's data folder, under a hash of it, with a directive in front by which every
-    message names the Python file and the line there.
+    A compiler needs a file. The text is written below cumatrix's data folder, under its hash, with a ``#line``
+    directive, so messages name the Python file and its lines.
 
     Parameters
     ----------
     path : Path
-        The Python file.
+        Python file.
     name : str
-        What it is called in records.
+        Name of the file in records.
     """
     texts, unread = texts_of(path)
     cases = []
     names = Counter(text.name for text in texts)
     calls = Counter((text.call, text.name) for text in texts)
     for text in texts:
-        # Several of one name are separated by their user, and if that is the same, by their lines.
+        # The calling function separates programs of the same name; the line separates those with the same function.
         called = text.name if names[text.name] == 1 else f"{text.call} {text.name}"
         called += f" in line {text.line}" if calls[text.call, text.name] > 1 else ""
         cases.append(_case(path, f"{name}:{called}", text))
@@ -76,28 +76,28 @@ def _case(path: Path, name: str, text: Text) -> Case:
 
 
 def _absolute(options: tuple[str, ...]) -> list[str]:
-    """Include directories as they are found from the current folder, where the program would run."""
+    """Return options with absolute include directories; relative ones start from the current folder, in which the program runs."""
     return [f"-I{os.path.abspath(word[2:])}" if word.startswith("-I") and len(word) > 2 else word for word in options]
 
 
 LANGUAGES: Mapping[str, str] = {".cu": "cuda", ".cuh": "cuda", ".py": "python"}
-"""Languages by how names end; other files that a pattern matches are no programs."""
+"""Languages by suffix. A pattern ignores files with other suffixes."""
 
 _NAMED = {**LANGUAGES, ".cpp": "cuda", ".cc": "cuda", ".cxx": "cuda"}
 _LISTS = ("include", "flags", "exclude", "features", "links")
 _GENERAL = ("include", "define", "std", "flags", "device-only", "toolkit-first", "options", "unsupported", "expect")
-"""Keys on top that hold for a file which no table names."""
+"""Top-level keys that apply to a file which no table names."""
 
 _RULES = ("options", "unsupported", "expect")
 
 
 def configured(config: Config) -> list[Case]:
-    """A case for each file that a configuration names, and for each program of several files.
+    """Return a case per file that a configuration names, and per program of several files.
 
     Raises
     ------
     CaseError
-        With everything that is wrong, each with file, line and key.
+        If the configuration has errors, all of them with file, line and key.
     """
     report = config.report()
     if not config.tables:
@@ -118,7 +118,7 @@ def configured(config: Config) -> list[Case]:
         whole["define"] = {**definitions_of(top.get("define")), **definitions_of(table.get("define"))}
         own = TableReport(report, ("programs", index))
         _known_kernels(config, own, table)
-        # Rules on top are for every program, and come after a program's own; of options, later ones win.
+        # Top-level rules apply to every program, after the program's own; later options win.
         cases += _Program(config, own, ("programs", index), whole, above=(report, top)).cases()
     seen: dict[str, Case] = {}
     for case in cases:
@@ -132,7 +132,7 @@ def configured(config: Config) -> list[Case]:
 
 
 def _known_kernels(config: Config, report: Report, table: Mapping[str, Any]) -> None:
-    """Note patterns of required kernels that match no file."""
+    """Report patterns of required kernels that match no file."""
     value = table.get("kernels")
     for pattern in value if isinstance(value, dict) else ():
         if not matching(config.root, [pattern]):
@@ -140,7 +140,9 @@ def _known_kernels(config: Config, report: Report, table: Mapping[str, Any]) -> 
 
 
 def program_for(config: Config, file: Path) -> Case | None:
-    """The program of a configuration for a file; or the file by itself, with the top-level settings. None if the project does not mention it.
+    """Return the configured program for a file, or the file alone with the top-level settings.
+
+    The result is None if the project has neither.
 
     Raises
     ------
@@ -163,7 +165,7 @@ def program_for(config: Config, file: Path) -> Case | None:
 
 @dataclass(frozen=True)
 class _Program:
-    """One table of a configuration."""
+    """A table of a configuration that names programs."""
 
     config: Config
     report: Report
@@ -172,7 +174,7 @@ class _Program:
     above: tuple[Report, Mapping[str, Any]] | None = None
 
     def cases(self) -> list[Case]:
-        """Cases of the table; what is wrong is noted, and gives none."""
+        """Return the cases of the table; empty if the table has errors, which are reported."""
         before = len(self.report.problems)
         if "commands" in self.table:
             return self._of_commands()
@@ -239,7 +241,7 @@ class _Program:
         return cases
 
     def _of_commands(self) -> list[Case]:
-        """A case for each unit of a compilation database: for nvcc, as the build compiles it."""
+        """Return a case per unit of a compilation database: for nvcc, with the options of the build."""
         for name in ("sources", "extension", "include", "define", "std", "flags", "together"):
             if name in self.table:
                 self.report.add(
@@ -324,7 +326,7 @@ class _Program:
                     f"(`{RECORD_SETUP}`), or write sources, include, define and flags",
                 )
         base = os.path.dirname(self.table["extension"])
-        # Folders that only a build makes are not there yet; nvcc passes over them, too.
+        # Folders that only a build creates are missing here; nvcc also ignores missing ones.
         there = [folder for each in wanted for folder in each.include if (self.config.root / base / folder).is_dir()]
         return {
             "sources": [os.path.join(base, name) for each in wanted for name in each.sources],
@@ -334,12 +336,12 @@ class _Program:
         }
 
     def _files(self, table: Mapping[str, Any], language: str) -> list[str]:
-        """Names of the programs, as seen from the project's folder."""
+        """Return the names of the program files, relative to the project's folder."""
         excluded = set(matching(self.config.root, listed(table.get("exclude", []))))
         files: dict[str, None] = {}
         for text in listed(table.get("sources", [])):
             if os.path.isabs(text) or not _inside(self.config.root, text):
-                self.report.add(("sources",), f"{shown(text)} does not lie in the project ({self.config.root})")
+                self.report.add(("sources",), f"{shown(text)} is not in the project ({self.config.root})")
                 continue
             pattern = is_pattern(text)
             known = LANGUAGES if pattern else _NAMED
@@ -364,7 +366,7 @@ class _Program:
         return list(files)
 
     def _kernels(self, table: Mapping[str, Any]) -> Callable[[Sequence[str]], RequiredKernels | None]:
-        """A function from the files of a program to its required kernels; of several patterns for a file the first counts."""
+        """Return a function from a program's files to its required kernels; the first matching pattern of a file counts."""
         value = table.get("kernels")
         if not isinstance(value, dict):
             return lambda _: required_kernels(value)
@@ -412,7 +414,10 @@ class _Program:
         return [*rules, *(only(name, words) for name, words in flags.items() if name in BACKENDS)]
 
     def _name(self, group: Sequence[str], files: Sequence[str]) -> str:
-        """``csrc/softmax.cu``; of a program with a name ``fast/softmax.cu``, or the name alone where all files are one."""
+        """Return the name of a program: ``csrc/softmax.cu``.
+
+        A table with a name gives ``fast/softmax.cu``, or the name alone if all files form one program.
+        """
         given = self.table.get("name", "")
         if self.table.get("together"):
             return given or self.config.root.name
@@ -427,7 +432,7 @@ class _Program:
 
 
 def _of_text(text: Case, whole: Case, options: Sequence[OptionRule]) -> Case:
-    """CUDA C++ in a text of a Python file, with what the configuration says of that file; options of its own call come last."""
+    """Return the case of CUDA C++ in a string, with the configuration of its Python file; options of its call come last."""
     return replace(
         whole, name=text.name, path=text.path, title=text.title, sources=text.sources, options=(*options, *text.options)
     )

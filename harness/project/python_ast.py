@@ -1,4 +1,4 @@
-"""Values of a Python file's syntax tree: strings, lists, paths and expressions of them."""
+"""Values in a Python file's syntax tree (strings, lists, paths and expressions of them), and its CUDA C++ in strings."""
 
 from __future__ import annotations
 
@@ -25,7 +25,10 @@ UNKNOWN = Unknown()
 
 
 def constants_of(tree: ast.Module) -> dict[str, ast.expr]:
-    """Names that are given a value exactly once in a file, with what they are given; those that grow (``x += …``, ``x.append``) are not followed."""
+    """Return the values of names that are assigned exactly once in a file.
+
+    Names that change later (``x += …``, ``x.append``) are excluded.
+    """
     found: dict[str, list[ast.expr]] = {}
     for node in ast.walk(tree):
         if isinstance(node, ast.Assign):
@@ -47,18 +50,18 @@ def constants_of(tree: ast.Module) -> dict[str, ast.expr]:
 
 
 def value_of(node: ast.expr, constants: Mapping[str, ast.expr], folder: Path, missed: list[str], depth: int = 0) -> Any:
-    """The value of an expression, or `Unknown`; of a list, the known entries.
+    """Return the value of an expression, or `UNKNOWN`; for a list, its known items.
 
     Parameters
     ----------
     node : ast.expr
-        The expression.
+        Expression.
     constants : Mapping
-        From `constants_of`.
+        Result of `constants_of`.
     folder : Path
-        Where the file lies: what ``__file__`` and patterns of paths are about.
+        Folder of the file, the base of ``__file__`` and of path patterns.
     missed : list of str
-        Receives the source of unknown parts.
+        Receives the source text of unknown parts.
     """
     if depth > _DEEPEST:
         missed.append("nested too deeply")
@@ -127,13 +130,13 @@ def _sum(operator: ast.operator, left: Any, right: Any) -> Any:
         return os.path.join(left, right) if isinstance(left, str) and isinstance(right, str) else UNKNOWN
     if type(left) is type(right) and isinstance(left, str | list):
         return left + right
-    # The known one of two lists.
+    # One of the lists is unknown: use the other.
     lists = [each for each in (left, right) if isinstance(each, list)]
     return lists[0] if lists and UNKNOWN in (left, right) else UNKNOWN
 
 
 def _call(node: ast.Call, inside: Callable[[ast.expr], Any], folder: Path, missed: list[str]) -> Any:
-    """The results of common path functions: joining, the folder of this file, patterns, sorting."""
+    """Evaluate common path functions: joins, the folder of this file, patterns, sorting."""
     name = (
         node.func.attr
         if isinstance(node.func, ast.Attribute)
@@ -150,7 +153,8 @@ def _call(node: ast.Call, inside: Callable[[ast.expr], Any], folder: Path, misse
     if not values or UNKNOWN in values:
         return UNKNOWN
     if isinstance(node.func, ast.Name) and name not in _KNOWN and len(values) == 1 and isinstance(values[0], list):
-        # A function of the file's own that takes a list mostly adds to it: the message mentions that, and the list is used.
+        # A function of the file itself that takes a list usually extends it: use the list, and mention the call in the
+        # message.
         missed.append(f"what {name}() makes of it")
         return values[0]
     match name, values:
@@ -179,7 +183,7 @@ def _call(node: ast.Call, inside: Callable[[ast.expr], Any], folder: Path, misse
 
 
 def _is_near(pattern: str, folder: Path) -> bool:
-    """Return whether a pattern stays in the project, or in one folder elsewhere: not through the whole machine."""
+    """Return whether a pattern stays in the project, or in one folder elsewhere, instead of searching the whole machine."""
     parts = Path(os.path.abspath(folder / pattern)).parts
     fixed = list(takewhile(lambda part: not glob.has_magic(part), parts))
     one_folder = len(fixed) >= len(parts) - 1 and "**" not in parts
@@ -191,7 +195,11 @@ CALLS: Mapping[str, tuple[str, tuple[str, ...]]] = {
     "RawModule": ("code", ("code",)),
     "load_inline": ("cuda_sources", ("name", "cpp_sources", "cuda_sources")),
 }
-"""By function: the argument that has the program, and what its arguments by position are called (https://docs.cupy.dev/en/stable/reference/generated/cupy.RawKernel.html, https://docs.pytorch.org/docs/stable/cpp_extension.html)."""
+"""For each function, the argument with the program, and the names of its positional arguments.
+
+References: https://docs.cupy.dev/en/stable/reference/generated/cupy.RawKernel.html and
+https://docs.pytorch.org/docs/stable/cpp_extension.html.
+"""
 
 _OF_PYTORCH = ("torch/types.h", "cuda.h", "cuda_runtime.h")
 _LARGEST = 2_000_000
@@ -200,22 +208,22 @@ _KERNEL = re.compile(r"__global__[^;{(]*?\b([A-Za-z_]\w*)\s*\(")
 
 @dataclass(frozen=True)
 class Text:
-    """One program.
+    """A program in a string.
 
     Parameters
     ----------
     call : str
-        The function that takes it.
+        Function that compiles the program.
     name : str
-        What it is called by: its kernel, or its line where that is not told.
+        Name of its kernel, or its line if the kernel is unknown.
     line : int
-        Its first line in the file.
+        First line in the file.
     text : str
-        The program.
+        Source text.
     options : tuple of str
-        Options that the call has for the compiler.
+        Compiler options of the call.
     exact : bool
-        Whether its lines are those of the file: not so where it is put together of pieces.
+        Whether the lines match those of the file. They do not if the text is assembled from pieces.
     """
 
     call: str
@@ -227,11 +235,11 @@ class Text:
 
     @property
     def language(self) -> str:
-        """``torch`` for what is compiled with PyTorch's headers."""
+        """``torch`` for a program with PyTorch's headers, else ``cuda``."""
         return "torch" if self.call == "load_inline" else "cuda"
 
     def program(self, file: str) -> str:
-        """The text as a file of its own, whose line numbers are those of the Python file.
+        """Return the text as a file, with line numbers of the Python file.
 
         It includes load_inline's prefix (https://docs.pytorch.org/docs/stable/cpp_extension.html).
         """
@@ -241,9 +249,9 @@ class Text:
 
 
 def texts_of(path: Path) -> tuple[list[Text], list[str]]:
-    """Programs in a file, in its order; and a sentence for each that only running the file would tell.
+    """Return the programs in a file, in order, and a sentence for each that only running the file would reveal.
 
-    A file that cannot be read as Python has none.
+    A file that is not valid Python has no programs.
     """
     if path.stat().st_size > _LARGEST:
         return [], []
@@ -292,7 +300,7 @@ def _calls(tree: ast.Module) -> Iterator[tuple[ast.Call, str]]:
 
 
 def _texts(node: ast.expr, constants: Mapping[str, ast.expr], path: Path) -> Iterator[tuple[str, ast.expr]]:
-    """Texts of an argument, each with its expression."""
+    """Yield the texts of an argument, each with its expression."""
     seen: set[str] = set()
     while isinstance(node, ast.Name) and node.id in constants and node.id not in seen:
         seen.add(node.id)

@@ -1,8 +1,9 @@
 """The recorder, which runs in place of the compilers of a project's build (`harness.project.recording`).
 
-It runs as a program of its own, in the build's environment, and imports nothing but the standard library. A compilation of CUDA C++ is noted
-and gives an empty object; so does the project's host code for shared libraries, which is not noted. The real compilers do everything
-else: versions, dry runs, preprocessing, the tests of CMake, PTX and cubins, which a build may embed, and links.
+The recorder is a separate program in the build's environment, and imports only the standard library. It records each
+compilation of CUDA C++ and writes an empty object. For host code of the project's shared libraries it writes an empty
+object without a record. The real compilers do everything else: version queries, dry runs, preprocessing, the tests of
+CMake, PTX and cubins, which a build may embed, and links.
 """
 
 from __future__ import annotations
@@ -19,13 +20,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 LOG, KEPT = "CUMATRIX_RECORD_LOG", "CUMATRIX_RECORD_FOLDER"
-"""Variables: the file of records, and the project's folder."""
+"""Environment variables with the file of records and the project's folder."""
 
 LIBRARY = "cumatrix-recording.so"
-"""The preloaded library that starts the recorder (``harness/native/recording.c``)."""
+"""Preloaded library that starts the recorder (``harness/native/recording.c``)."""
 
 INCLUDE, SYSTEM = ("-I", "--include-path"), ("-isystem", "--system-include")
-"""Options of include directories before those of the toolkit, and behind them; `grouped` splits them from the directory."""
+"""Options of include directories before and after those of the toolkit; `grouped` splits them from the directory."""
 
 # Options of nvcc with a value as the next word (https://docs.nvidia.com/cuda/cuda-compiler-driver-nvcc/#nvcc-command-options).
 _VALUES = frozenset(
@@ -39,17 +40,17 @@ _VALUES = frozenset(
     """.split()
 )
 _OBJECTS = frozenset(("-c", "--compile", "-dc", "--device-c", "-dw", "--device-w"))
-# With one of these, nvcc compiles nothing.
+# Options that make nvcc compile nothing.
 _QUERIES = re.compile(
     r"--?(?:version|help|dryrun|list-gpu-code|list-gpu-arch|preprocess|generate-dependencies|generate-nonsystem-dependencies|clean-targets)"
     r"|-[VhEM]|-MM"
 )
-# With one of these, it makes something that the build may read.
+# Options that write a file which the build may read.
 _READ = re.compile(r"--?(?:cubin|ptx|fatbin|cuda|optix-ir|ltoir|lib|run)")
 _WITH_DEPENDENCIES = re.compile(r"-MM?D|--generate-(?:nonsystem-)?dependencies-with-compile")
 _SOURCES = (".cu", ".CU", ".cup")
 _HOST_SOURCES = (".c", ".cc", ".cpp", ".cxx", ".C", ".c++")
-# Folders of tests of a compiler, by CMake and by autoconf, which look at what was made.
+# Folders of compiler tests by CMake and autoconf, which inspect the output.
 _TESTS = re.compile(
     r"/CMakeFiles/(?:[\d.]+(?:-\w+)?/CompilerId|CMakeTmp|CMakeScratch|ShowIncludes|_CMakeLTOTest)|/conftest\b|/meson-private/"
 )
@@ -62,23 +63,23 @@ class Command:
     Parameters
     ----------
     inputs : list of str
-        Files that it names.
+        Input files.
     output : str
-        After ``-o``; empty for nvcc's choice.
+        Value of ``-o``; empty for nvcc's default.
     objects : bool
-        Whether it makes objects, and no program.
+        Whether the command creates objects instead of a program.
     device_link : bool
         Whether it links device code (``-dlink``).
     query : bool
         Whether it compiles nothing.
     read : bool
-        Whether it makes PTX, a cubin or another file that the build may read.
+        Whether it creates PTX, a cubin or another file that the build may read.
     shared : bool
         Whether it links a shared library.
     language : str
-        After ``-x``.
+        Value of ``-x``.
     depends : str
-        The file of dependencies; empty if none is made.
+        File of dependencies; empty without one.
     """
 
     inputs: list[str]
@@ -93,14 +94,14 @@ class Command:
 
     @property
     def sources(self) -> list[str]:
-        """Files of CUDA C++."""
+        """Input files of CUDA C++."""
         if self.language == "cu":
             return [name for name in self.inputs if not name.endswith((".o", ".obj", ".a", ".so"))]
         return [name for name in self.inputs if name.endswith(_SOURCES)] if not self.language else []
 
 
 def read(words: Sequence[str]) -> Command:
-    """Make sense of the arguments of nvcc."""
+    """Parse the arguments of nvcc."""
     inputs: list[str] = []
     given: dict[str, str] = {}
     objects = device_link = query = makes = shared = depends = False
@@ -153,7 +154,11 @@ def is_recorded(command: Command, folder: str) -> bool:
 
 
 def grouped(words: Iterable[str]) -> Iterator[tuple[list[str], str]]:
-    """The words of a command line: an option of an include directory as one or two words, with the directory; any other word without one."""
+    """Yield the words of a command line in groups.
+
+    An option of an include directory is a group of one or two words, with the directory. Any other word is a group
+    without a directory.
+    """
     waiting = iter(words)
     for word in waiting:
         name, equals, value = word.partition("=")
@@ -169,7 +174,7 @@ def grouped(words: Iterable[str]) -> Iterator[tuple[list[str], str]]:
 
 
 def expanded(words: Sequence[str], folder: str) -> list[str]:
-    """Words with the content of options files, which a build may delete, and without include directories that do not exist."""
+    """Expand options files, which a build may delete, and remove include directories that do not exist."""
     kept: list[str] = []
     waiting = list(words)
     while waiting:
@@ -191,7 +196,7 @@ def expanded(words: Sequence[str], folder: str) -> list[str]:
 
 
 def record(words: Sequence[str], command: Command, folder: str) -> None:
-    """Note the compilation of each source; a source outside of the project is copied, since a build may delete it."""
+    """Record the compilation of each source. A source outside the project is copied, since a build may delete it."""
     words = expanded(words, folder)
     for source in command.sources:
         path = os.path.realpath(os.path.join(folder, source))
@@ -202,7 +207,7 @@ def record(words: Sequence[str], command: Command, folder: str) -> None:
             entry["copy"] = os.path.join(tempfile.mkdtemp(dir=copies), os.path.basename(source))
             shutil.copyfile(path, str(entry["copy"]))
         line = json.dumps(entry) + "\n"
-        # One write, so that lines of parallel builds stay whole.
+        # One write keeps the lines of parallel builds whole.
         log = os.open(os.environ[LOG], os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
         try:
             os.write(log, line.encode("utf-8", "surrogateescape"))
@@ -211,7 +216,7 @@ def record(words: Sequence[str], command: Command, folder: str) -> None:
 
 
 def make_empty_objects(command: Command) -> int:
-    """Make what the build expects: an empty object for each source, and the file of dependencies."""
+    """Write the files that the build expects: an empty object per source, and the file of dependencies."""
     for source in command.sources or [""]:
         stem = os.path.splitext(os.path.basename(source))[0] or "a_dlink"
         output = command.output if command.output and len(command.sources) < 2 else f"{stem}.o"
@@ -229,7 +234,7 @@ def _make_empty_object(compiler: Sequence[str], output: str, source: str, depend
 
 
 def stub_host_object(real: str, words: Sequence[str], folder: str) -> int | None:
-    """Make an empty object of the project's own host code; None for a compilation that the real compiler has to do."""
+    """Write an empty object for the project's own host code; return None if the real compiler must run."""
     sources = [word for word in words if word.endswith(_HOST_SOURCES) and not word.startswith("-")]
     output = words[words.index("-o") + 1] if "-o" in words[:-1] else ""
     if len(sources) != 1 or not output:
@@ -245,9 +250,9 @@ def stub_host_object(real: str, words: Sequence[str], folder: str) -> int | None
 
 
 def main(argv: Sequence[str]) -> int:
-    """Record, or become the real compiler, whose path is the first argument."""
+    """Record the command, or execute the real compiler, whose path is the first argument."""
     real, words, folder = argv[1], argv[2:], os.getcwd()
-    # What the compiler starts is not the build's.
+    # The recorder must not load into children of the compiler.
     preloaded = os.environ.pop("LD_PRELOAD", "").split(":")
     if others := [each for each in preloaded if each and os.path.basename(each) != LIBRARY]:
         os.environ["LD_PRELOAD"] = ":".join(others)
@@ -262,7 +267,7 @@ def main(argv: Sequence[str]) -> int:
         if command.objects and not command.read:
             return make_empty_objects(command)
         if not command.read:
-            # A program that is compiled and linked at once: its sources are empty.
+            # One command compiles and links a program: its sources are empty.
             linked = [*_compiler(), *(["-shared", "-fPIC"] if command.shared else []), "-x", "c", "-"]
             text = b"int main(void) { return 0; }\n"
             return subprocess.run([*linked, "-o", command.output or "a.out"], input=text, check=False).returncode

@@ -27,10 +27,10 @@ from harness.toolkits.store import data_folder
 FOLDER = ".cumatrix"
 DATABASE = f"{FOLDER}/compile_commands.json"
 KERNELS = "kernels.json"
-"""Place of the recorded commands in a project, and the file next to them with the number of kernels of each unit."""
+"""Path of the recorded commands in a project, and the adjacent file with the number of kernels of each unit."""
 
 WITHOUT_GPU = {"FORCE_CUDA": "1", "TORCH_CUDA_ARCH_LIST": "8.0;9.0"}
-"""Variables that builds of PyTorch's extensions need on a machine without a GPU, and what they are set to where they are not set."""
+"""Variables that builds of PyTorch's extensions need on a machine without a GPU, with their defaults."""
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class Recorded:
     code : int
         Exit code of the build.
     lost : list of str
-        Sources that the build has deleted, and that were not kept.
+        Sources that the build deleted and that the recorder has no copy of.
     """
 
     entries: list[dict[str, Any]]
@@ -53,25 +53,25 @@ class Recorded:
 
 
 def record_build(argv: Sequence[str], root: Path, home: Path, packages: Path | None = None) -> Recorded:
-    """Run a build.
+    """Run a build and record its compilations.
 
     Parameters
     ----------
     argv : sequence of str
         The command and its arguments.
     root : Path
-        The project's folder, in which it runs.
+        Folder of the project, the working directory of the build.
     home : Path
-        The CUDA toolkit of the build.
+        CUDA toolkit of the build.
     packages : Path, optional
-        A further folder of Python packages, such as one with PyTorch.
+        Further folder of Python packages, for example with PyTorch.
 
     Raises
     ------
     UsageError
-        When there is no such command.
+        If the command does not exist.
     PartUnavailable
-        When the toolkit has no nvcc.
+        If the toolkit has no nvcc.
     """
     if not (home / "bin" / "nvcc").is_file():
         raise PartUnavailable(f"{home} has no nvcc: name a toolkit that has one with -t")
@@ -95,10 +95,10 @@ def record_build(argv: Sequence[str], root: Path, home: Path, packages: Path | N
 
 
 def _linker(folder: Path) -> Path:
-    """A folder with a linker that takes functions of empty objects for defined."""
+    """Create a folder with a linker that ignores undefined functions of empty objects."""
     folder.mkdir()
     if linker := shutil.which("ld"):
-        # Tests of a build system must still fail where they should.
+        # Tests of a build system must still fail as without the recorder.
         tests, plain = "*CMakeTmp*|*CMakeScratch*|*TryCompile-*|*conftest*", shlex.quote(linker)
         _script(
             folder / "ld",
@@ -108,7 +108,7 @@ def _linker(folder: Path) -> Path:
 
 
 def _libraries(folder: Path) -> Path:
-    """A folder with an empty libcuda where the machine has none: extensions link it, and a driver alone brings it."""
+    """Create a folder with an empty libcuda if the machine has none: extensions link it, and only a driver installs it."""
     folder.mkdir()
     compiler = [*(os.environ.get("CC") or "cc").split(), "-shared", "-x", "c", os.devnull]
     if process_output.run([*compiler, "-o", os.devnull, "-lcuda"], seconds=60).code:
@@ -139,12 +139,12 @@ def _environment(
         **first("LD_PRELOAD", library, ":"),
         "CUMATRIX_RECORD_PYTHON": sys.executable,
         "CUMATRIX_RECORD_SCRIPT": str(Path(recorder.__file__).resolve()),
-        # Where gcc looks for its linker (https://gcc.gnu.org/onlinedocs/gcc/Environment-Variables.html).
+        # gcc searches these folders for its linker (https://gcc.gnu.org/onlinedocs/gcc/Environment-Variables.html).
         **first("COMPILER_PATH", linker),
         **first("LIBRARY_PATH", stubs),
         **{name: given.get(name, value) for name, value in WITHOUT_GPU.items()},
     }
-    # A launcher such as ccache would answer in the place of the compiler.
+    # A launcher such as ccache would bypass the compiler.
     found.pop("CMAKE_CUDA_COMPILER_LAUNCHER", None)
     if packages:
         found |= first("PYTHONPATH", packages)
@@ -152,7 +152,7 @@ def _environment(
 
 
 def _kept(entries: Sequence[dict[str, Any]], root: Path, home: Path, code: int) -> Recorded:
-    """The entries with paths that outlast the build."""
+    """Return the entries with paths that outlast the build."""
     found: dict[str, dict[str, Any]] = {}
     lost: list[str] = []
     of_toolkit = re.compile(rf"{re.escape(str(home))}/(?:targets/[\w-]+/)?include(?:/cccl)?/?")
@@ -169,25 +169,25 @@ def _kept(entries: Sequence[dict[str, Any]], root: Path, home: Path, code: int) 
             entry["arguments"] = [str(kept) if word == entry["file"] else word for word in entry["arguments"]]
             entry["file"] = str(kept)
         entry["arguments"] = ["nvcc", *_without(entry["arguments"][1:], of_toolkit)]
-        # Compiled twice with the same words, as in a build that was repeated, it is one unit.
+        # A repeated build compiles a unit again with the same words.
         found.setdefault(json.dumps(entry, sort_keys=True), entry)
     return Recorded(list(found.values()), code, lost)
 
 
 def _without(words: Sequence[str], of_toolkit: re.Pattern[str]) -> list[str]:
-    """Words without the include directories of the build's toolkit: each cell has those of its own."""
+    """Remove the include directories of the build's toolkit, since each cell has its own toolkit."""
     return [word for group, folder in recorder.grouped(words) if not of_toolkit.fullmatch(folder) for word in group]
 
 
 def write_database(recorded: Recorded, root: Path) -> Path:
-    """Write the commands as a compilation database, and keep it out of the project's repository."""
+    """Write the commands as a compilation database, and exclude it from the project's repository."""
     text = json.dumps(recorded.entries, indent=1)
     replace_files({root / DATABASE: text.encode("utf-8", "surrogateescape"), root / FOLDER / ".gitignore": b"*\n"})
     return root / DATABASE
 
 
 def write_kernels(records: Iterable[Mapping[str, Any]], root: Path) -> dict[str, int]:
-    """Write the number of kernels of each unit that was built, by its name, and return it."""
+    """Write the number of kernels of each built unit by name, and return the numbers."""
     counts = {record["case"]: len(record["artifact"]["kernels"]) for record in records if record["status"] == "built"}
     text = json.dumps(counts, indent=1, sort_keys=True)
     replace_files({(root / DATABASE).with_name(KERNELS): f"{text}\n".encode("utf-8", "surrogateescape")})
@@ -195,12 +195,12 @@ def write_kernels(records: Iterable[Mapping[str, Any]], root: Path) -> dict[str,
 
 
 def read_kernels(database: Path) -> dict[str, int]:
-    """Return the numbers of kernels next to a database; empty where none are recorded.
+    """Return the recorded numbers of kernels for a database; empty without any.
 
     Raises
     ------
     UsageError
-        When the file is no table of numbers.
+        If the file is no table of numbers.
     """
     path = database.with_name(KERNELS)
     if not path.is_file():

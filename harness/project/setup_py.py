@@ -1,4 +1,4 @@
-"""The CUDAExtension of a ``setup.py``, read from its syntax tree: sources, include directories and flags."""
+"""The CUDAExtension calls of a ``setup.py``, read from its syntax tree: sources, include directories and flags."""
 
 from __future__ import annotations
 
@@ -21,22 +21,22 @@ _ARCHITECTURES = ("-gencode", "--generate-code", "-arch", "--gpu-architecture", 
 
 @dataclass(frozen=True)
 class Extension:
-    """One extension.
+    """One extension module.
 
     Parameters
     ----------
     name : str
-        The module that it builds.
+        Name of the module.
     line : int
         Line of the call.
     sources : tuple of str
-        Its files in CUDA C++ (``.cu``), as seen from the folder of ``setup.py``.
+        CUDA C++ files (``.cu``), relative to the folder of ``setup.py``.
     host : tuple of str
-        Its other files, which a compiler of C++ takes.
+        Other files, for a C++ compiler.
     include, macros, flags : tuple of str
         Include directories, ``NAME`` or ``NAME=VALUE``, and options for nvcc.
     unread : tuple of str
-        Parts that only running the file would reveal: each with its line.
+        Parts that only running the file would reveal, each with its line.
     """
 
     name: str
@@ -50,20 +50,20 @@ class Extension:
 
 
 def extensions_of(path: Path) -> list[Extension]:
-    """The CUDAExtensions of a ``setup.py``.
+    """Read the CUDAExtension calls of a ``setup.py``.
 
-    Names with one value are followed; so are joined and globbed paths. Everything else (a list that grows, a condition, an
-    environment variable) is listed in `Extension.unread`. Architectures (``-gencode``, ``-arch``) are left out of the flags:
-    cumatrix chooses them.
+    Names with one value, joined paths and path patterns are evaluated. Everything else (a growing list, a condition, an
+    environment variable) is listed in `Extension.unread`. The flags omit architectures (``-gencode``, ``-arch``), which
+    cumatrix sets.
 
     Raises
     ------
     UsageError
-        When the file cannot be read as Python.
+        If the file is not valid Python.
     """
     try:
         if path.exists() and not path.is_file():
-            raise UsageError(f"{os.path.relpath(path)} is no file")  # a pipe or a device may have no end
+            raise UsageError(f"{os.path.relpath(path)} is no file")  # reading a pipe or a device may never end
         with open(path, "rb") as file:
             text = file.read(_LARGEST + 1)
         if len(text) > _LARGEST:
@@ -80,7 +80,7 @@ def extensions_of(path: Path) -> list[Extension]:
         ) from None
     constants = constants_of(tree)
     calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and _called(node) == CALLS[0]]
-    # Often the class is chosen first: extension = CUDAExtension if use_cuda else CppExtension.
+    # Many files choose the class first: extension = CUDAExtension if use_cuda else CppExtension.
     chosen = {
         target.id
         for node in ast.walk(tree)
@@ -160,6 +160,6 @@ def _without_architectures(flags: Sequence[str]) -> Iterator[str]:
 
 
 def _seen(folder: Path, text: str) -> str:
-    """A path as seen from the folder of ``setup.py``; one that lies elsewhere stays as it is."""
+    """Return a path relative to the folder of ``setup.py``; a path elsewhere is unchanged."""
     place = Path(os.path.normpath(folder / text))
     return place.relative_to(folder).as_posix() if place.is_relative_to(folder) else text

@@ -1,7 +1,7 @@
-"""Trust in configurations: cumatrix runs what a folder's file names only after its user allows it, as direnv does.
+"""Trust in configurations, as in direnv: cumatrix runs programs that a configuration names only after the user allows it.
 
-Trust belongs to a file at a path with what it names. It is kept in the user's configuration folder, where no repository has files; a change of what is
-named, or another path, needs new trust.
+Trust belongs to the path of a file and the values that need trust. It is stored in the user's configuration folder,
+outside any repository. A change of these values, or another path, needs new trust.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ from harness.records.files import replace_files
 from harness.tables import users
 
 PROGRAMS = "programs"
-"""The keys of programs (`flags`, `define`, `libraries`, …), at the top level and in ``[[programs]]``."""
+"""Setting of all keys of programs (`flags`, `define`, `libraries`, …), at the top level and in ``[[programs]]``."""
 
 _VERSIONS = re.compile(r"[\d.t+]+(?:\.\.[\d.t+]+)?|python[\d.]*|all|pre|")
-# Options of nvcc, gcc, clang and their linkers that name a program, a plugin or a file of further options, or run what was built.
+# Options of nvcc, gcc, clang and their linkers that name a program, a plugin or a file of options, or run the output.
 _RUNS = re.compile(
     r"(?:^|[\s,=\"'\\])(?:--?(?:ccbin|compiler-bindir|archiver-binary|arbin|options-file|optf|run|qpp-config|input-drive-prefix"
     r"|f(?:pass-)?plugin|fuse-ld|specs|wrapper|load|ptxas-path|config|Xclang|Xassembler|Xlinker|linker-options|Xarchive|archive-options)"
     r"|-B|-W[alp],|@)"
 )
-# Paths in these are read, and nothing of them is run.
+# Options with paths that are only read.
 _SPLIT = re.compile(r"-[IDUL]|--?[a-z-]+")  # the value is the next word
 _ONE_BACKEND = re.compile(r"^[A-Za-z][\w-]*:(?=-)")
 _READ = re.compile(
@@ -49,13 +49,13 @@ class Named:
     Parameters
     ----------
     setting : str
-        The key of the configuration it counts for (`PROGRAMS` for those of programs).
+        Key of the configuration (`PROGRAMS` for keys of programs).
     key : str
-        The key as the file has it.
+        Key as written in the file.
     value : str
-        The text that names something.
+        The value.
     does : str
-        What happens with it: ``runs``, ``fetches``, ``writes outside of the project``.
+        Effect of the value: ``runs``, ``fetches``, ``writes outside of the project``.
     line : int
         Line of the key.
     """
@@ -68,7 +68,7 @@ class Named:
 
 
 def programs_named(config: Config) -> tuple[Named, ...]:
-    """Every value of a configuration that needs trust; none where there is none."""
+    """Return every value of a configuration that needs trust."""
     if config.file is None:
         return ()
     return (*_settings(config), *_programs(config))
@@ -89,17 +89,17 @@ def _settings(config: Config) -> Iterator[Named]:
 
 
 def _is_program(text: str) -> bool:
-    """Return whether ``python`` is more than versions, or an interpreter on the path."""
+    """Return whether a value of ``python`` is more than versions or an interpreter on the path."""
     return not all(_VERSIONS.fullmatch(word.strip()) for word in text.split(","))
 
 
 def _is_build(text: str) -> bool:
-    """Return whether ``with`` is more than releases: ``-e PATH``, ``NAME @ …`` or an environment."""
+    """Return whether a value of ``with`` is more than releases: ``-e PATH``, ``NAME @ …`` or an environment."""
     return text.lstrip().startswith("-") or "@" in text or "/" in text
 
 
 def _outside(root: Path) -> Callable[[str], bool]:
-    """Return whether a path leads out of the project, or of its repository; links are followed."""
+    """Return a test of whether a path, with links resolved, leads out of the project or its repository."""
     place = root.resolve()
     top = next((each for each in (place, *place.parents) if (each / ".git").exists()), place)
     return lambda text: not (place / text).resolve().is_relative_to(top)
@@ -115,7 +115,7 @@ def _programs(config: Config) -> Iterator[Named]:
 
 
 def _in_table(config: Config, table: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
-    """Key, value and what happens with it."""
+    """Yield key, value and effect of each value in a table that needs trust."""
     rules = [rule for rule in listed(table.get("options", [])) if isinstance(rule, Mapping)]
     lists = [("flags", table.get("flags", []))]
     lists += [("options", rule.get(name, [])) for rule in rules for name in ("flags", "ptxas")]
@@ -131,22 +131,22 @@ def _in_table(config: Config, table: Mapping[str, Any]) -> Iterator[tuple[str, s
         try:
             units = units_of(config.root / table["commands"])
         except (UsageError, OSError):
-            return  # told when its units are looked for
+            return  # the reader of the units reports the error
         flags = dict.fromkeys(flag for unit in units for flag in unit.flags)
         yield from (("commands", flag, "runs a program through") for flag in _running(flags))
     if "extension" in table:
         try:
             found = extensions_of(config.root / table["extension"])
         except (UsageError, OSError):
-            return  # told when its sources are looked for
+            return  # the reader of the sources reports the error
         for each in found:
             yield from (("extension", flag, "runs a program through") for flag in _running(each.flags))
 
 
 def _running(flags: Iterable[str]) -> Iterator[str]:
-    """Options that make a compiler run something: they name a program, or a path that is not one of an include directory.
+    """Yield options that make a compiler run something: they name a program, or a path other than an include directory.
 
-    Characters of a shell are harmless: no tool is started through one (`harness.nvidia.nvcc`).
+    Shell characters are harmless, since no tool starts through a shell (`harness.nvidia.nvcc`).
     """
     before = ""
     for flag in flags:
@@ -154,11 +154,11 @@ def _running(flags: Iterable[str]) -> Iterator[str]:
         value = _READ.fullmatch(before) and _SPLIT.fullmatch(before) and words[:1] != "-"
         if not (value or _READ.fullmatch(words)) and (_RUNS.search(words) or "/" in words):
             yield flag
-        before = flag  # one for a backend alone leaves the next word to the others
+        before = flag  # an option for one backend leaves the next word to the others
 
 
 def _texts(value: Any) -> Iterator[str]:
-    """Every text in a value."""
+    """Yield every text in a value."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, Mapping):
@@ -170,14 +170,14 @@ def _texts(value: Any) -> Iterator[str]:
 
 
 VARIABLE = "CUMATRIX_TRUST"
-"""``1`` trusts every configuration; folders, separated as those of ``PATH``, the configurations in and below them."""
+"""Environment variable: ``1`` trusts every configuration; folders, separated as in ``PATH``, trust the configurations in and below them."""
 
 _LARGEST = 1 << 20
 _SHOWN = 200
 
 
 class Untrusted(UsageError):
-    """A configuration names something to run, and is not trusted."""
+    """A configuration with values that need trust, which the user has not allowed."""
 
     def __init__(self, config: Config, named: Sequence[Named]) -> None:
         self.config, self.named = config, tuple(named)
@@ -192,16 +192,16 @@ class Untrusted(UsageError):
 
 @dataclass(frozen=True)
 class Entry:
-    """A configuration that is trusted.
+    """A trusted configuration.
 
     Parameters
     ----------
     place : Path
-        The file of the entry.
+        File of the entry.
     file : str
-        The configuration.
+        Path of the configuration.
     named : tuple of str
-        What it names, a line each.
+        Trusted values, one line each.
     """
 
     place: Path
@@ -210,21 +210,21 @@ class Entry:
 
 
 def require_trust(config: Config, settings: Collection[str], *, trusted: bool = False) -> None:
-    """Stop unless what a configuration names may be run.
+    """Raise `Untrusted` unless the used values of a configuration are allowed.
 
     Parameters
     ----------
     config : Config
         The configuration.
     settings : collection of str
-        Its keys whose values are used; `PROGRAMS` for those of programs.
+        Keys with used values; `PROGRAMS` for keys of programs.
     trusted : bool
-        The user trusts every configuration for this run (``--trust``).
+        Whether the user trusts every configuration for this run (``--trust``).
 
     Raises
     ------
     Untrusted
-        When the user has not allowed it.
+        If the user has not allowed the values.
     """
     everything = needs_trust(config)
     used = [each for each in everything if each.setting in settings]
@@ -233,7 +233,10 @@ def require_trust(config: Config, settings: Collection[str], *, trusted: bool = 
 
 
 def needs_trust(config: Config) -> tuple[Named, ...]:
-    """Values of a configuration that need trust: all of a foreign user's file above the current folder, else those that name programs."""
+    """Return the values of a configuration that need trust.
+
+    A file of another user above the current folder needs trust as a whole, in addition to values that name programs.
+    """
     stranger = _stranger(config)
     return (*([stranger] if stranger else []), *programs_named(config))
 
@@ -244,7 +247,7 @@ def is_trusted(config: Config, named: Sequence[Named]) -> bool:
 
 
 def trust(config: Config) -> tuple[Named, ...]:
-    """Allow what a configuration names; returns it. Nothing is kept where it names nothing."""
+    """Store trust in the values of a configuration, and return them; without such values nothing is stored."""
     named = needs_trust(config)
     if named:
         entry = {"file": _file(config), "named": [line_of(each) for each in named]}
@@ -253,7 +256,7 @@ def trust(config: Config) -> tuple[Named, ...]:
 
 
 def revoke(file: Path) -> int:
-    """Forget every trust in a file; returns how many entries that were."""
+    """Delete every trust in a file and return the number of deleted entries."""
     gone = [entry for entry in entries() if entry.file == str(file.resolve())]
     for entry in gone:
         entry.place.unlink(missing_ok=True)
@@ -261,17 +264,17 @@ def revoke(file: Path) -> int:
 
 
 def entries() -> list[Entry]:
-    """Everything that is trusted, by file."""
+    """Return all trusted configurations, sorted by file."""
     return sorted(_entries(), key=lambda each: (each.file, each.named))
 
 
 def line_of(named: Named) -> str:
-    """One line for people: key, what happens, and the value, with nothing in it that acts on a terminal."""
+    """Return one line for people: key, effect and value, without terminal control characters."""
     return f"{named.key}: {named.does} {shown(named.value)}"
 
 
 def shown(text: str) -> str:
-    """A value on one line, with nothing in it that acts on a terminal."""
+    """Return a value on one line, without terminal control characters."""
     return one_line(text, _SHOWN)
 
 
@@ -282,7 +285,7 @@ def _entries() -> Iterator[Entry]:
             data = json.loads(read_plain(place, _LARGEST))
             yield Entry(place, str(data["file"]), tuple(map(str, data["named"])))
         except (OSError, ValueError, KeyError, TypeError, RecursionError, Unreadable):
-            continue  # trusts nothing: an entry counts by its name
+            continue  # only the file name of an entry grants trust, so its content may be invalid
 
 
 def _folder() -> Path:
@@ -312,7 +315,7 @@ def _by_variable(config: Config) -> bool:
 
 
 def _stranger(config: Config) -> Named | None:
-    """A file above the current folder of another user's, such as ``/tmp/cumatrix.toml``."""
+    """Return a value for another user's file above the current folder, such as ``/tmp/cumatrix.toml``."""
     if config.file is None or config.file.parent.resolve() == Path.cwd():
         return None
     owner = config.file.stat().st_uid

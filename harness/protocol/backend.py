@@ -1,7 +1,7 @@
 """The interface between a worker and a backend.
 
-These modules run in the interpreter of the environment under test, which may be another one than
-cumatrix's own: they import the standard library only, and the backend's library inside functions.
+These modules run in the interpreter under test, which may differ from cumatrix's own. They import the standard library
+only, and the backend's library inside functions.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from harness.protocol.process_output import cut
 _MOST_AT_ONCE, _MOST_OUTPUT = (
     3 << 20,
     12 << 20,
-)  # characters; a tool's output is cut before (harness.protocol.process_output.KEPT)
+)  # characters; a tool's output is already cut (harness.protocol.process_output.KEPT)
 
 __all__ = ["Backend", "Crashed", "Ended", "Job", "Rejected", "Setup", "Unavailable", "Unsupported"]
 
@@ -30,23 +30,23 @@ class Job(CellJob):
     Parameters
     ----------
     scratch : Path
-        A folder of the cell's own, which starts empty and goes with the cell.
+        The cell's own folder, empty at first and removed with the cell.
     steps : str
-        Folder of steps that the cells of its program share; empty where they share none.
+        Folder of compile steps that the cells of its program share; empty if they share none.
     device : dict
-        The real device as the scheduler found it; empty without one.
+        The scheduler's description of the real device; empty without one.
     modules : tuple of str
-        What is imported of the library under test, for programs in Python: an exception that passed through one of them is a refusal.
+        Modules of the library under test, for programs in Python: an exception raised through one of them is a refusal.
     stages, command, logs, notes : list of str
-        Stages that began, commands or calls, what tools printed, remarks.
+        Stages that began, commands or calls, output of tools, remarks.
     shared_steps : list of str
-        Tools whose work was taken from another cell of the run.
+        Tools whose work was reused from another cell of the run.
     observed : dict
-        Versions that only the cell could ask for.
+        Versions that are known only in the cell.
     artifact : Product or None
-        What came out last.
+        The last product.
     parts : list of Product
-        What came out before it, where one program a kernel does.
+        Earlier products, if each kernel is a separate program.
     take_slot : callable
         Waits for a slot of the real device; called once, before stage ``load``.
     """
@@ -67,7 +67,7 @@ class Job(CellJob):
 
     @classmethod
     def of(cls, order: Order) -> Job:
-        """The job of an order."""
+        """Create the job of an order."""
         values = {each.name: getattr(order.job, each.name) for each in fields(CellJob)}
         return cls(**values, scratch=order.scratch, steps=order.steps, device=dict(order.device))
 
@@ -78,7 +78,7 @@ class Job(CellJob):
 
     @property
     def made_for(self) -> str:
-        """The architecture that the compiler targets: the cell's target, unless the case has another tool finish the code."""
+        """The architecture that the compiler targets; it differs from the cell's if another tool finishes the code."""
         return made_for(self.options, self.target)
 
     @property
@@ -88,12 +88,12 @@ class Job(CellJob):
 
     @property
     def one_of_several(self) -> bool:
-        """Return whether the user's flags say that this file is linked with others later."""
+        """Return whether the user's flags mark this file for linking with other files."""
         return not {"-dc", "--device-c"}.isdisjoint(self.options.get("flags", ()))
 
     @property
     def arch(self) -> str:
-        """The target without its kind: ``"80"``, ``"90a"``, ``"942"`` of ``gfx942``."""
+        """The target without its prefix: ``"80"``, ``"90a"``, ``"942"`` of ``gfx942``."""
         return re.sub(r"^[a-z]+_?", "", self.target)
 
     @property
@@ -104,7 +104,7 @@ class Job(CellJob):
 
     @property
     def compute_capability(self) -> str:
-        """Compute capability as people write it: ``"8.0"``."""
+        """Compute capability as text: ``"8.0"``."""
         return ".".join(map(str, self.capability))
 
     @property
@@ -113,7 +113,7 @@ class Job(CellJob):
         return [self.source, *self.together]
 
     def include_next_to_source(self, setup: Setup) -> list[str]:
-        """The requested include directories, without the toolkit's; a requested one of the toolkit's is kept."""
+        """Return the requested include directories, without one occurrence of each of the toolkit's."""
         folders = list(self.include)
         for folder in setup.include:
             if folder in folders:
@@ -121,7 +121,7 @@ class Job(CellJob):
         return folders
 
     def toolkit_include(self, setup: Setup) -> list[str]:
-        """Include directories of the toolkit; none where the case wants a compiler without them."""
+        """Return the include directories of the toolkit; none if the case excludes them."""
         return setup.include if self.options.get("toolkit_headers", True) else []
 
     @property
@@ -130,12 +130,12 @@ class Job(CellJob):
         return bool(self.options.get("toolkit_first", False))
 
     def every_include(self, setup: Setup) -> list[str]:
-        """Include directories in search order, for a compiler without defaults."""
+        """Return the include directories in search order, for a compiler without defaults."""
         next_to_source, toolkit = self.include_next_to_source(setup), self.toolkit_include(setup)
         return [*toolkit, *next_to_source] if self.toolkit_first else [*next_to_source, *toolkit]
 
     def enter(self, stage: str) -> None:
-        """Say that `stage` begins; this is known even when the process dies in it."""
+        """Record that `stage` begins, in a file that remains if the process dies."""
         if self.stages[-1:] == [stage]:
             return
         if stage == "load" and self.take_slot:
@@ -146,7 +146,7 @@ class Job(CellJob):
             file.write(stage + "\n")
 
     def say(self, text: str | bytes) -> None:
-        """Keep a tool's output: of very long output, the start and the end."""
+        """Log a tool's output; very long output is kept without its middle."""
         if isinstance(text, bytes):
             text = text.decode(errors="replace")
         text = cut(text.rstrip("\0\n "), _MOST_AT_ONCE)
@@ -154,15 +154,15 @@ class Job(CellJob):
         if before > _MOST_OUTPUT:
             return
         if before + len(text) > _MOST_OUTPUT:
-            text += "\n[... what was said after this is left out ...]"
+            text += "\n[... further output left out ...]"
         if text:
             self.logs.append(text)
             with open(self.scratch / "log", "a", errors="replace") as file:
                 file.write(text + "\n")
 
     def keep(self, data: bytes, kind: str) -> Path:
-        """Keep what came out (``ptx``, ``cubin``, ``object``, ``ltoir``, ``hsaco``); the last one counts."""
-        if kind == "cubin" and data[16:18] == b"\x01\x00":  # ELF's ET_REL, whatever options asked for it
+        """Keep a product (``ptx``, ``cubin``, ``object``, ``ltoir``, ``hsaco``); the last one counts."""
+        if kind == "cubin" and data[16:18] == b"\x01\x00":  # ELF's ET_REL, with or without options that request it
             kind = "object"
         path = self.scratch / f"artifact.{kind}"
         path.write_bytes(data)
@@ -175,7 +175,7 @@ class Job(CellJob):
         return self.artifact is not None and self.artifact.format in ("object", "ltoir")
 
     def complete(self) -> None:
-        """Set what was kept aside: the next program that comes out is another one, and the artifact is all of them."""
+        """Move the current product aside; the next product is another part of the same artifact."""
         assert self.artifact is not None
         path = Path(self.artifact.path)
         aside = path.with_name(f"part-{len(self.parts) + 1}{path.suffix}")
@@ -184,7 +184,7 @@ class Job(CellJob):
         self.artifact = replace(self.parts[0], parts=self.parts)
 
     def leave_to_driver(self) -> None:
-        """Say that the driver's own linker may have made what was kept: that builds for the device, suffix or not."""
+        """Record that the driver's own linker may have made the product: it builds for the device, suffix or not."""
         assert self.artifact is not None
         self.artifact.by_driver = True
 
@@ -201,13 +201,13 @@ class Ended(Exception):
 
 
 class Rejected(Ended):
-    """The compiler, assembler or linker said no; what it said was given to `Job.say`."""
+    """The compiler, assembler or linker refused; `Job.say` has its output."""
 
     status = "rejected"
 
 
 class Crashed(Ended):
-    """The compiler, or a child of it, died: by a signal, or by stopping with an internal error (no signal then)."""
+    """The compiler or its child process crashed: by a signal, or without one by an internal error."""
 
     status = "crashed"
 
@@ -217,65 +217,66 @@ class Crashed(Ended):
 
 
 class Unsupported(Ended):
-    """The combination is not applicable: no such architecture, no such option."""
+    """The combination is not supported: no such architecture, no such option."""
 
     status = "unsupported"
 
 
 class Unavailable(Ended):
-    """A requested part is missing, or another one replaced it."""
+    """A requested part is missing or was replaced by another one."""
 
     status = "unavailable"
 
 
 class Backend(Protocol):
-    """One way to compile. A backend's module has one such object, named ``backend``."""
+    """One way to compile. A backend's module contains such an object, named ``backend``."""
 
     def prepare(self, setup: Setup) -> Ready:
-        """Load everything in the process that cells are forked from.
+        """Load everything in the process that forks cells.
 
-        Never touches a CUDA driver and starts no thread.
+        It never touches a CUDA driver and starts no thread.
 
         Returns
         -------
         Ready
-            With what was ``observed``: versions asked of what was loaded; and ``architectures`` with
-            ``architectures_of`` where the compiler or the library says which it knows.
+            With ``observed``, the versions of loaded parts, and with ``architectures`` and ``architectures_of`` if the
+            compiler or the library lists its architectures.
 
         Raises
         ------
         Unavailable, Unsupported
-            When the parts are not there or do not fit each other.
+            If parts are missing or incompatible.
         """
 
     def compile(self, setup: Setup, job: Job) -> None:
-        """Compile one cell in a process of its own; returning means that it was built.
+        """Compile one cell in its own process; a normal return means ``built``.
 
         Raises
         ------
         Ended
-            With any other status.
+            If the cell ends with any other status.
         """
 
     def execute(self, setup: Setup, job: Job) -> None:
         """Compile, load, launch and verify one cell on a real device, as users of the library do.
 
-        ``CUDA_VISIBLE_DEVICES`` names the one device. Stages ``load``, ``launch`` and ``verify`` come after those of
-        `compile`; `harness.nvidia.launch` makes the arguments and checks the results.
+        ``CUDA_VISIBLE_DEVICES`` contains the one device. Stages ``load``, ``launch`` and ``verify`` follow those of
+        `compile`; `harness.nvidia.launch` creates the arguments and checks the results.
 
         Raises
         ------
         Ended
-            With any other status.
+            If the cell ends with any other status.
         """
 
 
 @runtime_checkable
 class Ahead(Protocol):
-    """A backend that does in the fork server what several cells have in common."""
+    """A backend that prepares shared work of several cells in the fork server."""
 
     def ahead(self, setup: Setup, job: Job, alike: int, pulse: Callable[[], None]) -> None:
-        """Called before each cell is forked, on a virtual device or none; `alike` similar cells are to come, as far as is known; below 0 nothing is to be prepared.
+        """Prepare shared work; called before each cell is forked, on a virtual device or none.
 
-        It compiles nothing of the cell's program, ends by itself whatever it starts, and calls `pulse` twice a second meanwhile.
+        It compiles nothing of the cell's program, ends all processes that it starts, and calls `pulse` twice a second.
+        `alike` is the expected number of similar cells to come; if it is negative, nothing is to be prepared.
         """

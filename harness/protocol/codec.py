@@ -1,7 +1,7 @@
-"""Dataclasses to JSON and back, with each value checked against its field's type.
+"""Conversion of dataclasses to JSON and back; each value is checked against its field's type.
 
-The standard library only. Nothing is unpickled, and nothing that arrives is trusted to have the right shape: a worker runs
-programs that may write what they like.
+The module uses the standard library only. It unpickles nothing, and validates all input: a worker runs programs that
+may write arbitrary data.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ if TYPE_CHECKING or sys.version_info >= (3, 10):
     from typing import get_type_hints, is_typeddict
 
     UNIONS: tuple[Any, ...] = (Union, UnionType)
-    """The members of unions of types."""
+    """Origins of union types."""
 
     def hints_of(cls: Any) -> dict[str, Any]:
-        """Types of the fields of a class."""
+        """Return the types of the fields of a class."""
         return get_type_hints(cls, include_extras=True)
 
 else:
@@ -39,7 +39,7 @@ else:
     UNIONS = (Union,)
 
     class _Unions(ast.NodeTransformer):
-        """Reads ``A | B``, which is no type before 3.10."""
+        """Converts ``A | B``, which Python cannot evaluate before 3.10."""
 
         def visit_BinOp(self, node):  # noqa: ANN001, ANN202
             pair = ast.Tuple(elts=[self.visit(node.left), self.visit(node.right)], ctx=ast.Load())
@@ -60,12 +60,12 @@ else:
 
 
 def zipped(*rows: Sequence[Any]) -> Iterator[tuple[Any, ...]]:
-    """``zip(..., strict=True)``, which is of 3.10.
+    """Return ``zip(..., strict=True)``, which requires Python 3.10.
 
     Raises
     ------
     ValueError
-        When they are not of one length.
+        If the rows have different lengths.
     """
     if len(set(map(len, rows))) > 1:
         raise ValueError(f"rows of {', '.join(str(len(row)) for row in rows)} items belong together")
@@ -73,7 +73,7 @@ def zipped(*rows: Sequence[Any]) -> Iterator[tuple[Any, ...]]:
 
 
 JsonValue = Annotated[Any, "json"]
-"""A value of JSON, of whatever shape."""
+"""Any JSON value."""
 
 Scalar = Union[str, bool, int, float]  # noqa: UP007 (workers run in Python 3.9 as well, which has no |)
 """The values of a case's definitions: texts, booleans and numbers."""
@@ -84,28 +84,28 @@ _SHOWN = 60
 
 
 class WireError(ValueError):
-    """A message does not have the agreed form; the error names the place."""
+    """A message has another form than agreed; the error names the field."""
 
 
 class Message:
-    """Base of everything that crosses from one process to another; subclasses are dataclasses."""
+    """Base class of all messages between processes; subclasses are dataclasses."""
 
     def to_json(self) -> dict[str, Any]:
-        """Values that `json` can write, by the names of the fields."""
+        """Return JSON values by field name."""
         return {field.name: _plain(getattr(self, field.name)) for field in fields(self)}  # type: ignore[arg-type]
 
     def to_line(self) -> bytes:
-        """One line of JSON, with its end."""
+        """Return one line of JSON with its newline."""
         return json.dumps(self.to_json()).encode() + b"\n"
 
     @classmethod
     def from_json(cls, value: object, where: str = "") -> Self:
-        """Make a message of what `json` has read.
+        """Create a message from a JSON value.
 
         Raises
         ------
         WireError
-            When a field lacks, is unknown, or holds another type.
+            If a field is missing, is unknown, or has another type.
         """
         where = where or cls.__name__
         if not isinstance(value, Mapping):
@@ -124,14 +124,14 @@ class Message:
 
     @classmethod
     def from_line(cls, line: bytes | str) -> Self:
-        """Read one line of JSON; raises `WireError` on anything else."""
+        """Parse one line of JSON; raise `WireError` if it is invalid."""
         try:
             value = json.loads(line, parse_constant=_no_number)
         except (ValueError, RecursionError) as error:
             raise WireError(f"{cls.__name__}: not JSON: {str(error)[:_SHOWN]}") from None
         try:
             return cls.from_json(value)
-        except RecursionError:  # nested messages, as deep as their author liked
+        except RecursionError:  # messages may be nested to any depth
             raise WireError(f"{cls.__name__}: nested too deep") from None
 
 
@@ -156,9 +156,9 @@ Reader = Callable[[Any, str], Any]
 
 @cache
 def _readers(cls: Hashable) -> dict[str, tuple[Reader, bool]]:
-    """For each field of a message how it is read, and whether it must be there."""
+    """Return a reader for each field of a message, and whether the field is required."""
     hints = hints_of(cls)
-    if is_typeddict(cls):  # all of whose keys are optional
+    if is_typeddict(cls):  # all of its keys are optional
         return {name: (_reader(hint), False) for name, hint in hints.items()}
     return {
         field.name: (_reader(hints[field.name]), field.default is MISSING and field.default_factory is MISSING)
@@ -192,7 +192,7 @@ def _reader(hint: Any) -> Reader:
 
 
 def _of(kind: type, value: Any, where: str) -> Any:
-    # true is an int to Python, and no number to anyone else.
+    # bool is a subclass of int in Python, but true is not a number in JSON.
     if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
         raise WireError(f"{where}: not {kind.__name__} but {_shown(value)}")
     if isinstance(value, int) and not -_LARGEST <= value < _LARGEST:
@@ -230,7 +230,7 @@ def _list_of(reader: Reader, kind: type) -> Reader:
 
 
 def _texts_of(kind: type) -> Reader:
-    """As `_list_of`, of texts: a cell reads a hundred files."""
+    """Return `_list_of` texts, optimized: a cell reads a hundred files."""
     slow = _list_of(lambda value, where: _of(str, value, where), kind)
 
     def read(value: Any, where: str) -> Any:
@@ -273,7 +273,7 @@ def _read_json(value: Any, where: str, depth: int = 0) -> Any:
         return _of(int, value, where)
     if value is None or isinstance(value, (str, bool)):
         return value
-    raise WireError(f"{where}: {_shown(value)} is no value of JSON")
+    raise WireError(f"{where}: {_shown(value)} is not a JSON value")
 
 
 def _shown(value: Any) -> str:

@@ -1,7 +1,8 @@
-"""Messages between the scheduler, a fork server and its children; the resource limits of a cell; answers of the probes.
+"""Messages between the scheduler, a fork server and its children; the resource limits of a cell; results of the probes.
 
-The probes (`harness.worker.probe`, `harness.worker.devices`) import nothing of this: they run by path, with any Python, before every command,
-and dataclasses would take as long to load as all that they do. The scheduler checks their line of JSON against these types.
+The probes (`harness.worker.probe`, `harness.worker.devices`) do not import this module. They run by path, with any
+Python, before every command, and loading dataclasses would double their time. The scheduler checks their line of JSON
+against these types.
 """
 
 from __future__ import annotations
@@ -22,30 +23,30 @@ RLIMITS = {
     "nproc": resource.RLIMIT_NPROC,
     "stack": resource.RLIMIT_STACK,
 }
-"""Limits that users may set, by the names of ``ulimit`` and getrlimit(2)."""
+"""Limits that users may set, by their names in ``ulimit`` and getrlimit(2)."""
 
 EVERY_LIMIT = {**RLIMITS, "as": resource.RLIMIT_AS, "memlock": resource.RLIMIT_MEMLOCK, "rss": resource.RLIMIT_RSS}
-"""Limits that a cell is given, or that reach it from the machine."""
+"""All limits of a cell, set or inherited from the machine."""
 
 _MAX_FILE = 4 << 30
-# Soft limits that Linux gives to the first process; programs raise them up to the hard one if they need more.
+# Default soft limits of Linux; programs raise them up to the hard limit if necessary.
 _USUAL = {"stack": 8 << 20, "nofile": 1024}
 
 
 def limits_of_cell(memory: int, wanted: Mapping[str, int]) -> dict[str, tuple[int, int]]:
-    """Soft and hard limits of a cell, by name.
+    """Return the soft and hard limits of a cell, by name.
 
     Parameters
     ----------
     memory : int
-        Address space of each process in bytes; 0 for as much as the machine allows.
+        Address space of each process in bytes; 0 for the machine's limit.
     wanted : Mapping[str, int]
-        What the user asked for, by the names of `RLIMITS`: both limits become that.
+        The user's limits, by the names of `RLIMITS`; each sets both the soft and the hard limit.
 
     Returns
     -------
     dict
-        Never above the hard limit that this process itself has.
+        Limits, at most the hard limits of this process.
     """
     merged = {"fsize": _MAX_FILE, **({"as": memory} if memory else {}), **wanted}
     limits = {}
@@ -60,12 +61,12 @@ def limits_of_cell(memory: int, wanted: Mapping[str, int]) -> dict[str, tuple[in
 
 
 def lower(value: int, hard: int) -> int:
-    """The lower of a value and a hard limit."""
+    """Return the lower one of a value and a hard limit."""
     return value if hard == resource.RLIM_INFINITY else min(value, hard)
 
 
 class Options(TypedDict, total=False):
-    """A case's options for one cell, as ``[[options]]`` has them (`harness.cases.schema.OPTIONS` says what each means)."""
+    """A case's options for one cell, as in ``[[options]]`` (`harness.cases.schema.OPTIONS` describes each)."""
 
     arch: str
     assembler: str
@@ -91,20 +92,26 @@ class Options(TypedDict, total=False):
 
 
 def header_options(options: Mapping[str, Any]) -> dict[str, Any]:
-    """A case's options as far as a precompiled header depends on them (`harness.nvidia.pch.for_header`): nothing of who names the architecture, or asks for relocatable code."""
+    """Return the options of a case that affect a precompiled header (`harness.nvidia.pch.for_header`).
+
+    The origin of the architecture does not, and all requests for relocatable code are equal.
+    """
     others = {key: value for key, value in options.items() if key not in ("arch", "rdc", "enable_cooperative_groups")}
     return {**others, "rdc": bool(options.get("rdc") or options.get("enable_cooperative_groups"))}
 
 
 def made_for(options: Mapping[str, Any], target: str) -> str:
-    """The architecture that a compiler targets: the cell's target, unless a case names another, or another toolkit's tools finish the code."""
+    """Return the architecture that a compiler targets.
+
+    It is the cell's target, unless a case names another, or another toolkit's tools finish the code.
+    """
     apart = options.keys() & {"assembler", "linker"}
     return options.get("compile_for") or (target.replace("sm_", "compute_") if apart else target)
 
 
 @dataclass
 class ArgumentSpec(Message):
-    """One argument of a launch: an array of a shape, or a number (then there is no shape)."""
+    """One argument of a launch: an array with a shape, or a number without one."""
 
     name: str
     type: str
@@ -146,7 +153,7 @@ class Tools(Message):
     release : str
         The CUDA release.
     home : Path
-        Its folder, laid out as a CUDA_HOME.
+        Its folder, with the layout of a CUDA_HOME.
     """
 
     release: str
@@ -155,7 +162,7 @@ class Tools(Message):
 
 @dataclass
 class CellJob(Message):
-    """One cell, as a worker's child gets it; the same for every run of the cell.
+    """One cell, as a worker's child receives it; equal in every run of the cell.
 
     Parameters
     ----------
@@ -164,7 +171,7 @@ class CellJob(Message):
     source : Path
         The program, ``kernel.cu`` or ``kernel.py``.
     entries : dict
-        Kernel names and their signatures; empty accepts whatever the program defines.
+        Kernel names and their signatures; empty accepts all kernels that the program defines.
     definitions : dict
         Macros, or module constants.
     target : str
@@ -172,13 +179,13 @@ class CellJob(Message):
     options : Options
         The case's options for this cell.
     include : list of str
-        Include directories of the toolkit, then the requested ones.
+        Include directories: those of header libraries, of the toolkit, of the request and of the case.
     launches : list of LaunchSpec
-        How the kernels are launched on a real device; empty without one.
+        Launches of the kernels on a real device; empty without one.
     together : list of Path
         Further files of the same program, each a translation unit.
     assembler, linker : Tools or None
-        Where ptxas and nvJitLink come from, if from another toolkit than the compiler.
+        Toolkits of ptxas and nvJitLink, if they differ from the compiler's.
     """
 
     cell: str
@@ -201,13 +208,15 @@ class Limits(Message):
     Parameters
     ----------
     seconds : float
-        Deadline, as time on the wall.
+        Time limit in elapsed seconds.
     memory : int
-        Address space of each process of the cell, and memory of all of them where a control group can limit that, in bytes; 0 for no limit.
+        Limit in bytes of the address space of each process, and of the memory of all processes together if a control
+        group is available; 0 for no limit.
     output : int
-        How much of what the cell's processes print is kept, in bytes: half from the start, half from the end.
+        Kept size of the processes' output in bytes: half from the start, half from the end.
     rlimits : dict
-        Further limits of each process, by the names of ``ulimit`` (`harness.protocol.messages.RLIMITS`); bytes or numbers.
+        Further limits of each process, by the names of ``ulimit`` (`harness.protocol.messages.RLIMITS`); bytes or
+        numbers.
     """
 
     seconds: float = 300.0
@@ -218,14 +227,14 @@ class Limits(Message):
 
 @dataclass
 class Build(Message):
-    """A library that is imported from elsewhere than where installers put it.
+    """A library that is imported from outside of the installers' folders.
 
     Parameters
     ----------
     module, folder : str
-        The package, and the folder that it was seen in.
+        The package, and the folder in which the probe found it.
     version : str
-        What it says itself.
+        Version in its own files.
     """
 
     module: str
@@ -240,19 +249,19 @@ class Setup(Message):
     Parameters
     ----------
     home : Path
-        The toolkit, laid out as a CUDA_HOME.
+        The toolkit, with the layout of a CUDA_HOME.
     release, headers : str
         The CUDA releases of the compiler and of the headers.
     include : list of str
         Include directories of the headers, in order.
     tools : Path
-        Folder of small libraries that cumatrix builds for itself.
+        Folder of the helper libraries that cumatrix builds.
     wheels : bool
-        Whether the library takes CUDA's headers from wheels in its environment, and knows of no toolkit.
+        Whether the library uses CUDA's headers from wheels in its environment instead of a toolkit.
     device : str
-        Name of the real device that cells run on; empty for a worker that never sees one.
+        Name of the real device that cells run on; empty for none.
     builds : dict
-        Development builds by normalized name of their distributions; an import from elsewhere is an error.
+        Development builds by normalized names of their distributions; an import from another folder is an error.
     module, place : str
         The module of the backend (`harness.backends.BackendInfo`); an empty `module` is named after the backend.
     cgroup : str
@@ -284,33 +293,33 @@ class Setup(Message):
         return int(major), int(minor)
 
     def library(self, stem: str) -> Path | None:
-        """The toolkit's ``lib64/<stem>.so*`` with the longest name, or None where it has none."""
+        """Return the toolkit's ``lib64/<stem>.so*`` with the longest name; None if it has none."""
         found = [p for p in (self.home / "lib64").glob(f"{stem}.so*") if ".alt." not in p.name]
         return max(found, key=lambda path: len(path.name), default=None)
 
 
 @dataclass
 class Ready(Message):
-    """A fork server's report once its backend is loaded, or could not be.
+    """A fork server's report after its backend has loaded or failed to load.
 
     Parameters
     ----------
     status, reason, log : str
-        Why no cell can run: a status of records, a sentence, and what was printed. All empty where cells can.
+        If no cell can run: a status of records, the reason as a sentence, and the output. Otherwise empty.
     observed : dict
-        Versions asked of what was loaded, by name; those of the headers are a table of their own.
+        Versions of loaded parts, by name; those of the headers are a separate table.
     architectures : list of int or None
-        Numbers (``[50, 52, …]``) that the compiler or the library says it knows; None where nothing says.
+        Architectures (``[50, 52, …]``) that the compiler or the library lists; None if it lists none.
     architectures_of : str
-        Who says so.
+        The source of that list.
     targets : list of str
-        Targets that the toolkit's ptxas knows (``sm_80``, ``compute_80``).
+        Targets that the toolkit's ptxas supports (``sm_80``, ``compute_80``).
     libraries : list of str
         Files of NVIDIA's libraries that the process has loaded.
     threads : int
-        Threads of the process; only the one that forks lives on in a child.
+        Threads of the process; only the forking thread continues in a child.
     reads : list of str or None
-        Records of what was read until then (`harness.protocol.reads`); None where that was not followed.
+        Records of the files read so far (`harness.protocol.reads`); None if they are unknown.
     """
 
     status: str = ""
@@ -327,26 +336,26 @@ class Ready(Message):
 
 @dataclass
 class Order(Message):
-    """Run one cell now.
+    """The order to run one cell.
 
     Parameters
     ----------
     job : CellJob
         The cell.
     scratch : Path
-        A folder of the cell's own, which starts empty and goes with the cell.
+        The cell's own folder, empty at first and removed with the cell.
     limits : Limits
-        What it may use.
+        Limits of its resources.
     path : str
         Value of ``PATH``; empty for the worker's own.
     visible : str
         Value of ``CUDA_VISIBLE_DEVICES``; empty without a device.
     device : dict
-        The real device as the scheduler found it; empty without one.
+        The scheduler's description of the real device; empty without one.
     sanitizer : str
-        Path of compute-sanitizer, which goes over the launch; empty for none.
+        Path of the compute-sanitizer that checks the launch; empty for none.
     steps : str
-        Folder of steps that the cells of one program share (`harness.nvidia.nvcc`); empty where they share none.
+        Folder of compile steps that the cells of one program share (`harness.nvidia.nvcc`); empty if they share none.
     alike : int
         Number of cells to come that can share this one's preparation (`harness.protocol.backend.Ahead`).
     """
@@ -368,7 +377,7 @@ SLOT = b"slot\n"
 
 @dataclass
 class Exit(Message):
-    """The end of a cell's process, as the fork server saw it.
+    """The end of a cell's process, as reported by the fork server.
 
     Parameters
     ----------
@@ -377,17 +386,18 @@ class Exit(Message):
     timed_out : bool
         Whether it was ended at the deadline.
     wall : float
-        Seconds from the fork to the end.
+        Elapsed seconds from the fork to the end.
     leftovers : int
-        Processes that it left behind and that were ended.
+        Number of remaining processes that were killed.
     output, output_total : str, int
-        What its processes printed, with the middle left out where it was much, and how much it was, in bytes.
+        Output of its processes, without the middle if it is long, and its full size in bytes.
     peak_bytes : int
-        The most resident memory that its processes had together.
+        Peak resident memory of its processes together, in bytes.
     reads : list of str or None
-        Records of what the cell read (`harness.protocol.reads`); None where they are not all there.
+        Records of the files that the cell read (`harness.protocol.reads`); None if they are incomplete.
     no_memory, machine_full : bool
-        Whether the kernel ended one of its processes: since all in their control group together wanted more memory than they may have, or since the whole machine had none left.
+        Whether the kernel killed one of its processes because its control group exceeded the limit, or because the
+        machine was out of memory.
     """
 
     exit: int | None
@@ -405,18 +415,18 @@ class Exit(Message):
 
 @dataclass
 class Product(Message):
-    """A file that came out.
+    """A file that a compiler produced.
 
     Parameters
     ----------
     path : str
-        Where it lies, in the cell's folder.
+        Path in the cell's folder.
     format : str
-        ``ptx``, ``cubin``, ``object`` or ``ltoir``.
+        ``ptx``, ``cubin``, ``object``, ``ltoir`` or ``hsaco``.
     parts : list of Product
-        All of them, where one program a kernel came out.
+        All products, if each kernel is a separate program.
     by_driver : bool
-        Whether the driver's own linker may have made it: that builds for the device, suffix or not.
+        Whether the driver's own linker may have made it: it builds for the device, suffix or not.
     names : dict
         A function's name in it, if the kernel was requested under another.
     """
@@ -435,21 +445,21 @@ class Reply(Message):
     Parameters
     ----------
     status, reason : str
-        A status of records, and a sentence where there is one to say.
+        A status of records, and the reason as a sentence if there is one.
     signal : int or None
-        The signal that ended a compiler which ran as a process of its own.
+        The signal that ended the compiler, if the compiler is a separate process.
     stage : str or None
-        The stage in which it ended, if that is another than the last that began.
+        The stage in which it ended, if it is not the last one that began.
     seconds : float
-        Time on the wall, of compiling and whatever followed.
+        Elapsed seconds of compilation and all following stages.
     stages, command, notes : list of str
         Stages that began, commands or calls, remarks.
     shared_steps : list of str
-        Tools whose work was taken from another cell of the run.
+        Tools whose work was reused from another cell of the run.
     observed, device : dict
-        Versions that only the cell could ask for; the device that it ran on.
+        Versions that are known only in the cell; the device that it ran on.
     artifact : Product or None
-        What came out.
+        The product.
     libraries : list of str
         Files of NVIDIA's libraries that the process had loaded.
     """
@@ -471,22 +481,22 @@ class Reply(Message):
 
 @dataclass
 class Rehearsal(Message):
-    """One cell once more in a process of its own, for a tool that has to start the process it watches (`harness.worker.child`)."""
+    """One cell to run again in a new process, for a tool that starts the process it checks (`harness.worker.child`)."""
 
     setup: Setup
     order: Order
 
 
 REPLY = "reply.json"
-"""Name of the file with a `Reply`, in the cell's folder."""
+"""Name of the file with a `Reply` in the cell's folder."""
 
 CLAIMED_LANDLOCK = "CUMATRIX_TEST_ONLY_LANDLOCK"
-"""For tests alone: a variable of workers that names the version of an earlier kernel's Landlock, to be taken for this one's."""
+"""For tests only: a variable of workers with the version of an older kernel's Landlock to simulate."""
 
 
 @dataclass(frozen=True)
 class Distribution(Message):
-    """A distribution that is installed.
+    """An installed distribution.
 
     Parameters
     ----------
@@ -495,14 +505,14 @@ class Distribution(Message):
     requires : list of str
         Normalized names of the distributions that it requires, installed or not.
     root : bool
-        Whether it was asked after by name, and is not only required by another one.
+        Whether the probe was run for it, rather than for a distribution that requires it.
     folder : str
-        Folder of the package that is imported from it, where it was asked after with one.
+        Folder of its package, if the probe was run with a package.
     apart : bool
-        Whether that is elsewhere than where installers put the distribution's files: an editable install, a ``.pth`` file.
+        Whether the folder is outside of the installers' folders: an editable install, a ``.pth`` file.
     url, commit, digest : str
-        Where it was installed from if not from an index (PEP 610): the address, the commit of a repository, and else a hash
-        of the files that were installed.
+        Origin outside of an index (PEP 610): the address, and the commit of a repository or else a hash of the
+        installed files.
     editable : bool
         Whether it was installed in editable mode.
     """
@@ -527,7 +537,7 @@ class Interpreter(Message):
     python : str
         Its version: ``"3.11.7"``.
     distributions : dict
-        By normalized name, those that were asked after and all that they require.
+        The named distributions and all that they require, by normalized name.
     """
 
     python: str
@@ -543,11 +553,11 @@ class DeviceProperties(Message):
     name, compute_capability : str
         ``"NVIDIA H200"`` and ``"9.0"``.
     memory, shared_opt_in : int
-        Memory of the device, and shared memory that a block may ask for, in bytes.
+        Memory of the device, and the maximum shared memory of a block after opt-in, in bytes.
     multiprocessors : int
-        How many it has.
+        Number of multiprocessors.
     cooperative : bool
-        Whether it runs cooperative launches.
+        Whether it supports cooperative launches.
     """
 
     name: str
@@ -565,13 +575,13 @@ class Driver(Message):
     Parameters
     ----------
     devices : list of DeviceProperties
-        Those that can be seen, in the driver's order.
+        Visible devices in the driver's order.
     problem : str
-        Why there is none; empty where the driver was asked, even if it has none.
+        Reason why the devices are unknown; empty if the driver replied, even without devices.
     folder : str
-        Where its library lies, if the dynamic loader does not know it.
+        Folder of its library, if it is outside of the dynamic loader's search path.
     driver, cuda : str
-        Its version, and that of CUDA which it is of; empty where they are not known.
+        Version of the driver, and the driver's CUDA version; empty if unknown.
     """
 
     devices: list[DeviceProperties] = field(default_factory=list)

@@ -1,4 +1,4 @@
-"""Hostile output of other programs: files and processes read within limits.
+"""Hostile output of other programs: files and processes are read within limits.
 
 A helper runs in a throw-away child, so that it leaves no state in the fork server.
 """
@@ -24,7 +24,7 @@ from select import POLLIN, poll
 from typing import Any
 
 LOOK = 1.0
-"""Seconds between two looks."""
+"""Seconds between two checks."""
 
 
 def resume(child: int) -> None:
@@ -40,19 +40,19 @@ _GRACE = 10.0  # seconds
 
 
 def run_to_end(argv: Sequence[str], **options: Any) -> int:
-    """Run a command to its end and return its exit code; if this process is interrupted, end it with all that it has started.
+    """Run a command to its end and return its exit code; on an interrupt, end the command's process group.
 
     Parameters
     ----------
     argv : sequence of str
         The program and its arguments.
     **options
-        Of `subprocess.Popen`.
+        Options of `subprocess.Popen`.
 
     Raises
     ------
     OSError
-        When it cannot be started.
+        If the command cannot be started.
     """
     process = subprocess.Popen(argv, start_new_session=True, **options)
     try:
@@ -61,7 +61,7 @@ def run_to_end(argv: Sequence[str], **options: Any) -> int:
         if process.poll() is None:
             os.killpg(process.pid, signal.SIGTERM)
             try:
-                process.wait(_GRACE)  # it may tidy up first
+                process.wait(_GRACE)  # it may clean up first
             except subprocess.TimeoutExpired:
                 os.killpg(process.pid, signal.SIGKILL)
                 process.wait()
@@ -75,22 +75,22 @@ _LEFT_OUT = re.compile(r"\n\[\.\.\. (\d{1,18}) (?:bytes|characters) left out \.\
 
 
 def left_out(count: int) -> bytes:
-    """A line in the place of so many bytes."""
+    """Return the line that replaces omitted bytes."""
     return b"\n[... %d bytes left out ...]\n" % count
 
 
 class Printed:
-    """The first and the last part of what comes in.
+    """The first and the last part of a stream.
 
     Parameters
     ----------
     limit : int
-        How much is kept, in bytes: half from the start, half from the end.
+        Kept size in bytes: half from the start, half from the end.
 
     Attributes
     ----------
     total : int
-        How much came in, in bytes.
+        Size of the whole stream in bytes.
     """
 
     def __init__(self, limit: int = KEPT) -> None:
@@ -99,7 +99,7 @@ class Printed:
         self._head, self._tail = bytearray(), bytearray()
 
     def add(self, data: bytes) -> None:
-        """Take in what was printed next."""
+        """Add the next data."""
         self.total += len(data)
         room = max(0, self._half - len(self._head))
         self._head += data[:room]
@@ -107,7 +107,7 @@ class Printed:
         del self._tail[: max(0, len(self._tail) - self._half)]
 
     def drain(self, descriptor: int, most: int) -> None:
-        """Take in about `most` bytes of what is there, from a descriptor that does not block."""
+        """Add about `most` available bytes from a non-blocking descriptor."""
         until = self.total + most
         while self.total < until:
             try:
@@ -139,13 +139,13 @@ class Finished:
     code : int
         Exit code; negative for the signal that ended it.
     output : str
-        What it printed, standard output with errors where these count, without the middle where it was much.
+        Standard output, with standard error if they were merged, without the middle if it is long.
     total : int
-        How much that was, in bytes.
+        Size of the output in bytes.
     whole : bool
-        Whether nothing of it was left out.
+        Whether the output is complete.
     errors : str
-        What it printed as errors, where that was to be kept apart.
+        Standard error, if it was kept apart.
     """
 
     code: int
@@ -179,22 +179,22 @@ def run(
     argv : sequence of str
         The program and its arguments.
     path : str, optional
-        The file that is run, where that is not the first word.
+        The executable, if it is not the first word.
     env : mapping, optional
-        All of its variables; those of this process when left out.
+        All of its variables; by default, those of this process.
     seconds : float, optional
-        Deadline, as time on the wall, after which it is ended.
+        Time limit in elapsed seconds.
     errors : Errors
-        Whether what it prints as errors counts as what it says.
+        Destination of standard error.
     keep : int
-        How much is kept of either, in bytes.
+        Kept size of each stream, in bytes.
 
     Raises
     ------
     OSError
-        When it cannot be started.
+        If the process cannot be started.
     subprocess.TimeoutExpired
-        When it was ended at the deadline.
+        If the process exceeds the time limit.
     """
     end = None if seconds is None else time.monotonic() + seconds
     with subprocess.Popen(
@@ -214,14 +214,14 @@ def run(
             process.wait()
         except BaseException:
             process.kill()
-            process.wait()  # `Popen` does not, after Ctrl-C: what the process holds would still be held
+            process.wait()  # after Ctrl-C, `Popen` does not, and the process would keep its resources
             raise
     stdout, *apart = kept.values()
     return Finished(process.returncode, _lines(stdout), stdout.total, not stdout.left_out, "".join(map(_lines, apart)))
 
 
 def _wait(process: subprocess.Popen[bytes], end: float) -> None:
-    """Wait a while for the end of a process."""
+    """Wait up to `LOOK` seconds for the end of a process; raise `subprocess.TimeoutExpired` at its deadline."""
     resume(process.pid)
     left = end - time.monotonic()
     try:
@@ -234,7 +234,7 @@ def _wait(process: subprocess.Popen[bytes], end: float) -> None:
 def _drain(
     kept: Mapping[int, Printed], process: subprocess.Popen[bytes], end: float | None, seconds: float | None
 ) -> None:
-    """Read descriptors until all are closed; a process that is stopped goes on."""
+    """Read descriptors until all are closed; a stopped process is continued."""
     waiting, count = poll(), len(kept)
     for descriptor in kept:
         waiting.register(descriptor, POLLIN)
@@ -254,12 +254,12 @@ def _drain(
 
 
 def _lines(printed: Printed) -> str:
-    """Text with the line ends of Python's own text files."""
+    """Return the text with normalized line ends, as Python's text files have them."""
     return printed.text.replace("\r\n", "\n").replace("\r", "\n")
 
 
 def read_file(path: Path, keep: int = KEPT) -> str:
-    """A process's output in a file, without the middle of a long one."""
+    """Read a process's output from a file, without the middle of a long one."""
     kept = Printed(keep)
     with open(path, "rb", buffering=0) as file:
         while data := file.read(_CHUNK):
@@ -268,7 +268,7 @@ def read_file(path: Path, keep: int = KEPT) -> str:
 
 
 def cut(text: str, limit: int) -> str:
-    """At most `limit` characters: the start, the end, and a line between them that counts what was left out, now and before."""
+    """Cut a text to `limit` characters; a line in its middle counts the omitted ones, also those of earlier cuts."""
     if len(text) <= limit:
         return text
     before = sum(int(found[1]) for found in _LEFT_OUT.finditer(text, limit // 2, len(text) - limit // 2))
@@ -283,31 +283,31 @@ def cut(text: str, limit: int) -> str:
 
 
 class Unreadable(ValueError):
-    """A file that is not what it should be; the message says how."""
+    """A file has another type or size than expected; the message has the reason."""
 
 
 def read_plain(path: Path, most: int, flags: int = 0, *, ends: bool = False) -> bytes:
-    """Content of a plain file.
+    """Read a regular file.
 
     Parameters
     ----------
     path : Path
         The file.
     most : int
-        Largest size that is read, in bytes.
+        Size limit in bytes.
     flags : int
         Further flags of ``open(2)``, such as ``os.O_NOFOLLOW``.
     ends : bool
-        Whether a larger file is read without its middle, with a line in its place that counts what was left out.
+        Whether to read a larger file without its middle; a line there counts the omitted bytes.
 
     Raises
     ------
     Unreadable
-        When it is no plain file, or is larger and has to be read as a whole.
+        If it is not a regular file, or is too large to be read as a whole.
     OSError
-        When it cannot be opened.
+        If it cannot be opened.
     """
-    # A pipe without a writer would wait for one.
+    # Opening a FIFO would otherwise block until it has a writer.
     handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | flags)
     with open(handle, "rb") as file:
         found = os.fstat(handle)
@@ -320,7 +320,7 @@ def read_plain(path: Path, most: int, flags: int = 0, *, ends: bool = False) -> 
             return head + left_out(found.st_size - 2 * half) + file.read(half)
         if found.st_size > most:
             raise Unreadable(f"{path.name} has {found.st_size} bytes, which is more than {most}")
-        return file.read(found.st_size)  # allocates a buffer of that size at once
+        return file.read(found.st_size)  # `read` allocates a buffer of this size at once
 
 
 _SECONDS = 30.0
@@ -330,7 +330,7 @@ _BEAT = 0.5  # seconds
 def answer_of_helper(
     folder: Path, work: Callable[[Path], dict[str, Any] | None], pulse: Callable[[], None]
 ) -> dict[str, Any] | None:
-    """Have a child answer; None where it has no answer, fails, or takes too long."""
+    """Run work in a child and return its result; None if there is none, if the child fails, or if it takes too long."""
     child = os.fork()
     if child == 0:
         _work(folder, work)
@@ -349,14 +349,14 @@ def _work(folder: Path, work: Callable[[Path], dict[str, Any] | None]) -> None:
             part = folder / "made.part"
             part.write_text(json.dumps(found), "utf-8")
             os.replace(part, folder / "made.json")
-    except BaseException:  # noqa: BLE001 (cells do without)
+    except BaseException:  # noqa: BLE001 (cells work without the result)
         traceback.print_exc()
     finally:
         os._exit(0)
 
 
 def wait_for_helper(child: int, pulse: Callable[[], None] = lambda: None, seconds: float = _SECONDS) -> None:
-    """Wait for a child, and end it when it takes too long; one that is stopped goes on."""
+    """Wait for a child, and kill it at the time limit; a stopped child is continued."""
     end, ended = time.monotonic() + seconds, os.pidfd_open(child)
     while not select.select([ended], [], [], _BEAT)[0]:
         pulse()
@@ -372,17 +372,17 @@ _PREFIX = "fork-server-"
 
 
 def helper_folder() -> Path:
-    """A new folder, in a fork server.
+    """Create a folder, in a fork server.
 
     Raises
     ------
     OSError
-        Where there is no room.
+        If the disk is full or not writable.
     """
     return Path(tempfile.mkdtemp(prefix=f"{_PREFIX}{os.getppid()}-"))
 
 
 def remove_helper_folders() -> None:
-    """Remove every folder that the fork server below this keeper has made."""
+    """Remove every folder that the fork server below this keeper has created."""
     for path in Path(tempfile.gettempdir()).glob(f"{_PREFIX}{os.getpid()}-*"):
         shutil.rmtree(path, ignore_errors=True)

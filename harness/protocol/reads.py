@@ -1,8 +1,8 @@
-"""The worker's half of read tracking: the files that a process and its children open or look for.
+"""The worker's half of read tracking: the files that a process and its children open or look up.
 
-A small library (``native/reads.c``), preloaded into the worker, writes a record for each file. The
-worker's own records, from loading a backend, go to a file; those of a cell go through a FIFO, which needs no room on a disk
-and no limit of the cell can touch. `harness.engine.reads` makes sense of the records.
+A small library (``native/reads.c``), preloaded into the worker, writes a record for each file. The worker's own
+records, from loading a backend, go to a file. Those of a cell go through a FIFO, which needs no disk space and is not
+subject to the cell's limits. `harness.engine.reads` parses the records.
 """
 
 from __future__ import annotations
@@ -14,17 +14,17 @@ from collections.abc import Iterable
 from pathlib import Path
 
 VARIABLE = "CUMATRIX_READS"
-"""Names the file or FIFO that records go to."""
+"""Environment variable with the path of the file or FIFO for records."""
 
 _LIMIT, _LONGEST = 32 << 20, 8 << 20
-"""Bytes of a cell's records: of all of them, and of those that differ."""
+"""Limits on a cell's records in bytes: of all records, and of distinct ones."""
 _AT_ONCE = 8 << 20
-"""Bytes after which the reader of the pipe does something else: a cell could fill it as fast."""
-_F_SETPIPE_SZ = 1031  # fcntl.F_SETPIPE_SZ from Python 3.10 on
-_PIECE = 4096  # PIPE_BUF: what is written in one piece
+"""Bytes after which the reader pauses, because a cell could fill the pipe as fast as it is read."""
+_F_SETPIPE_SZ = 1031  # fcntl.F_SETPIPE_SZ, which requires Python 3.10
+_PIECE = 4096  # PIPE_BUF: size of an atomic write
 _GONE = " (deleted)"
 _reported: set[str] = set()
-"""Libraries of the process that has reported its own reads: cells are forked from it."""
+"""Libraries in the own records of the fork server; they are not reported again for its cells."""
 
 
 def followed() -> bool:
@@ -33,12 +33,12 @@ def followed() -> bool:
 
 
 def lost() -> int:
-    """Number of this process's records that could not be written."""
+    """Return the number of this process's records that could not be written."""
     return ctypes.CDLL(None).cumatrix_reads_lost() if followed() else 0
 
 
 def send_to(path: Path) -> bool:
-    """Send the records of this process, and of all that it starts, elsewhere; False where there are none."""
+    """Redirect the records of this process and its descendants; return False if reads are not followed."""
     if not followed():
         return False
     ctypes.CDLL(None).cumatrix_reads_to(os.fsencode(path))
@@ -47,16 +47,16 @@ def send_to(path: Path) -> bool:
 
 
 def paths_of(data: bytes) -> list[str]:
-    """Every path in records of files that were read, or looked for and missing."""
+    """Return every path in records of files that were read, or looked up and missing."""
     paths = [record.split(" ", 6)[6] for record in unique(data) if record[0] in "RrM"]
     return [path for path in dict.fromkeys(paths) if "/__pycache__" not in path]
 
 
 def note_mapped(paths: Iterable[str]) -> None:
-    """Let the library see files that are mapped into this process: what the dynamic linker opens, it does not.
+    """Record files that are mapped into this process: the library does not see what the dynamic linker opens.
 
-    The linker's own list has the names by which it found them, links among them, and the places it searched before. Earlier records of
-    that this one was forked from (`own_records`) is left out.
+    The linker's own list has the names under which it found them, including links, and the places that it searched
+    before. Libraries that the fork server has already reported (`own_records`) are skipped.
     """
     paths = [path for path in paths if path not in _reported]
     if paths and followed():
@@ -64,7 +64,7 @@ def note_mapped(paths: Iterable[str]) -> None:
 
 
 def mapped(process: str = "self") -> list[str]:
-    """Files that are mapped into this process, or into another one by its number; those that have been removed since end with `_GONE`."""
+    """Return the files that are mapped into a process, this one by default; removed files end with `_GONE`."""
     found: dict[str, None] = {}
     with open(f"/proc/{process}/maps", encoding="utf-8", errors="surrogateescape") as maps:
         for line in maps:
@@ -82,9 +82,9 @@ def _look_at(paths: Iterable[str], *, remember: bool) -> None:
 
 
 class Follower:
-    """Takes the records of one cell after the other; in the process that cells are forked from.
+    """Receives the records of one cell after another, in the fork server.
 
-    Without the library, or where no FIFO can be made, nothing is taken, and `taken` answers None.
+    Without the library or a FIFO, it receives nothing, and `taken` returns None.
     """
 
     def __init__(self) -> None:
@@ -95,7 +95,7 @@ class Follower:
         try:
             os.mkfifo(self.path, 0o600)
             self.reader = os.open(self.path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-            # A writer of our own: the pipe has no end between two processes of a cell.
+            # With a writer of this process, the FIFO stays open between two processes of a cell.
             self._writer = os.open(self.path, os.O_WRONLY | os.O_CLOEXEC)
         except OSError:
             self.reader = -1
@@ -103,12 +103,12 @@ class Follower:
         try:
             fcntl.fcntl(self.reader, _F_SETPIPE_SZ, 1 << 20)
         except OSError:
-            pass  # a smaller pipe is emptied more often
+            pass  # a smaller pipe is drained more often
         self._data = bytearray()
         self._cut = False
 
     def begin_child(self) -> None:
-        """In a forked child: send its records, and those of all that it starts, to this follower."""
+        """In a forked child: send its records, and those of its descendants, to this follower."""
         if self.reader < 0:
             os.environ.pop(VARIABLE, None)
             return
@@ -117,7 +117,7 @@ class Follower:
         send_to(Path(self.path))
 
     def drain(self) -> None:
-        """Take what is there, up to `_AT_ONCE`."""
+        """Read the available records, up to `_AT_ONCE` bytes."""
         left = _AT_ONCE
         while self.reader >= 0 and left > 0:
             try:
@@ -131,7 +131,7 @@ class Follower:
                 self._cut = True
 
     def taken(self) -> list[str] | None:
-        """The records of the cell that has ended; None where they are not all there."""
+        """Return the records of the cell that has ended; None if they are incomplete."""
         if self.reader < 0:
             return None
         self.drain()
@@ -142,7 +142,7 @@ class Follower:
 
 
 def unique(data: bytes) -> list[str]:
-    """Records without those that say the same; programs that begin and are begun are counted by who reads them."""
+    """Return records without duplicates, except for started programs, which `harness.engine.reads` counts."""
     records = [record.decode("utf-8", "surrogateescape") for record in data.split(b"\0") if record]
     kept: dict[str, None] = {}
     programs = []
@@ -155,14 +155,14 @@ def unique(data: bytes) -> list[str]:
 
 
 def without(data: bytes, folders: Iterable[Path]) -> bytes:
-    """Records except those of files in some folders."""
+    """Return the records without those of files in some folders."""
     apart = tuple(os.fsencode(f"{folder}/") for folder in folders)
     records = [record for record in data.split(b"\0") if record]
     return b"".join(r + b"\0" for r in records if not (r.split(b" ", 6)[-1] + b"/").startswith(apart))
 
 
 def replay(data: bytes) -> None:
-    """Send records of another process again, as they are."""
+    """Send the unchanged records of another process again."""
     if not followed() or not data:
         return
     channel = os.open(os.environ[VARIABLE], os.O_WRONLY | os.O_APPEND)
@@ -175,7 +175,10 @@ def replay(data: bytes) -> None:
 
 
 def own_records(path: Path) -> list[str] | None:
-    """The records of this process so far, and of all that it started; None where some could not be written. What is forked from it has no need to tell of the same libraries."""
+    """Return the records of this process and its descendants so far; None if some could not be written.
+
+    Forked cells do not report the same libraries again.
+    """
     if not followed() or lost():
         return None
     paths = mapped()

@@ -1,7 +1,7 @@
-"""Failures in records, each once, the least expected first, and kernels that are compiled out for some targets.
+"""Failures in records, each listed once, the most severe first, and kernels that are compiled out for some targets.
 
-A program may guard its body (``#if __CUDA_ARCH__ >= 900``), and is then built where nothing of it is left. The compiler does not report it; the
-code of neighboring targets does.
+A program may guard its body (``#if __CUDA_ARCH__ >= 900``). For other targets, the program builds with an empty body.
+The compiler does not report this, but the code of neighboring targets shows it.
 """
 
 from __future__ import annotations
@@ -49,13 +49,13 @@ def failures(records: Iterable[Mapping[str, Any]]) -> list[Records]:
     Parameters
     ----------
     records : iterable of Mapping
-        Records in any order; those that are as expected are passed over.
+        Records in any order. Records that are as expected are ignored.
 
     Returns
     -------
     list of sequences of Mapping
-        The least expected first, then the one with the most cells, then as in the matrix; within a group as in the
-        matrix too, whatever cell ended first.
+        The most severe failure first, then the one with the most cells, then the order of the matrix. Records within a
+        group are also in the order of the matrix, independent of the order of the cells' ends.
     """
     groups: dict[tuple[Any, ...], list[Mapping[str, Any]]] = {}
     for record in sorted((record for record in records if not as_expected(record)), key=_in_matrix):
@@ -64,13 +64,16 @@ def failures(records: Iterable[Mapping[str, Any]]) -> list[Records]:
 
 
 def main_message_of(record: Mapping[str, Any]) -> str:
-    """The text that tells why a cell has its status, from its record."""
+    """Return the text that explains a cell's status, from its record."""
     first = record["diagnostics"][0]["message"] if record["diagnostics"] else ""
     return main_message(record["status"], first, record["reason"] or "")
 
 
 def said_of(record: Mapping[str, Any]) -> tuple[str, str]:
-    """The main message, without its architecture, and its place in the source: the reason of a cell without a compiler's answer, else its first diagnostic."""
+    """Return the main message of a record without its architecture, and the message's place in the source.
+
+    For a cell without a compiler's answer the message is the reason, else the first diagnostic.
+    """
     diagnostics = record["diagnostics"]
     if record["reason"] or not diagnostics:
         return _without_target(record, record["reason"] or "; ".join(record["notes"])), ""
@@ -84,13 +87,13 @@ def said_of(record: Mapping[str, Any]) -> tuple[str, str]:
 
 
 def words_of(group: Records) -> str:
-    """The main message of a group; with the architecture if there is one cell."""
+    """Return the main message of a group. It includes the architecture if the group has one cell."""
     words, _ = said_of(group[0])
     return Target.parse(group[0]["target"]).unmasked(words) if len(group) == 1 else words
 
 
 def places_of(group: Records, among: Sequence[str]) -> list[str]:
-    """Places of a group's cells: toolchains with their targets, folded like those of `among`, in the order of targets."""
+    """Return the places of a group's cells: toolchains with their targets, folded as in `among`, in the order of targets."""
     by_toolchain: dict[ToolchainColumn, set[str]] = {}
     for record in group:
         by_toolchain.setdefault(ToolchainColumn.of(record), set()).add(record["target"])
@@ -109,9 +112,12 @@ _NUMBER = re.compile(r"0x[0-9a-fA-F]+|\d+")
 
 
 def _what(record: Mapping[str, Any]) -> tuple[Any, ...]:
-    """All that makes one failure another; an architecture and numbers in a message do not: variants differ in sizes."""
+    """Return the key of a failure.
+
+    It ignores an architecture and numbers in a message, because variants differ in sizes.
+    """
     words, place = said_of(record)
-    if record["status"] == "unavailable":  # whatever needs it, and whatever was expected of that
+    if record["status"] == "unavailable":  # independent of the program and of the expectation
         return ("unavailable", words, place)
     expected = record["expected"]
     return (
@@ -125,7 +131,7 @@ def _without_target(record: Mapping[str, Any], text: str) -> str:
 
 
 def _toolchains(toolchains: Sequence[ToolchainColumn]) -> str:
-    """``nvrtc, CUDA 12.4, CUDA 13.0``."""
+    """Return toolchains in words: ``nvrtc, CUDA 12.4, CUDA 13.0``."""
     by_tool: dict[str, list[str]] = {}
     for each in toolchains:
         by_tool.setdefault(each.tool, []).append(each.releases)
@@ -137,12 +143,12 @@ _BUILD = re.compile(r"\+(?:git|build|local)\.")
 
 
 def not_repeatable(record: Record) -> str:
-    """The reason why a record cannot be reproduced, as the rest of a sentence about its cell; empty if it can."""
+    """Return the reason why a record cannot be reproduced, as the rest of a sentence about its cell, else an empty string."""
     status = record["status"]
     if not Status(status).answered:
         reason = "no compiler was asked" if status == "unsupported" else "no compiler answered"
         return f"is {status.replace('_', ' ')}: {reason}, so there is nothing to show ({record['reason']})"
-    # A stand-in for a device looks for a kernel in what was compiled, as the driver does; more it does not do.
+    # A virtual device only looks up a kernel in the compiled code, as the driver does.
     if status != "built" and record["stage"] in _ON_DEVICE and not record["device"].get("virtual"):
         return f"failed at {record['stage']}, on a real device: repro shows what compilers say, up to link"
     info = BACKENDS.get(record["backend"])
@@ -155,7 +161,7 @@ def not_repeatable(record: Record) -> str:
 
 
 def builds_of(record: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """The development builds of a record by distribution, as it describes them."""
+    """Return the development builds of a record by distribution, as the record describes them."""
     builds = record["toolchain"]["observed"].get("builds")
     if not isinstance(builds, dict):
         return {}
@@ -163,7 +169,7 @@ def builds_of(record: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
 
 
 def repro_command(record: Record, results: Iterable[str] = ()) -> str:
-    """``cumatrix repro 'CELL' --out DIR``, with files of records where they are named; empty where there is nothing to show."""
+    """Return ``cumatrix repro 'CELL' --out DIR``, with files of records if given, or an empty string for an irreproducible record."""
     if not_repeatable(record):
         return ""
     name = re.sub(r"[^A-Za-z0-9._-]+", "-", record["case"].rpartition("/")[2]).strip("-.") or "cell"
@@ -174,22 +180,23 @@ def repro_command(record: Record, results: Iterable[str] = ()) -> str:
 def again_command(
     record: Mapping[str, Any], options: Sequence[str] = (), places: Mapping[str, str] = MappingProxyType({})
 ) -> str:
-    """``cumatrix run CASE -b nvrtc -t 12.9 -a sm_75``: what compiles this cell once more.
+    """Return the command that compiles a cell again: ``cumatrix run CASE -b nvrtc -t 12.9 -a sm_75``.
 
     Parameters
     ----------
     record : Mapping
         The record of the cell.
     options : sequence of str
-        Further options of the run that the record does not have: ``--python PATH``.
+        Further options of the run that the record lacks: ``--python PATH``.
     places : Mapping
-        Paths of programs, and options with include directories, by their names in records: ``../kernel.cu`` for ``kernel.cu@3fa9c1``.
+        Paths of programs, and options with include directories, by their names in records: ``../kernel.cu`` for
+        ``kernel.cu@3fa9c1``.
 
     Returns
     -------
     str
-        The command. Empty if a program or an include directory outside of the current folder has none of `places`, and if the record
-        does not tell how a library was named.
+        The command. Empty if `places` lacks a program or an include directory outside of the current folder, or if the
+        record does not contain the name of a library.
     """
     axes = ["-b", record["backend"], "-t", record["toolkit"], "-a", record["target"], *options]
     named = _library_of(record)
@@ -197,12 +204,12 @@ def again_command(
         return ""
     axes += named
     if host := record.get("host_compiler"):
-        # Of one that was named by its path, the record does not tell where it lies.
+        # The record lacks the path of a host compiler that the user named by path.
         if not re.fullmatch(HOST_COMPILER, host):
             return ""
         axes += ["--host-compiler", host]
     if not record.get("program"):
-        # A case lists some releases of its header libraries; the record may have another one.
+        # A case lists some releases of its header libraries, but the record may have another release.
         parts = [part.partition("=") for part in record["variant"].split(",")]
         axes += [f"--library={name}={value}" for name, _, value in parts if name in HEADERS and "+" not in value]
         variant = ["--where", f'variant == "{record["variant"]}"'] if record["variant"] else []
@@ -211,8 +218,8 @@ def again_command(
         words = shlex.split(record["variant"])
     except ValueError:
         return ""
-    # A program or an include directory outside of the folder has a digest in the place of its own; so has a line that was too long. Of
-    # For headers without a release, the number is printed instead of their location.
+    # A program or an include directory outside of the folder has a digest instead of its path, and so has a line that
+    # was too long. Headers without a release have a number instead of their location.
     words = [places.get(word, word) for word in words]
     away = any(re.match(r"-I.*@[0-9a-f]+$|--library=.*\+(?:git|local)\.", word) for word in words)
     file, colon, text = record["case"].partition(":")
@@ -222,7 +229,10 @@ def again_command(
 
 
 def _library_of(record: Mapping[str, Any]) -> list[str] | None:
-    """Options that name a cell's library: a release or a build; empty for installed libraries, None if unknown."""
+    """Return the options that name a cell's library: a release or a build.
+
+    The list is empty for an installed library. None means that the library is unknown.
+    """
     info, (version, _, local) = BACKENDS.get(record["backend"]), (record.get("library") or "").partition("+")
     if not info or not version or not str(record["environment"]).startswith(f"{info.library}-{version}"):
         return []
@@ -233,7 +243,7 @@ def _library_of(record: Mapping[str, Any]) -> list[str] | None:
     found = next(iter(builds_of(record).values()), {})
     url, commit = str(found.get("url") or ""), str(found.get("commit") or "")
     if not url:
-        return None  # it lay on a path of an environment that was there
+        return None  # the library was on a path of an existing environment
     if found.get("editable"):
         return ["--with", f"-e {unquote(url.removeprefix('file://'))}", *more]
     return ["--with", f"{info.library} @ {f'git+{url}@{commit}' if commit else url}", *more]
@@ -241,30 +251,30 @@ def _library_of(record: Mapping[str, Any]) -> list[str] | None:
 
 @dataclass(frozen=True, kw_only=True)
 class ProgramFailure:
-    """One failure of one program, of however many cells.
+    """One failure of one program, for any number of cells.
 
     Parameters
     ----------
     file : str
-        The file that it is about, as seen from the current folder; empty where none is there.
+        The file with the failure, relative to the current folder; empty if no file exists.
     line : int
-        The line, from 1; 1 where none is known.
+        The line, from 1; 1 if it is unknown.
     title : str
-        Case and what happened: ``wmma/fragments: rejected at compile``.
+        Case and failure: ``wmma/fragments: rejected at compile``.
     message : str
         The message, on one line.
     always : str
-        The same without its architecture, for any cells.
+        The message without its architecture, for any cells.
     where : str
         The cells: toolchains with their targets.
     again : str
-        A command that compiles the first of them again; may be empty.
+        A command that compiles the first cell again; may be empty.
     kind : Mark
-        Its kind of cell.
+        The kind of the cells.
     cells : tuple of str
         Ids of the cells.
     number : int
-        How many failures before it have the same file, title and message.
+        The number of preceding failures with the same file, title and message.
     """
 
     file: str
@@ -280,7 +290,7 @@ class ProgramFailure:
 
     @property
     def fingerprint(self) -> str:
-        """The same as long as the failure is the same, whatever line it moves to and however many cells have it; no two of a report are equal."""
+        """The identity of the failure, independent of its line and its cells. It is unique within a report."""
         number = f"\n{self.number}" if self.number else ""
         return hashlib.sha256(f"{self.file}\n{self.title}\n{self.always}{number}".encode()).hexdigest()[:32]
 
@@ -291,7 +301,7 @@ def findings(records: Iterable[Mapping[str, Any]], cases: Sequence[Path] = (Path
     Parameters
     ----------
     records : iterable of Mapping
-        All of them; those that are as expected are passed over.
+        All records. Records that are as expected are ignored.
     cases : sequence of Path
         Folders of cases to search for the files of a case.
     """
@@ -324,7 +334,7 @@ def _finding(group: Records, targets: Sequence[str], cases: Sequence[Path]) -> P
 
 
 def _place(record: Mapping[str, Any], named: str, cases: Sequence[Path]) -> str:
-    """A file below the current folder: the one that was named, else the program or its case."""
+    """Return a file below the current folder: the named one, else the program or its case."""
     case = PurePosixPath(record["case"].partition("@")[0])
     folders = [folder / case for folder in cases]
     places = [*(folder / named for folder in folders), Path(case.parent) / named, Path(named)] if named else []
@@ -335,24 +345,24 @@ def _place(record: Mapping[str, Any], named: str, cases: Sequence[Path]) -> str:
 
 
 REMARK = "remark: "
-"""Beginning of notes about code that is compiled out."""
+"""The start of notes about code that is compiled out."""
 Key = tuple[str, str, str]
 Remarks = Mapping[Key, Sequence[str]]
-"""Remarks on cells, by what identifies them (`harness.records.merge.identity`) and their run."""
+"""Remarks on cells, by the cell's identity (`harness.records.merge.identity`) and run."""
 
 _RUNTIME = "_cuda_device_runtime_cu_"  # kernels of libcudadevrt's own
 
 
 def remarks(records: Iterable[Record]) -> Remarks:
-    """Find code that is compiled out of built cells, for each kernel once, in programs with several targets.
+    """Find code that is compiled out of built cells, once per kernel, in programs with several targets.
 
-    Neighbours among the targets are compared. In a body that is compiled out whole kinds of instructions are missing; code that is
-    only unrolled, or that an older architecture needs more instructions for, has the same kinds.
+    Each target is compared with its neighbours. A compiled-out body lacks whole kinds of instructions. Code with less
+    unrolling, or code that an older architecture implements with more instructions, has the same kinds.
     """
     groups: dict[tuple[Any, ...], dict[str, Record]] = defaultdict(dict)
     for record in records:
         if record["status"] == "built" and any(map(_is_counted, _kernels(record))):
-            groups[_group(record)][record["target"]] = record  # of several runs the last
+            groups[_group(record)][record["target"]] = record  # the last of several runs counts
     found: dict[Key, list[str]] = defaultdict(list)
     for targets in groups.values():
         group = [targets[name] for name in sorted(targets, key=lambda name: Target.parse(name).sort_key)]
@@ -374,7 +384,7 @@ def _key(record: Record) -> Key:
 
 
 def _kernel(record: Record, name: str) -> Kernel | None:
-    """The kernel of that name, where its code was counted."""
+    """Return the kernel with a name, if its code was counted, else None."""
     return next((kernel for kernel in _kernels(record) if kernel["name"] == name and _is_counted(kernel)), None)
 
 
@@ -391,7 +401,7 @@ def _compare(name: str, row: Sequence[tuple[Record, Any]]) -> dict[Key, str]:
     there = [(record, kernel) for record, kernel in row if kernel]
     for place, ((older, less), (newer, more)) in enumerate(pairwise(there)):
         if _is_out(less, more, older=True):
-            # So it is for all targets before that have no more.
+            # The remark also applies to all earlier targets with no more instructions.
             for record, kernel in reversed(there[: place + 1]):
                 if kernel["instructions"] > 2 * less["instructions"] + 4:
                     break
@@ -405,7 +415,7 @@ def _compare(name: str, row: Sequence[tuple[Record, Any]]) -> dict[Key, str]:
 
 
 def _without_tensor_cores(name: str, row: Sequence[tuple[Record, Any]]) -> dict[Key, str]:
-    """Targets for which a kernel uses no tensor cores, where it does for others."""
+    """Return remarks for the targets for which a kernel uses no tensor cores, if it uses them for other targets."""
     using = [(kernel["tensor_cores"], record["target"]) for record, kernel in row if kernel.get("tensor_cores")]
     without = [record for record, kernel in row if using and kernel.get("tensor_cores") == ""]
     return {
@@ -415,13 +425,16 @@ def _without_tensor_cores(name: str, row: Sequence[tuple[Record, Any]]) -> dict[
 
 
 def _is_out(less: Mapping[str, int], more: Mapping[str, int], *, older: bool) -> bool:
-    """Return whether `less` is a reduced form of `more`; `older` if it is for the older of the two targets."""
+    """Return whether `less` is a reduced form of `more`.
+
+    `older` is True if `less` is for the older of the two targets.
+    """
     if more["instructions"] < 8:
         return False
     if less["instructions"] <= 4:
         return more["instructions"] >= 3 * less["instructions"]
     if not older:
-        return False  # a newer architecture may need a few instructions where an older one needs many
+        return False  # a newer architecture may need fewer instructions
     size, kinds = less["instructions"] / more["instructions"], less["opcodes"] / max(more["opcodes"], 1)
     wide = more.get("num_regs") or 0
     narrow = wide >= 40 and (less.get("num_regs") or wide) <= 0.4 * wide
@@ -437,21 +450,21 @@ def _remark(name: str, record: Record, kernel: Any, other: Record, whole: Any) -
         registers = f" and {item['num_regs']} registers" if item.get("num_regs") is not None else ""
         return f"{item['instructions']} instructions{registers}"
 
-    return f"{REMARK}{name} looks compiled out for {record['target']}: {size(kernel)}, beside {size(whole)} for {other['target']}"
+    return f"{REMARK}{name} looks compiled out for {record['target']}: {size(kernel)}, compared with {size(whole)} for {other['target']}"
 
 
 class Neighbours:
-    """Holds records back until those of their other targets are there, so that remarks can be made.
+    """Holds records back until the records of their other targets arrive, to add remarks.
 
     Parameters
     ----------
     cells : iterable of Cell
-        What is to come.
+        The expected cells.
 
     Attributes
     ----------
     found : dict
-        All remarks on records that are complete.
+        All remarks on complete records.
     """
 
     def __init__(self, cells: Iterable[Cell]) -> None:
@@ -460,7 +473,7 @@ class Neighbours:
         self.found: dict[Key, Sequence[str]] = {}
 
     def add(self, record: Record) -> list[Record]:
-        """Take a record; returns those that are complete now, with their remarks among their notes."""
+        """Take a record, and return the records that are complete with it, with their remarks among their notes."""
         group = _of(record["cell"], record["target"])
         self._left[group] -= 1
         if record["status"] != "built" and self._left[group] > 0:
@@ -469,7 +482,7 @@ class Neighbours:
         return self._release(group) if self._left[group] <= 0 else []
 
     def rest(self) -> list[Record]:
-        """Records that were held back and whose neighbors will not arrive."""
+        """Return the held records whose neighbors will not arrive."""
         return [record for group in list(self._held) for record in self._release(group)]
 
     def _release(self, group: str) -> list[Record]:
@@ -480,19 +493,19 @@ class Neighbours:
 
 
 def of_neighbours(note: str) -> bool:
-    """Return whether a note is a remark made by comparison with other records, and not from this one's own code alone."""
+    """Return whether a note is a remark from the comparison with other records, and not from the record's own code alone."""
     return note.startswith(REMARK) and " looks compiled out for " in note
 
 
 def with_remark(record: Record, found: Remarks) -> Record:
-    """The record with remarks among its notes, one for each kernel; as it is where there is nothing to add."""
+    """Return the record with remarks among its notes, one per kernel, or the same record if there are none to add."""
     known = {note.split()[1] for note in record["notes"] if note.startswith(REMARK)}
     new = [remark for remark in found.get(_key(record), ()) if remark.split()[1] not in known]
     return {**record, "notes": [*record["notes"], *new]} if new else record
 
 
 def amended(line: bytes, found: Remarks) -> bytes:
-    """A line of a file of records, with the remarks on it."""
+    """Return a line of a file of records, with the remarks on it."""
     record = json.loads(line)
     new = with_remark(record, found)
     if new is record:
@@ -501,5 +514,5 @@ def amended(line: bytes, found: Remarks) -> bytes:
 
 
 def _of(cell: str, target: str) -> str:
-    """The common part of a program's and toolchain's cells: their id without the target and the device."""
+    """Return the common part of the ids of a program's and toolchain's cells: the id without the target and the device."""
     return cell.partition(f" {target}")[0] + (" virtual" if is_virtual(target) else "")

@@ -1,4 +1,4 @@
-"""Atomic file writes: a file is either whole or unchanged."""
+"""Atomic file writes: a file is either complete or unchanged."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from harness.records.record import RecordError
 def replace_files(contents: Mapping[Path, bytes]) -> None:
     """Write every file, or none.
 
-    Everything is first written and flushed under temporary names; only then are the files renamed
-    into place, so that a full disk or an unwritable folder leaves the earlier files alone.
+    All files are written and flushed under temporary names and then renamed into place. A full disk or an unwritable
+    folder therefore leaves the earlier files unchanged.
 
     Parameters
     ----------
     contents : Mapping[Path, bytes]
-        What each file shall hold. Folders that are missing are made.
+        The content of each file. Missing folders are created.
     """
     written: list[tuple[Path, Path]] = []
     try:
@@ -42,7 +42,7 @@ def replace_files(contents: Mapping[Path, bytes]) -> None:
                 file.write(data)
                 file.flush()
                 os.fsync(file.fileno())
-            # mkstemp makes private files; these are as readable as any other file of the user's.
+            # mkstemp makes private files, but these should be as readable as the user's other files.
             Path(name).chmod(0o666 & ~_umask())
         for temporary, path in written:
             temporary.replace(path)
@@ -53,9 +53,9 @@ def replace_files(contents: Mapping[Path, bytes]) -> None:
 
 
 def check_writable(path: Path) -> None:
-    """Raise `UsageError` where a file cannot be written; its folder is made, the file is left as it is.
+    """Raise `UsageError` if a file cannot be written. The folder is created and the file stays unchanged.
 
-    Call it before anything takes long: a run that downloads and compiles first loses all of it.
+    Call this before any long work: otherwise a run loses all its downloads and results at the end.
     """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -71,18 +71,18 @@ def check_writable(path: Path) -> None:
 
 
 def plain_file(path: Path) -> None:
-    """Raise `UsageError` where something is that is no file: a device or a pipe would be replaced, or read without an end."""
+    """Raise `UsageError` if a path is not a regular file: a device or a pipe would be replaced or read without end."""
     try:
         there = path.stat()
     except OSError:
-        return  # missing files are reported by the writer
-    if not stat.S_ISREG(there.st_mode) and not stat.S_ISDIR(there.st_mode):  # of a folder, opening it says so
-        raise UsageError(f"{path} is no file that can be kept: name another one, such as results.jsonl")
+        return  # the writer reports missing files
+    if not stat.S_ISREG(there.st_mode) and not stat.S_ISDIR(there.st_mode):  # opening a folder reports the error
+        raise UsageError(f"{path} is not a regular file: name another one, such as results.jsonl")
 
 
 @contextmanager
 def named_errors(path: Path) -> Iterator[None]:
-    """Give errors of the system that know no file, such as those of a full disk, the name of this one."""
+    """Add the file's name to system errors that have none, such as those of a full disk."""
     try:
         yield
     except OSError as error:
@@ -102,10 +102,10 @@ FORMATS = ("ptx", "cubin", "object", "hsaco")
 
 
 class ArtifactFolder:
-    """Artifacts kept by their content: no program and no compiler chooses a name here.
+    """Artifacts stored by content. Programs and compilers cannot choose names in the folder.
 
-    Used by several threads at a time. Several processes may share a folder: a file is renamed into place when it is whole,
-    are a folder: a file is renamed into place once complete, and another writer of the same content writes the same bytes.
+    Several threads may use the object, and several processes may share the folder. A file is renamed into place once
+    complete, and another writer of the same content writes the same bytes.
 
     Parameters
     ----------
@@ -115,7 +115,7 @@ class ArtifactFolder:
     Attributes
     ----------
     unkept : Counter
-        Why something was not kept, and how many.
+        The number of artifacts that could not be stored, by reason.
     """
 
     def __init__(self, path: Path) -> None:
@@ -124,12 +124,12 @@ class ArtifactFolder:
         self._lock = threading.Lock()
 
     def open(self) -> None:
-        """Make the folder where it is missing.
+        """Create the folder if it is missing.
 
         Raises
         ------
         UsageError
-            When it is no folder, or cannot be written.
+            If the path is not a folder or not writable.
         """
         try:
             self.path.mkdir(parents=True, exist_ok=True)
@@ -139,19 +139,19 @@ class ArtifactFolder:
             raise UsageError(f"cannot keep artifacts in {self.path}: it cannot be written")
 
     def file(self, kind: str, sha256: str) -> Path:
-        """Path of an artifact by format and hash, if it is kept.
+        """Return the path of an artifact by format and hash.
 
         Raises
         ------
         ValueError
-            When either is none: records may come from anywhere.
+            If the format or the hash is invalid: records may be foreign.
         """
         if kind not in FORMATS or len(sha256) != 64 or not set(sha256) <= set("0123456789abcdef"):
             raise ValueError(f"no artifact: {kind!r}, {sha256!r}")
         return self.path / f"{sha256}.{kind}"
 
     def has(self, kind: str, sha256: str, size: int) -> bool:
-        """Return whether an artifact is kept, by name and size in bytes."""
+        """Return whether an artifact is stored, by name and size in bytes."""
         try:
             found = self.file(kind, sha256).lstat()
         except (OSError, ValueError):
@@ -159,51 +159,51 @@ class ArtifactFolder:
         return stat.S_ISREG(found.st_mode) and found.st_size == size
 
     def keep(self, kind: str, sha256: str, data: bytes) -> None:
-        """Keep an artifact; where that fails, `unkept` says why, and nothing is half written."""
+        """Store an artifact. On an error, `unkept` counts the reason and no partial file remains."""
         if self.has(kind, sha256, len(data)):
             return
-        with self._lock:  # one at a time: writing asks for the umask, which is the whole process's
+        with self._lock:  # one at a time: writing reads the umask, which belongs to the whole process
             try:
                 replace_files({self.file(kind, sha256): data})
             except (OSError, UsageError) as error:
                 self.unkept[(isinstance(error, OSError) and error.strerror) or str(error)] += 1
 
     def note_unkept(self, problems: Mapping[str, int]) -> None:
-        """Count what another process could not keep here, by the reason."""
+        """Count the artifacts that another process could not store here, by reason."""
         with self._lock:
             self.unkept.update(problems)
 
     @property
     def problems(self) -> list[str]:
-        """A sentence for each reason why something was not kept, the commonest three."""
+        """A sentence for each of the three most frequent reasons why artifacts were not stored."""
         return [f"not kept in {self.path} ({count} artifacts): {why}" for why, count in self.unkept.most_common(3)]
 
     def read(self, kind: str, sha256: str, most: int) -> bytes:
-        """The content of an artifact.
+        """Read an artifact.
 
         Parameters
         ----------
         kind, sha256 : str
-            Which one.
+            The format and the hash.
         most : int
-            Largest size that is read, in bytes.
+            The maximum size in bytes.
 
         Raises
         ------
         ValueError
-            When the file is not that artifact, or is larger; the message says so.
+            If the file is not that artifact or is larger. The message says which.
         OSError
-            When it cannot be read.
+            If the file cannot be read.
         """
         path = self.file(kind, sha256)
-        data = read_plain(path, most, os.O_NOFOLLOW)  # no link to elsewhere is followed
+        data = read_plain(path, most, os.O_NOFOLLOW)  # symlinks are not followed
         if hashlib.sha256(data).hexdigest() != sha256:
             raise ValueError(f"{path.name} is not what its name says: it was changed")
         return data
 
 
 def busy(path: Path) -> RecordError:
-    """The sentence for a file that a run is writing to."""
+    """Return the error for a file that a run is writing to."""
     return RecordError(
         f"{path}: another run is writing to it{holder(path)}: wait until that one has ended, or name another file of records"
     )
@@ -211,11 +211,11 @@ def busy(path: Path) -> RecordError:
 
 @contextmanager
 def left_alone(path: Path) -> Iterator[None]:
-    """While another file takes the place of this one: refused where a run writes to it."""
+    """Hold the lock of a file while another file replaces it. Raise `RecordError` if a run is writing to it."""
     try:
         file = os.open(path, os.O_RDONLY | os.O_NONBLOCK)  # a pipe is refused later: do not wait for its writer
     except OSError:
-        yield  # missing files are reported by the writer
+        yield  # the writer reports missing files
         return
     try:
         if not take_alone(file):
@@ -239,12 +239,12 @@ class Sidecars:
         self._known: tuple[tuple[int, ...], list[Plan]] | None = None
 
     def plans(self) -> list[Plan]:
-        """The plans; read again only where that is another file by now: it is never written to, but replaced.
+        """Return the plans. The file is read again only if another file replaced it: writers never modify it in place.
 
         Raises
         ------
         RecordError
-            When they cannot be read.
+            If the plans cannot be read.
         """
         state = self._state()
         if self._known is None or self._known[0] != state:
@@ -252,33 +252,33 @@ class Sidecars:
         return self._known[1]
 
     def is_of(self, run: str) -> bool:
-        """Return whether the last plan belongs to this run; a plan without the run's name need not be read.
+        """Return whether the last plan belongs to this run. A plan file without the run's name is not parsed.
 
         Raises
         ------
         OSError, RecordError
-            When they cannot be read.
+            If the plans cannot be read.
         """
         if self._known is None and json.dumps(run).encode() not in plan_path(self.path).read_bytes():
             return False
         return bool(self.plans()[-1]["run"] == run)
 
     def keep_plans(self, plans: Sequence[Plan], records: bytes | None = None) -> None:
-        """Write the plans, and with them the file of records where that is given."""
+        """Write the plans, together with the file of records if `records` is given."""
         replace_files(
             {**({self.path: records} if records is not None else {}), plan_path(self.path): plans_json(plans)}
         )
         self._known = (self._state(), list(plans))
 
     def inputs(self) -> Inputs:
-        """The input manifest of the records; a damaged one counts as missing and is written again."""
+        """Return the input manifest of the records. A damaged manifest counts as missing and is written again."""
         try:
             return read_inputs([self.path])
         except RecordError:
             return Inputs()
 
     def keep_inputs(self, inputs: Inputs) -> None:
-        """Write what records follow from, or remove it where that is nothing."""
+        """Write the input manifest, or remove it if it is empty."""
         inputs_file = inputs_path(self.path)
         if inputs:
             replace_files({inputs_file: inputs.to_json()})
@@ -286,7 +286,7 @@ class Sidecars:
             inputs_file.unlink(missing_ok=True)
 
     def _state(self) -> tuple[int, ...]:
-        """The state that identifies a version of a plan file; empty if there is none."""
+        """Return the state that identifies a version of the plan file, or an empty tuple if there is none."""
         try:
             found = plan_path(self.path).stat()
         except OSError:

@@ -1,4 +1,4 @@
-"""From a cell and its outcome to a record."""
+"""Builds a record from a cell and its outcome."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from harness.records.record import SCHEMA, Expected, Record
 from harness.records.schema import Field, fields_of
 
 _KEYS = tuple(Record.__annotations__)
-"""Records have their keys in the order of their definition."""
+"""The keys of records, in the order of their definition."""
 
 
 def make_record(
@@ -31,33 +31,33 @@ def make_record(
     fingerprint: str,
     taken_from: str = "",
 ) -> Record:
-    """Put everything that is known of one cell into one JSON object.
+    """Build the record of a cell.
 
-    Two runs with the same outcome give the same object but for ``run``, ``seconds``, ``peak_bytes``, ``cached``, ``shared_steps`` and
-    ``taken_from``, so it has no clock: the start of a run is in its plan.
+    Two runs with the same outcome give the same record except for ``run``, ``seconds``, ``peak_bytes``, ``cached``,
+    ``shared_steps`` and ``taken_from``. The record therefore has no clock time: the plan has the start of the run.
 
     Parameters
     ----------
     cell : Cell
         The requested cell.
     outcome : Outcome
-        What happened.
+        The actual outcome.
     expected : Expectation
-        What the case says should have happened.
+        The outcome that the case expects.
     verdict : Verdict
-        What that means; stored for readers that do not judge again.
+        The verdict, for readers that do not judge again.
     run : str
-        Name of the run, as its plan has it.
+        Name of the run, as in its plan.
     cached : bool
-        Whether the outcome was taken from the cache.
+        Whether the outcome is from the cache.
     fingerprint : str
         Content key of the cell.
     taken_from : str
-        Whose results gave the outcome; empty for one's own.
+        The source of a foreign outcome; empty for the user's own.
     """
     case, toolchain = cell.case, cell.toolchain
     facts = outcome.to_json()
-    plain = _as_it_is if cached and not taken_from else _plain  # the cache has JSON, and checks it
+    plain = _as_it_is if cached and not taken_from else _plain  # the cache contains checked JSON
     record = {
         "schema": SCHEMA,
         "cell": cell.id,
@@ -111,8 +111,8 @@ def _as_it_is(value: Any) -> Any:
 
 
 def _plain(value: Any) -> Any:
-    """The value as a reader of the file sees it: no tuple, no table of another kind."""
-    if type(value) is str:  # most are, and to hold one against an abstract class takes longer than all else
+    """Return the value as a reader of the file gets it, without tuples and other mapping types."""
+    if type(value) is str:  # most values are; the check against an abstract class is the slowest part
         return value
     if isinstance(value, float) and not math.isfinite(value):
         raise ValueError(f"{value} is no number of JSON")
@@ -122,7 +122,7 @@ def _plain(value: Any) -> Any:
 
 
 def expected_json(expected: Expectation) -> Expected:
-    """The applied expectation in a record."""
+    """Return the applied expectation in the form of a record."""
     fields: Expected = {
         "status": expected.status.value,
         "stage": expected.stage and expected.stage.value,
@@ -158,7 +158,7 @@ def _keys() -> Iterator[str]:
 
 
 def _kind(text: str) -> str:
-    """The name of a kind of values in a table: ``integer or null`` for ``a whole number or null``."""
+    """Return the name of a kind of values in a table: ``integer or null`` for ``a whole number or null``."""
     return text.replace("a whole number", "integer").replace("true or false", "boolean").removeprefix("a ")
 
 
@@ -168,7 +168,7 @@ def _words() -> Iterator[str]:
 
 
 def _all(fields: Iterable[Field], before: str = "") -> Iterator[tuple[str, Field]]:
-    """Keys with those of the tables in them: ``artifact.kernels[].name``."""
+    """Yield keys with the keys of their tables: ``artifact.kernels[].name``."""
     for field in fields:
         key = before + field.name
         yield key, field
@@ -178,7 +178,7 @@ def _all(fields: Iterable[Field], before: str = "") -> Iterator[tuple[str, Field
 
 
 def largest(kernels: Sequence[Mapping[str, Any]], resource: str) -> int | None:
-    """The largest number that any kernel has of a resource (``num_regs``, ``shared_bytes``, …); None where none is known."""
+    """Return the largest value of a resource (``num_regs``, ``shared_bytes``, …) of any kernel, or None if no value is known."""
     if len(kernels) < 2:  # most cells
         return kernels[0].get(resource) if kernels else None
     known = [number for kernel in kernels if (number := kernel.get(resource)) is not None]
@@ -189,15 +189,15 @@ _FEATURE = "tensor-cores"
 """Feature of cases whose code is expected to use tensor cores."""
 
 TENSOR_CORES, NO_TENSOR_CORES, SPILLS, LOCAL = "tensor cores: ", "no tensor cores", "spills ", "local memory: "
-"""Beginnings of the notes."""
+"""The starts of the notes."""
 
 _MUCH_LOCAL = 1024  # bytes per thread: an array, or a stack that is not known at compile time
 
 
 def code_notes(case: Case, outcome: Outcome) -> Iterator[str]:
-    """Notes on what the kernels of a built cell have in their code; unknown values give none.
+    """Yield notes on the code of a built cell's kernels. Unknown values give no note.
 
-    A cell without tensor cores gets a note only in a case with that feature.
+    A cell without tensor cores gets a note only if the case has that feature.
     """
     if outcome.status is not Status.BUILT or outcome.artifact is None:
         return
@@ -214,6 +214,6 @@ def code_notes(case: Case, outcome: Outcome) -> Iterator[str]:
 
 
 def _most(kernels: tuple[KernelResources, ...], resource: str, least: int) -> KernelResources | None:
-    """The kernel that has the most of a resource, if that is at least so much."""
+    """Return the kernel with the highest value of a resource, if the value is at least `least`."""
     found = max(kernels, key=lambda kernel: getattr(kernel, resource) or 0, default=None)
     return found if found and (getattr(found, resource) or 0) >= least else None

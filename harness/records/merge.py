@@ -18,12 +18,12 @@ from harness.records.record import Other, Record
 
 
 def at_stage(status: str, stage: str | None) -> str:
-    """``rejected at assemble``, or the status alone where there is no stage."""
+    """Return ``rejected at assemble``, or the status alone without a stage."""
     return f"{status} at {stage}" if stage else str(status)
 
 
 def failed_at(record: Record | Other) -> str:
-    """Status, and the stage that failed: ``timed_out at compile``; how far something got that was built is left out."""
+    """Return the status and the stage that failed: ``timed_out at compile``. The stage of a built cell is omitted."""
     return at_stage(record["status"], record["stage"] if record["status"] != "built" else None)
 
 
@@ -31,7 +31,7 @@ _R = TypeVar("_R", bound=Mapping[str, Any])
 
 
 def weight(record: Mapping[str, Any]) -> int:
-    """2 where a compiler had its say, 1 where the combination is not applicable, 0 where a part was missing or cumatrix failed."""
+    """Return 2 for a compiler's answer, 1 for an inapplicable combination, 0 if a part was unavailable or cumatrix failed."""
     return _weight(record["status"])
 
 
@@ -44,7 +44,7 @@ def _weight(word: str) -> int:
 
 
 def choose(records: Sequence[_R]) -> _R:
-    """The record that counts, of those of one cell from the oldest to the newest: the newest of those that say most."""
+    """Return the record that counts, from the records of one cell, oldest first: the newest of those with the greatest weight."""
     most = max(map(weight, records))
     found: _R = next(record for record in reversed(records) if weight(record) == most)
     return found
@@ -53,15 +53,15 @@ def choose(records: Sequence[_R]) -> _R:
 _Named = TypeVar("_Named", bound=Mapping[str, Any])
 
 DIGITS = 6
-"""Length of the digest of a program's place in names."""
+"""Length of the digest of a program's path in names."""
 
 
 def tell_apart(records: Iterable[Record], plans: Iterable[Plan]) -> tuple[list[Record], list[Plan]]:
-    """Give cases of one name of several projects, and programs of one name in different folders, names of their own.
+    """Give unique names to cases of several projects with one name, and to programs of one name in different folders.
 
-    A case is called after its project then, ``fast/softmax@flash-attn``, but for cumatrix's own and those of a project without a name; a program gets its
-    digest, ``kernel.cu@3fa9c1``. A unique name stays, or becomes, the plain one, so that it does not matter in which order and in how many
-    steps records are merged.
+    The name of such a case includes its project: ``fast/softmax@flash-attn``. Cumatrix's own cases and the cases of a
+    project without a name keep theirs. The name of such a program includes its digest: ``kernel.cu@3fa9c1``. A unique
+    name stays or becomes the plain one. The result therefore does not depend on the order and the number of the merges.
     """
     records, plans = list(records), list(plans)
     owners: dict[str, set[str]] = {}
@@ -75,18 +75,21 @@ def tell_apart(records: Iterable[Record], plans: Iterable[Plan]) -> tuple[list[R
 
 
 def case_of(item: Mapping[str, Any]) -> str:
-    """Name of a record's or planned cell's case as its own project has it."""
+    """Return the name of a record's or planned cell's case in its own project."""
     case, mark = str(item["case"]), _mark(item)
     return case.removesuffix(f"@{mark}") if mark else case
 
 
 def is_of(item: Mapping[str, Any], case: Case) -> bool:
-    """Return whether a record, or a planned cell, belongs to a case, and not to another project's of its name; cumatrix's own have no project."""
+    """Return whether a record or a planned cell belongs to a case, and not to a case of the same name in another project.
+
+    Cumatrix's own cases have no project.
+    """
     return case_of(item) == case.name and item.get("project", "") == case.project
 
 
 def _mark(item: Mapping[str, Any]) -> str:
-    """The part that separates it from others of its name."""
+    """Return the part of the name that separates items of one name."""
     return str(item["program"])[:DIGITS] if item.get("program") else str(item.get("project") or "")
 
 
@@ -103,18 +106,18 @@ def _named(item: _Named, shared: set[str]) -> _Named:
 
 
 def identity(item: Mapping[str, Any]) -> tuple[str, str]:
-    """Identity of a record or a planned cell: the cell's id, and the case's project, or for a program without a case its place."""
+    """Return the identity of a record or a planned cell: the cell's id and the case's project, or the path of a program without a case."""
     return item["cell"], item.get("program") or item.get("project", "")
 
 
 AnyRecord = Record | Other
-"""A run's result for a cell: its record, or the rest of one that another replaced (`OTHERS`)."""
+"""A run's result for a cell: its record, or the kept part of a replaced record (`OTHERS`)."""
 
 OTHERS: Final = "others"
-"""Key of a record: what other runs told of the cell, where that is something else."""
+"""Key of a record: the different results of other runs for the cell."""
 
 VIRTUAL = "virtual"
-"""Device of a result without one, next to a record of a real one."""
+"""Device of a result from no real device, next to a record from a real one."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -128,7 +131,7 @@ class Conflict:
     kept : dict
         The record that counts.
     dropped : tuple of dict
-        What the others told whose facts differ from it.
+        The other results with different facts.
     """
 
     cell: str
@@ -147,17 +150,17 @@ class Merged:
     Parameters
     ----------
     records : tuple of dict
-        One a cell, by cell id. Where other runs told something else, it says so under ``others``.
+        One record per cell, by cell id. ``others`` contains different results of other runs.
     plans : tuple of dict
-        One a run, oldest first.
+        One plan per run, oldest first.
     missing : tuple of dict
         Planned cells without a record, as in their plans.
     conflicts : tuple of Conflict
-        Cells whose runs give different answers.
+        Cells with different answers in several runs.
     unanswered : tuple of Conflict
         Cells that keep an answer although a later run had none: a part was unavailable, or cumatrix failed.
     inputs : Inputs
-        What the records follow from, as far as that is known.
+        The known inputs of the records.
     """
 
     records: tuple[Record, ...]
@@ -169,17 +172,17 @@ class Merged:
 
 
 def agreement_key(record: Record) -> tuple[Any, ...]:
-    """The key on which two runs must agree: status, stage, signal and diagnostics (by fingerprint)."""
+    """Return the key on which two runs must agree: status, stage, signal and diagnostics (by fingerprint)."""
     diagnostics = {item.get("fingerprint") or item["message"] for item in record["diagnostics"]}
     return (record["status"], record["stage"], record["signal"], tuple(sorted(diagnostics)))
 
 
 def merge(records: Iterable[Record], plans: Iterable[Plan], inputs: Inputs | None = None) -> Merged:
-    """Make one set of records out of several runs.
+    """Merge several runs into one set of records.
 
-    Of several records of one cell, that of the run that started last counts; but a record without a compiler's answer never
-    replaces one with an answer. Different answers are listed. A run without a plan counts as older than all that have
-    one; between runs that started together, the one whose plan comes later.
+    If several runs have a cell, the record of the run that started last counts. However, a record without a compiler's
+    answer never replaces one with an answer. Different answers are listed. A run without a plan counts as older than
+    all runs with a plan. If two runs started at the same time, the one with the later plan counts.
     """
     records, planned_runs = tell_apart(records, plans)
     runs = _one_a_run(planned_runs)
@@ -224,13 +227,13 @@ def _with_others(record: Record, others: list[Other]) -> Record:
 
 
 def _others(found: Sequence[Record], best: Record, order: Counter[str]) -> list[AnyRecord]:
-    """Other results of a cell, from the oldest run to the newest: other answers, and later runs without one."""
+    """Return the other results of a cell, from the oldest run to the newest: other answers, and later runs without one."""
     place = next(number for number, record in enumerate(found) if record is best)
     since = (order[best["run"]], place)
     others: dict[tuple[str, ...], tuple[tuple[int, int], AnyRecord]] = {}
     for number, record in enumerate(found):
-        # First those of runs whose records are not here any more.
-        # Results of other devices belong to other cells, and are found again wherever both exist (`virtual_against_real`).
+        # First come the results of runs whose records are gone.
+        # Results of other devices belong to other cells. `virtual_against_real` finds them again if both exist.
         items: list[AnyRecord] = [other for other in record.get(OTHERS, ()) if "device" not in other]
         for item in (*items, record):
             when = (order[item["run"]], number)
@@ -239,14 +242,14 @@ def _others(found: Sequence[Record], best: Record, order: Counter[str]) -> list[
                 if item is record
                 else _agreement_key_of(other_of(item)) == _agreement_key_of(other_of(best))
             )
-            # That an earlier run had no answer is of no interest once there is one.
+            # Once there is an answer, an earlier run without one does not matter.
             if not same and (weight(item) or not weight(best) or when > since):
                 others[item["run"], *map(str, _agreement_key_of(other_of(item)))] = (when, item)
     return [item for _, item in sorted(others.values(), key=lambda pair: pair[0])]
 
 
 def spell_other(other: AnyRecord) -> str:
-    """``rejected at compile in run 36d5c0941a85: incomplete type is not allowed``, of what another run told."""
+    """Return another run's result in words: ``rejected at compile in run 36d5c0941a85: incomplete type is not allowed``."""
     other = other_of(other)
     why, device = other["reason"] or other["diagnostic"], other.get("device", "")
     where = " without a device" if device == VIRTUAL else f" on {device}" if device else ""
@@ -258,7 +261,7 @@ def _agreement_key_of(other: Other) -> tuple[Any, ...]:
 
 
 def other_of(item: AnyRecord) -> Other:
-    """The kept part of a record that another replaced."""
+    """Return the part of a record that is kept when another record replaces it."""
     if "diagnostics" not in item:
         return item
     return {
@@ -271,7 +274,7 @@ def other_of(item: AnyRecord) -> Other:
 
 
 def write_merged(merged: Merged, path: Path) -> None:
-    """Write the merged records and their plans; on an error, or while a run writes to the file, nothing changes."""
+    """Write the merged records and their plans. On an error, or while a run writes to the file, nothing changes."""
     lines = [
         json.dumps(record, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "backslashreplace") + b"\n"
         for record in merged.records
@@ -285,7 +288,7 @@ def write_merged(merged: Merged, path: Path) -> None:
 
 
 def _one_a_run(plans: Iterable[Plan]) -> list[Plan]:
-    """Plans by start; several of the same run (a file and a merged copy of it) become one."""
+    """Return plans by start. Several plans of one run, as in a file and its merged copy, become one."""
     runs: dict[str, Plan] = {}
     for plan in plans:
         known = runs.setdefault(plan["run"], plan)
@@ -316,7 +319,7 @@ class Pair:
 
     @property
     def device(self) -> str:
-        """``"NVIDIA H200"``."""
+        """The name of the device: ``"NVIDIA H200"``."""
         return str(self.real["device"]["name"])
 
     @property
@@ -326,18 +329,18 @@ class Pair:
 
     @property
     def differs(self) -> bool:
-        """Return whether the two disagree on the stages that both ran."""
+        """Return whether the two records disagree on the stages that both ran."""
         virtual, real = self.compiled
         return virtual != real
 
     @property
     def shown_by_device(self) -> bool:
-        """Return whether the cell is built and fails on the device, which is the purpose of a device."""
+        """Return whether the cell is built and fails on the device. Devices exist to show this."""
         return not self.differs and self.compiled[1] == "built" and self.real["status"] != "built"
 
     @property
     def sentence(self) -> str:
-        """The pair in words; parts of it come from compilers."""
+        """The pair in words, with parts from compilers."""
         virtual, real = self.compiled
         if self.differs:
             return f"{virtual} with the virtual device, {real} on {self.device}"
@@ -348,19 +351,19 @@ class Pair:
 
 @dataclass(frozen=True, kw_only=True)
 class Honesty:
-    """The comparison of both kinds of records.
+    """The comparison of records with and without a real device.
 
     Parameters
     ----------
     pairs : tuple of Pair
-        Every cell that has an answer of both kinds, by cell and device.
+        Every cell with both kinds of answers, by cell and device.
     """
 
     pairs: tuple[Pair, ...]
 
     @property
     def differences(self) -> tuple[Pair, ...]:
-        """Disagreements of virtual and real, which a page shows first."""
+        """Disagreements between virtual and real devices, which a page shows first."""
         return tuple(pair for pair in self.pairs if pair.differs)
 
     @property
@@ -370,11 +373,11 @@ class Honesty:
 
 
 def virtual_against_real(records: Iterable[Record]) -> Honesty:
-    """Pair the records of real devices with those of the same cells without one.
+    """Pair the records of real devices with the records of the same cells without a device.
 
-    The toolkits ``13.0`` and ``13.0@local`` are one here. Cells without an answer on one side (unavailable, an internal error,
-    cumatrix) are left out; an unsupported one counts as an answer only against another answer of a compiler. Of several
-    records of the same cell the last one counts.
+    The toolkits ``13.0`` and ``13.0@local`` count as equal. Cells without an answer on one side (unavailable, or an
+    internal error of cumatrix) are skipped. An unsupported cell counts as an answer only next to a compiler's answer.
+    The last of several records of one cell counts.
     """
     records = list(records)
     if not any(map(_is_real, records)):
@@ -395,10 +398,10 @@ def virtual_against_real(records: Iterable[Record]) -> Honesty:
 
 
 def tell_devices(merged: Merged) -> Merged:
-    """Records that say of each other what they tell of one place, without a device and on real ones, where that is something else.
+    """Add to each record the different results of its place from real devices and from no device.
 
-    It stands under `OTHERS`, with ``device``: in tables both are one cell, and what is not shown would be lost. Where both were built,
-    they tell the same, however far a device got with it.
+    The results are under `OTHERS`, with ``device``. In tables, the results are one cell, and a hidden one would be
+    lost. Built cells agree, independent of the stages that a device reached.
     """
     if not any(map(_is_real, merged.records)):
         return merged
@@ -429,7 +432,7 @@ def _is_real(record: Record) -> bool:
 
 
 def until_link(record: Record) -> str:
-    """The outcome of a cell before any device: a cell that fails on one was built."""
+    """Return the outcome of a cell before any device. A cell that fails on a device was built."""
     stage = Stage(record["stage"]) if record["stage"] else None
     if record["status"] in _ANSWERS and stage and stage.rank >= Stage.LOAD.rank:
         return "built"

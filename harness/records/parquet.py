@@ -22,7 +22,7 @@ from harness.records.schema import FIELDS, Field, check_schema, check_value
 _TEXT, _WHOLE = pa.string(), pa.int64()
 _TYPES = {"string": _TEXT, "integer": _WHOLE, "number": pa.float64(), "boolean": pa.bool_()}
 
-# Additional columns, so that rows can be queried without reading JSON, by the key that they follow.
+# Additional columns for queries without JSON parsing, by the key that they follow.
 _MADE: Mapping[str, Mapping[str, pa.DataType]] = {
     "verdict": {"mark": _TEXT},
     "reason": dict.fromkeys(("message", "diagnostic_code", "diagnostic_fingerprint"), _TEXT),
@@ -35,27 +35,27 @@ _MADE: Mapping[str, Mapping[str, pa.DataType]] = {
 
 
 def _type_of(field: Field) -> pa.DataType | None:
-    """Type of a key's column; none for what is nested."""
+    """Return the type of a key's column, or None for nested values."""
     if field.name == "schema":
         return pa.int32()
     schema = field.check.schema
     if "anyOf" in schema:
-        schema = schema["anyOf"][1]  # null, or this
+        schema = schema["anyOf"][1]  # the other alternative is null
     return _TEXT if "enum" in schema else _TYPES.get(schema["type"])
 
 
-# Optional keys have a column of their own, as JSON.
+# Optional keys have no column of their own: ``more_json`` contains them.
 COLUMNS = {name: _type_of(field) for name, field in FIELDS.items() if field.required}
-"""Type of the column by key; none where it is JSON."""
+"""Types of the columns by key; None for JSON."""
 NESTED = tuple(name for name, type_ in COLUMNS.items() if type_ is None)
 
 
 def _layout() -> Iterator[tuple[str, pa.DataType]]:
-    """Column order: short, nested, rarely used."""
+    """Yield the columns in order: short, nested, rarely used."""
     flat = [name for name in COLUMNS if name not in NESTED]
     last = flat.index("cached") + 1
     nested = list(NESTED)
-    nested.insert(nested.index("toolchain"), nested.pop(nested.index("stages")))  # as in the first such files
+    nested.insert(nested.index("toolchain"), nested.pop(nested.index("stages")))  # as in the first files
     for name in (*flat[:last], *nested, *flat[last:]):
         yield (f"{name}_json", _TEXT) if name in NESTED else (name, COLUMNS[name])
         yield from _MADE.get(name, {}).items()
@@ -66,11 +66,11 @@ LAYOUT = pa.schema(list(_layout()))
 
 
 def made_columns(records: Sequence[Record]) -> dict[str, list[Any]]:
-    """Additional columns, so that rows can be queried without reading JSON."""
+    """Return the additional columns for queries without JSON parsing."""
     artifacts: list[Mapping[str, Any]] = [record["artifact"] or {} for record in records]
     kernels: list[Sequence[Mapping[str, Any]]] = [artifact.get("kernels", ()) for artifact in artifacts]
     first: list[Mapping[str, Any]] = [record["diagnostics"][0] if record["diagnostics"] else {} for record in records]
-    # Most records have nothing but what all have.
+    # Most records have only the common keys.
     more = [
         {key: value for key, value in record.items() if key not in COLUMNS} if len(record) > len(COLUMNS) else None
         for record in records
@@ -92,15 +92,16 @@ def made_columns(records: Sequence[Record]) -> dict[str, list[Any]]:
 _PLANS = b"cumatrix.plans"
 _INPUTS = b"cumatrix.inputs"
 _LARGEST = 16 << 30
-"""Bytes that the columns of a file may have when they are unpacked."""
+"""The maximum unpacked size of a file's columns in bytes."""
 
 
 def results_parquet(
     records: Iterable[Record], plans: Iterable[Plan] = (), inputs: Inputs | None = None, *, small: bool = False
 ) -> bytes:
-    """``results.parquet``: nothing of the records is lost, and `read_parquet` gives them back.
+    """Return ``results.parquet`` of records, without loss: `read_parquet` returns the same records.
 
-    With `small` it takes longer to write, and less room: hashes of artifacts, which do not compress, are in ``artifact_json`` alone.
+    With `small`, writing takes longer and the file is smaller: only ``artifact_json`` contains the hashes of artifacts,
+    which do not compress.
     """
     records = list(records)
     rows: Sequence[Mapping[str, Any]] = records
@@ -111,13 +112,13 @@ def results_parquet(
     values: list[Any]
     for field in LAYOUT:
         if (name := field.name.removesuffix("_json")) in NESTED:
-            # Many records have the same object, which is written once.
+            # Many records share an object, which is written once.
             objects = list(map(itemgetter(name), rows))
             numbers = list(map(id, objects))
             texts = {number: text_of(value) for number, value in dict(zip(numbers, objects, strict=True)).items()}
             values = [texts[number] for number in numbers]
         elif field.name in COLUMNS:
-            # Arrow takes whole numbers of up to 64 bits only, in a column of floats as well.
+            # Arrow's integers have up to 64 bits, also in a column of floats.
             values = list(map(itemgetter(name), rows))
             if name == "seconds":
                 values = list(map(float, values))
@@ -133,14 +134,14 @@ def results_parquet(
 
 
 def read_parquet(path: Path) -> tuple[list[Record], list[Plan]]:
-    """Records and plans of one file that `results_parquet` made.
+    """Read the records and plans of a file that `results_parquet` made.
 
     Records share equal values: treat them as immutable.
 
     Raises
     ------
     RecordError
-        When it is no such file; the message names the file and the column.
+        If it is not such a file. The message names the file and the column.
     """
     try:
         with pq.ParquetFile(path) as file:
@@ -160,7 +161,7 @@ def read_parquet(path: Path) -> tuple[list[Record], list[Plan]]:
         rows = [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]
         for row, more in zip(rows, _column(table, "more"), strict=True):
             row.update(more or {})
-        records = cast("list[Record]", rows)  # each value was checked as it was read
+        records = cast("list[Record]", rows)  # each value was checked on reading
         plans = _read_plans((table.schema.metadata or {}).get(_PLANS, b"[]"), records)
     except (
         RecordError,
@@ -178,12 +179,12 @@ def read_parquet(path: Path) -> tuple[list[Record], list[Plan]]:
 
 
 def read_inputs_of(path: Path) -> Inputs:
-    """The input manifest of one file's records, if it has one.
+    """Read the input manifest of a file's records, if it has one.
 
     Raises
     ------
     RecordError
-        When that cannot be read.
+        If the manifest cannot be read.
     """
     try:
         metadata = pq.read_schema(path).metadata or {}
@@ -193,7 +194,7 @@ def read_inputs_of(path: Path) -> Inputs:
 
 
 def _column(table: pa.Table, key: str) -> list[Any]:
-    """One value a record. Each value is read and checked once, however many records have it."""
+    """Return one value per record. Each distinct value is read and checked once."""
     name = f"{key}_json" if key in (*NESTED, "more") else key
     if name not in table.column_names:
         if key == "more":
@@ -221,7 +222,7 @@ def _column(table: pa.Table, key: str) -> list[Any]:
 
 
 def _plans_json(plans: Iterable[Plan], records: Sequence[Record]) -> bytes:
-    """Plans, with their cells as ranges of row numbers where there is a record of the cell."""
+    """Return plans as JSON. Cells with a record are ranges of row numbers."""
     rows = {record["cell"]: number for number, record in enumerate(records)}
     slim = []
     for plan in plans:
@@ -235,7 +236,7 @@ def _read_plans(data: bytes, records: Sequence[Record]) -> list[Plan]:
     plans = read_json(data)
     for plan in plans:
         rows = plan.pop("rows")
-        # Its other cells are those of records, which have been checked.
+        # The other cells are from records, which are already checked.
         check_plan(plan)
         plan["cells"][:0] = [_planned(records[row]) for a, b in rows for row in range(a, b)]
     found: list[Plan] = plans
@@ -243,13 +244,13 @@ def _read_plans(data: bytes, records: Sequence[Record]) -> list[Plan]:
 
 
 def _planned(record: Record) -> dict[str, Any]:
-    """A record's cell as its plan had it."""
+    """Return a record's cell as its plan has it."""
     row: Mapping[str, Any] = record
     return {key: row[key] for key in (*CELL_KEYS, "program", "project") if key in row}
 
 
 def _ranges(numbers: Iterable[int]) -> list[list[int]]:
-    """Sorted numbers as half-open ranges."""
+    """Return sorted numbers as half-open ranges."""
     found: list[list[int]] = []
     for number in numbers:
         if found and found[-1][1] == number:

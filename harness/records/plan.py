@@ -1,7 +1,8 @@
-"""Plans (the cells of a run, written before the first result) and input manifests, both kept next to the records.
+"""Plans (the cells of a run, written before the first result) and input manifests, both stored next to the records.
 
-A record's fingerprint is a hash over the request and every file that was read. To check it against other files, a reader needs their names: this is
-the list, ``x.inputs.json`` next to ``x.jsonl``. With it another machine can tell whether the outcomes would be the same there.
+A record's fingerprint is a hash over the request and all files read. To compare the fingerprint with other files, a
+reader needs the files' names. The input manifest ``x.inputs.json`` next to ``x.jsonl`` lists them. With it, another
+machine can check whether its outcomes would be the same.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ _CELL_KEYS = frozenset(CELL_KEYS)
 
 
 def plan_path(path: Path) -> Path:
-    """``x.plan.json`` for ``x.jsonl``."""
+    """Return ``x.plan.json`` for ``x.jsonl``."""
     return path.with_name(path.name.removesuffix(".jsonl") + ".plan.json")
 
 
@@ -52,7 +53,7 @@ def make_plan(
     commit: str = "",
     shard: Mapping[str, Any] | None = None,
 ) -> Plan:
-    """Say what a run will do.
+    """Return the plan of a run.
 
     Parameters
     ----------
@@ -61,17 +62,17 @@ def make_plan(
     run : str
         Name of the run, the same as in its records.
     environment : str
-        Name of the environment that it runs in.
+        Name of the run's environment.
     argv : sequence of str
-        The command line; credentials in its addresses are dropped.
+        The command line. Credentials in its addresses are dropped.
     started : datetime, optional
-        Now, when left out. Later runs win over earlier ones when records are merged.
+        The start, by default the current time. Later runs win over earlier ones when records are merged.
     machine : Mapping, optional
-        `this_machine()` when left out.
+        The machine, by default `this_machine()`.
     commit : str, optional
-        Of what is tested, where it is known (`this_commit`).
+        The tested commit, if known (`this_commit`).
     shard : Mapping, optional
-        Where this is one part of several: its ``number``, ``of`` how many, and what tells the ``whole`` from others.
+        For one of several parts of a run: its ``number``, ``of`` (their count), and the id of the ``whole``.
     """
     return {
         "schema": PLAN_SCHEMA,
@@ -87,7 +88,7 @@ def make_plan(
 
 
 def this_machine() -> dict[str, Any]:
-    """Operating system, Python and processor; nothing that names the machine or its user."""
+    """Return operating system, Python and processor, without any name of the machine or its user."""
     return {
         "os": platform.platform(),
         "python": platform.python_version(),
@@ -98,7 +99,7 @@ def this_machine() -> dict[str, Any]:
 
 
 def this_commit() -> str:
-    """Commit that CI is at work on, or the one that git has checked out here; empty where there is none."""
+    """Return the commit that CI tests or that git has checked out here, or an empty string without any."""
     for name in ("GITHUB_SHA", "CI_COMMIT_SHA"):
         if re.fullmatch(r"[0-9a-f]{7,64}", os.environ.get(name, "")):
             return os.environ[name]
@@ -110,12 +111,12 @@ def this_commit() -> str:
 
 
 def read_plans(path: Path) -> list[Plan]:
-    """Plans in one ``.plan.json``: one of a run, several of a merged file.
+    """Read the plans in a ``.plan.json``: one for a run, several for a merged file.
 
     Raises
     ------
     RecordError
-        When the file cannot be read or is not a plan.
+        If the file cannot be read or is not a plan.
     """
     try:
         value = read_json(path.read_bytes())
@@ -135,14 +136,14 @@ def read_plans(path: Path) -> list[Plan]:
 
 
 def plans_json(plans: Sequence[Plan]) -> bytes:
-    """Content of a ``.plan.json``, with a line for each cell."""
+    """Return the content of a ``.plan.json``, with a line for each cell."""
     each = [_text_of(plan) for plan in plans]
     text = each[0] if len(each) == 1 else _table([f'"schema": {PLAN_SCHEMA}', f'"plans": {_list(each)}'])
     return (text + "\n").encode()
 
 
 def _text_of(plan: Plan) -> str:
-    # Python's own encoder, which indents, takes ten times as long.
+    # Python's own encoder takes ten times as long with indentation.
     pairs = {key: _list(map(_JSON, value)) if key == "cells" else _JSON(value) for key, value in plan.items()}
     return _table(f"{_JSON(key)}: {text}" for key, text in pairs.items())
 
@@ -157,7 +158,7 @@ def _table(pairs: Iterable[str]) -> str:
 
 
 def started_at(plan: Plan) -> datetime:
-    """When the run started; a time without a zone is taken for UTC."""
+    """Return the start of the run. A time without a zone is UTC."""
     time = datetime.fromisoformat(plan["started"])
     return time if time.tzinfo else time.replace(tzinfo=UTC)
 
@@ -175,7 +176,7 @@ def _planned(cell: Cell) -> dict[str, str]:
 
 
 def check_plan(plan: Any) -> None:
-    """Raise `RecordError` where something is no plan; the message names the key."""
+    """Raise `RecordError` if a value is not a plan. The message names the key."""
     problem = _problem(plan)
     if problem:
         raise RecordError(problem)
@@ -236,7 +237,7 @@ def _processor() -> str:
 
 
 def missing_shards(plans: Iterable[Plan]) -> list[str]:
-    """A sentence for each sharded run with missing parts."""
+    """Return a sentence for each sharded run with missing parts."""
     runs: dict[tuple[str, int, str], set[int]] = {}
     for plan in plans:
         if shard := plan.get("shard"):
@@ -259,7 +260,7 @@ _LARGEST = 512 << 20  # bytes of JSON
 _HASH = re.compile(r"[0-9a-f]{64}")
 
 FileSet = tuple[tuple[str, bool], ...]
-"""Names of paths, and whether it is a folder whose names were listed."""
+"""Names of paths, and whether each is a folder with listed names."""
 
 
 @dataclass(frozen=True)
@@ -271,11 +272,12 @@ class Inputs:
     sets : Mapping[str, FileSet]
         Files that were read together, by a hash of their names.
     states : Mapping[str, str]
-        What was at a path, as `harness.engine.file_states` tells it; of a listed folder after a last ``/``.
+        The state of each path, from `harness.engine.file_states`. The path of a listed folder ends with ``/``.
     workers : Mapping[str, tuple]
-        By key of what a worker process has read while it loaded: the question, the set, and what it said of itself.
+        Question, set, and the worker's description of itself, by key of the files that the worker process read on
+        loading.
     answers : Mapping[str, tuple]
-        By fingerprint: the question, the set, and the key of the worker.
+        Question, set, and key of the worker, by fingerprint.
     """
 
     sets: Mapping[str, FileSet] = field(default_factory=dict)
@@ -295,7 +297,7 @@ class Inputs:
         return bool(self.answers)
 
     def of(self, fingerprints: Collection[str]) -> Inputs:
-        """Those of some records alone."""
+        """Return the inputs of some records alone."""
         answers = {key: answer for key, answer in self.answers.items() if key in fingerprints}
         workers = {key: self.workers[key] for _, _, key in answers.values() if key in self.workers}
         names = {name for _, name, _ in (*answers.values(), *workers.values())}
@@ -305,7 +307,7 @@ class Inputs:
         return Inputs(sets, states, workers, answers)
 
     def to_json(self) -> bytes:
-        """The content of a ``.inputs.json``; paths are written once, and sets are lists of their places."""
+        """Return the content of a ``.inputs.json``. Paths occur once, and sets are lists of their positions."""
         files = sorted({path for paths in self.sets.values() for path in paths})
         place = {path: number for number, path in enumerate(files)}
         value = {
@@ -319,12 +321,12 @@ class Inputs:
 
     @classmethod
     def from_json(cls, data: bytes, where: str) -> Inputs:
-        """Inverse of `to_json`.
+        """Return the inputs from the output of `to_json`.
 
         Raises
         ------
         RecordError
-            On anything else; the message begins with `where`.
+            If the data is invalid. The message starts with `where`.
         """
         try:
             value = json.loads(data)
@@ -347,43 +349,46 @@ class Inputs:
             }
         except (ValueError, TypeError, KeyError, IndexError, AttributeError, RecursionError) as error:
             why = (str(error).splitlines() or ["damaged"])[0][:200]
-            raise RecordError(f"{where}: not a list of what records follow from: {why}") from None
+            raise RecordError(f"{where}: not an input manifest: {why}") from None
         return cls(sets, states, workers, answers)
 
     def packed(self) -> bytes:
-        """The same, for the metadata of ``results.parquet``."""
+        """Return the inputs for the metadata of ``results.parquet``."""
         return zlib.compress(self.to_json(), 6)
 
     @classmethod
     def unpacked(cls, data: bytes, where: str) -> Inputs:
-        """Inverse of `packed`; raises `RecordError` on anything else, and on what unpacks to more than 512 MiB."""
+        """Return the inputs from the output of `packed`.
+
+        Raise `RecordError` if the data is invalid or unpacks to more than 512 MiB.
+        """
         try:
             unpack = zlib.decompressobj()
             text = unpack.decompress(data, _LARGEST)
         except zlib.error as error:
-            raise RecordError(f"{where}: its list of what records follow from is damaged: {error}") from None
+            raise RecordError(f"{where}: its input manifest is damaged: {error}") from None
         if unpack.unconsumed_tail:
-            raise RecordError(f"{where}: its list of what records follow from has more than {_LARGEST >> 20} MiB")
+            raise RecordError(f"{where}: its input manifest has more than {_LARGEST >> 20} MiB")
         return cls.from_json(text, where)
 
 
 def state_name(path: str, listed: bool) -> str:
-    """Under which name `Inputs.states` has what was at a path."""
+    """Return the name of a path in `Inputs.states`."""
     return f"{path}/" if listed else path
 
 
 def inputs_path(path: Path) -> Path:
-    """``x.inputs.json`` for ``x.jsonl``."""
+    """Return ``x.inputs.json`` for ``x.jsonl``."""
     return path.with_name(path.name.removesuffix(".jsonl") + ".inputs.json")
 
 
 def read_inputs(paths: Iterable[Path]) -> Inputs:
-    """Read the manifests next to files of records; empty without any.
+    """Read the manifests next to files of records. Without any, the result is empty.
 
     Raises
     ------
     RecordError
-        When one is damaged.
+        If a manifest is damaged.
     """
     found = Inputs()
     for path in map(inputs_path, paths):
@@ -400,19 +405,19 @@ def read_inputs(paths: Iterable[Path]) -> Inputs:
 
 def _hash(value: Any) -> str:
     if not isinstance(value, str) or not _HASH.fullmatch(value):
-        raise ValueError("a key is no hash")
+        raise ValueError("a key is not a hash")
     return value
 
 
 def _text(value: Any) -> str:
     if not isinstance(value, str) or len(value) > 200:
-        raise ValueError("the state of a file is no short text")
+        raise ValueError("the state of a file is not a short text")
     return value
 
 
 def _as_table(value: Any) -> dict[str, Any]:
     if not isinstance(value, dict):
-        raise TypeError("what a worker said is no table")
+        raise TypeError("a worker's description is not a table")
     return value
 
 
@@ -423,9 +428,9 @@ def _place(value: Any) -> int:
 
 
 def _path(value: Any) -> str:
-    """The name of a path."""
+    """Return the name of a path after checking it."""
     if not isinstance(value, str) or "\0" in value or len(value) > 8192:
-        raise ValueError("the name of a file is none")
+        raise ValueError("the name of a file is invalid")
     path = value.removeprefix("link:").removeprefix("times:").removeprefix("pyc:")
     if not path.startswith(("/", "$")):
         raise ValueError("the name of a file is not absolute")

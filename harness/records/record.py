@@ -1,9 +1,9 @@
-"""A record: its keys with types and meanings, and its line of JSON.
+"""The record: its keys with types and meanings, and its line of JSON.
 
-Checks, JSON Schema (`harness.records.schema`), columns of ``results.parquet`` (`harness.records.parquet`), the tables of
-docs/records.md (`harness.records.make`) and what mypy knows of records follow from these classes. Texts in ``Annotated`` are descriptions, in
-Markdown; everything else in it restricts the values (`harness.records.record`). `NotRequired` keys are not in all records: they came with a later
-version of cumatrix, or say something of few cells.
+Checks, JSON Schema (`harness.records.schema`), columns of ``results.parquet`` (`harness.records.parquet`), the tables
+of docs/records.md (`harness.records.make`) and mypy's types of records follow from these classes. Texts in
+``Annotated`` are descriptions, in Markdown. All other items in it restrict the values (`harness.records.record`).
+`NotRequired` keys are not in all records: a later version of cumatrix added them, or they apply to few cells.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from harness.model import Stage, Status, Target, TargetError, Verdict
 from harness.model.target import TARGET_PATTERN
 
 _DEEPEST = 100
-"""So many lists and tables may stand within each other: what walks through a value calls itself for each."""
+"""The maximum nesting of lists and tables: code that walks through a value is recursive."""
 _SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 
 
@@ -31,16 +31,17 @@ _LINE = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", "
 
 
 def line_of(record: Mapping[str, Any]) -> bytes:
-    """One line of JSON in UTF-8, with its end; numbers that are not finite must not come here (`harness.records.make`)."""
+    """Return one line of JSON in UTF-8 with its newline. Numbers must be finite (`harness.records.make`)."""
     try:
         return orjson.dumps(record, option=orjson.OPT_APPEND_NEWLINE)
     except TypeError:
-        # A lone surrogate (a byte of a log that was not UTF-8) cannot be encoded; JSON's escape can. Nor does it take numbers of more than 64 bits.
+        # orjson cannot encode a lone surrogate (a byte of a log that was not UTF-8), but JSON can escape it. orjson
+        # also rejects integers of more than 64 bits.
         return _LINE.encode(record).encode("utf-8", "backslashreplace") + b"\n"
 
 
 def text_of(value: Any) -> str:
-    """JSON without a space too many, on one line; numbers that are not finite are null."""
+    """Return compact JSON on one line. Numbers that are not finite become null."""
     try:
         return orjson.dumps(value).decode()
     except TypeError:
@@ -48,12 +49,12 @@ def text_of(value: Any) -> str:
 
 
 def read_json(data: bytes) -> Any:
-    """The value of a text of JSON, without lone surrogates, which no file could hold.
+    """Parse a text of JSON. Lone surrogates are replaced, because no file can contain them.
 
     Raises
     ------
     ValueError
-        When it is no JSON, no UTF-8 (then it is a `UnicodeDecodeError`), or nested too deeply.
+        If the text is not JSON, not UTF-8 (then it is a `UnicodeDecodeError`), or nested too deeply.
     """
     try:
         value = _decode(data.decode())
@@ -68,7 +69,7 @@ def _no_constant(name: str) -> Any:
     raise ValueError(f"{name} is not a number of JSON")
 
 
-# Once: `json.loads` makes a decoder for each call with options.
+# `json.loads` makes a decoder for each call with options.
 _decode = json.JSONDecoder(parse_constant=_no_constant).decode
 
 
@@ -98,22 +99,22 @@ def _encodable(value: Any) -> Any:
 
 
 class RecordError(UsageError):
-    """A file of records or a plan that cannot be used; the message is one plain sentence."""
+    """A file of records or a plan that is unusable. The message is one plain sentence."""
 
 
 LONGEST = 10**12
-"""In seconds: sums and roundings of what is less are numbers of JSON."""
+"""The maximum in seconds: sums and roundings of smaller values are numbers of JSON."""
 
 
 class InvalidValue(Exception):
-    """A value that cannot stand where it stands.
+    """A value that is invalid at its key.
 
     Parameters
     ----------
     problem : str
-        What is wrong, without the key: ``must be text, not null``.
+        The error, without the key: ``must be text, not null``.
     path : list of str and int
-        Keys and places that lead to the value, the innermost first.
+        Keys and indices that lead to the value, the innermost first.
     """
 
     def __init__(self, problem: str, path: list[str | int] | None = None) -> None:
@@ -122,7 +123,7 @@ class InvalidValue(Exception):
         self.path: list[str | int] = path or []
 
     def __str__(self) -> str:
-        """``artifact.kernels[0].num_regs: must be a whole number, not text``."""
+        """Return the error with its key: ``artifact.kernels[0].num_regs: must be a whole number, not text``."""
         key = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in reversed(self.path))
         return f"{key.removeprefix('.')}: {self.problem}" if key else self.problem
 
@@ -136,9 +137,9 @@ class Check:
     run : callable
         Raises `InvalidValue` on any other value.
     schema : Mapping
-        The same as JSON Schema, as far as that can say it.
+        The check as JSON Schema, as strict as JSON Schema allows.
     kind : str
-        The same in words: ``a whole number``.
+        The type in words: ``a whole number``.
     """
 
     run: Callable[[Any], None]
@@ -147,14 +148,14 @@ class Check:
 
 
 def word_of(value: Any) -> str:
-    """Describe a JSON value for people: ``text``, ``a number``, ``a table``."""
+    """Return the type of a JSON value in words: ``text``, ``a number``, ``a table``."""
     words = {str: "text", bool: "true or false", int: "a number", float: "a number", list: "a list", dict: "a table"}
     return words.get(type(value), "null")
 
 
 def _of(kind: type, word: str, schema_type: str) -> Check:
     def run(value: Any) -> None:
-        # bool is an int to isinstance, and `true` is no number of registers.
+        # isinstance takes a bool for an int, but `true` is not a number of registers.
         if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
             raise InvalidValue(
                 f"must be {word}, not {value if kind is int and type(value) is float else word_of(value)}"
@@ -208,7 +209,7 @@ TARGET = Check(_target, {"type": "string", "pattern": f"^{TARGET_PATTERN}$"}, "a
 
 
 def one_of(words: type[StrEnum]) -> Check:
-    """One of the words of an enumeration."""
+    """Return the check for a word of an enumeration."""
     known = frozenset(map(str, words))
 
     def run(value: Any) -> None:
@@ -220,7 +221,7 @@ def one_of(words: type[StrEnum]) -> Check:
 
 
 def constant(value: int) -> Check:
-    """A number that is always the same."""
+    """Return the check for a constant number."""
     return Check(WHOLE.run, {"const": value}, f"{value}")
 
 
@@ -324,7 +325,7 @@ class Other(TypedDict):
 
 @final
 class Record(TypedDict):
-    """One record: what is known of one cell."""
+    """One record: everything known about one cell."""
 
     schema: Annotated[int, constant(SCHEMA), "version of this format"]
     cell: Annotated[

@@ -21,18 +21,19 @@ _TEXTS = ("cell", "topic", "variant", "environment", "backend", "target", "run",
 _OUTCOME = ("status", "stage", "verdict")
 
 RESOURCES: Mapping[str, str] = {"registers": "num_regs", "shared": "shared_bytes", "spills": "spill_bytes"}
-"""Keys of a kernel by the names that conditions and columns of tables have for them."""
+"""Keys of a kernel, by their names in conditions and columns of tables."""
 
 
 def facts_of(cell: Mapping[str, Any]) -> dict[str, Any]:
-    """Values of the names that conditions may use (`harness.model.cell.RESULTS`), as `harness.model.Cell.facts` has them.
+    """Return the values of the names that conditions may use (`harness.model.cell.RESULTS`), as `harness.model.Cell.facts` does.
 
-    Unknown facts are missing: the outcome of a planned cell, versions other than the library's in a row of a history.
+    Unknown facts are missing: the outcome of a planned cell, and the other versions than the library's in a row of a
+    history.
 
     Parameters
     ----------
     cell : Mapping
-        A record; or a cell as plans and histories have it, with the same keys, but for what is within others.
+        A record, or a cell of a plan or a history, which has the same keys except nested ones.
     """
     target, library = Target.parse(cell["target"]), cell.get("library") or ""
     release, _, headers = cell["toolkit"].partition("+headers")
@@ -40,7 +41,7 @@ def facts_of(cell: Mapping[str, Any]) -> dict[str, Any]:
     info = BACKENDS.get(cell["backend"])
     own = info.library.replace("-", "_") if info else ""
     packages = requested.get("packages") or ({own: library.partition("+")[0]} if own else {})
-    if isinstance(packages, Mapping):  # the table may hold anything
+    if isinstance(packages, Mapping):  # the table is not validated
         packages = {name: version for name, version in packages.items() if isinstance(version, str)}
     else:
         packages = {}
@@ -59,7 +60,7 @@ def facts_of(cell: Mapping[str, Any]) -> dict[str, Any]:
     )
     return {
         **parameters_of(cell),
-        **cell_facts(toolchain, target, {}, lenient=True),  # header libraries stand among the parameters
+        **cell_facts(toolchain, target, {}, lenient=True),  # header libraries are among the parameters
         **{name: cell[name] for name in _TEXTS if name in cell},
         **({"case": case_of(cell)} if "case" in cell else {}),
         "project": cell.get("project") or "",
@@ -71,7 +72,7 @@ def facts_of(cell: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _measured(cell: Mapping[str, Any]) -> dict[str, Any]:
-    """The mark, the features and the numbers of a record; a planned cell has the mark alone."""
+    """Return the mark, the features and the numbers of a record. A planned cell has only the mark."""
     if "artifact" not in cell:
         mark = KINDS["missing" if not cell.get("status") else cell["mark"]]
         return {"mark": mark.key, "expected": mark.as_expected}
@@ -89,7 +90,7 @@ def _measured(cell: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def parameters_of(cell: Mapping[str, Any]) -> dict[str, Spelled]:
-    """The case's parameters, out of the variant's name; none for a program without a case, whose variant are its options."""
+    """Return the case's parameters in the variant's name, or none for a program without a case, whose variant contains options."""
     if cell.get("program"):
         return {}
     return {name: Spelled(value) for name, value in axes.parameters_of(cell.get("variant") or "").items()}
@@ -107,22 +108,22 @@ def _text(value: Any) -> str:
 
 
 def chooser(where: str, cells: Iterable[Mapping[str, Any]]) -> Callable[[Mapping[str, Any]], bool]:
-    """A function that says whether a condition holds for a record, a planned cell or a row of a history.
+    """Return a function that evaluates a condition for a record, a planned cell or a row of a history.
 
     Parameters
     ----------
     where : str
         The condition.
     cells : iterable of Mapping
-        The cells that are there, whose cases' parameters it may use.
+        The existing cells. The condition may use the parameters of their cases.
 
     Raises
     ------
     UsageError
-        When the condition cannot be read.
+        If the condition is invalid.
     """
     parameters: dict[str, dict[Spelled, None]] = {}
-    # Records may come from a cumatrix that knows more.
+    # Records may be from a newer cumatrix with other values.
     known = known_values(cells := list(cells))
     for cell in cells:
         for name, value in parameters_of(cell).items():
@@ -132,7 +133,10 @@ def chooser(where: str, cells: Iterable[Mapping[str, Any]]) -> Callable[[Mapping
 
 
 def known_values(cells: Iterable[Mapping[str, Any]]) -> dict[str, tuple[str, ...]]:
-    """All values of ``backend``, ``target`` and ``mark``; records may come from a cumatrix that knows more."""
+    """Return all values of ``backend``, ``target`` and ``mark``.
+
+    Records may be from a newer cumatrix with other values.
+    """
     known = {"backend": dict.fromkeys(BACKENDS), "target": dict.fromkeys(VALUES["target"])}
     for cell in cells:
         for name, values in known.items():
@@ -141,14 +145,14 @@ def known_values(cells: Iterable[Mapping[str, Any]]) -> dict[str, tuple[str, ...
 
 
 def choose(merged: Merged, where: str) -> Merged:
-    """Drop the records that a condition excludes; a planned cell that never arrived has no outcome.
+    """Drop the records that a condition excludes. A planned cell without a record has no outcome.
 
     Raises
     ------
     UsageError
-        When the condition cannot be read.
+        If the condition is invalid.
     NothingToRun
-        When it holds for no cell.
+        If the condition holds for no cell.
     """
     holds = chooser(where, [*merged.records, *merged.missing])
     records = tuple(record for record in merged.records if holds(record))

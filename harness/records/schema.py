@@ -31,13 +31,13 @@ class Field:
     name : str
         The key.
     check : Check
-        What its value must be.
+        The check of its value.
     description : str
-        What it means, in Markdown.
+        Its meaning, in Markdown.
     required : bool
         Whether every table of the kind has it.
     table : type or None
-        The definition of the table, or of the tables in the list, that is its value.
+        The definition of the table in its value, or of the tables in the list in its value.
     """
 
     name: str
@@ -48,7 +48,7 @@ class Field:
 
 
 def fields_of(table: type) -> tuple[Field, ...]:
-    """Keys of a `TypedDict`, in its order."""
+    """Return the keys of a `TypedDict`, in its order."""
     return tuple(_field(name, hint) for name, hint in get_type_hints(table, include_extras=True).items())
 
 
@@ -66,14 +66,14 @@ def check_schema(record: Mapping[str, Any], schema: int = SCHEMA) -> None:
 
 
 def check_record(value: Any) -> Record:
-    """Return `value`, which is a record: it has every key that is required, with a value of the right type.
+    """Return `value` as a record, if it has every required key with a value of the right type.
 
-    Keys that are not known are let through: a later version of the same schema may add some.
+    Unknown keys are allowed: a later version of the same schema may add some.
 
     Raises
     ------
     RecordError
-        On anything else; the message names the key.
+        If `value` is not a record. The message names the key.
     """
     try:
         _RECORD.run(value)
@@ -84,7 +84,7 @@ def check_record(value: Any) -> Record:
 
 
 def check_value(key: str, value: Any) -> None:
-    """Raise `RecordError` when `value` cannot stand at the record's key `key`."""
+    """Raise `RecordError` if `value` is invalid for the record's key `key`."""
     if key not in FIELDS:
         return
     try:
@@ -95,7 +95,7 @@ def check_value(key: str, value: Any) -> None:
 
 
 def check_kernels(value: Any) -> None:
-    """Raise `RecordError` when `value` is no list of kernels, as artifacts have it."""
+    """Raise `RecordError` if `value` is not a list of kernels as in artifacts."""
     try:
         _KERNELS.run(value)
     except InvalidValue as error:
@@ -104,7 +104,7 @@ def check_kernels(value: Any) -> None:
 
 
 def record_schema() -> dict[str, Any]:
-    """JSON Schema of a record: what `check_record` checks, as far as JSON Schema can say it."""
+    """Return the JSON Schema of a record: the checks of `check_record` that JSON Schema can express."""
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "$id": f"urn:cumatrix:record:{SCHEMA}",
@@ -134,7 +134,7 @@ def _field(name: str, hint: Any) -> Field:
 
 
 def _check(hint: Any, rule: Check | None = None) -> Check:
-    """The check of a type: what `Annotated` says in addition holds for what is not null."""
+    """Return the check of a type. The other items of `Annotated` apply to values that are not null."""
     plain = {str: TEXT, bool: FLAG, int: WHOLE}
     if get_origin(hint) is Annotated:
         inner, *checks = get_args(hint)
@@ -179,7 +179,7 @@ def _each(inner: Check) -> Check:
 
 
 def _table(fields: tuple[Field, ...]) -> Check:
-    # Millions of values are checked: names are put together only where one does not fit.
+    # Millions of values are checked: names are built only for invalid ones.
     required = [(field.name, field.check.run) for field in fields if field.required]
     optional = [(field.name, field.check.run) for field in fields if not field.required]
 

@@ -26,18 +26,18 @@ _CELL = re.compile(rb'"cell": ?("(?:[^"\\]|\\.)+")')
 
 @dataclass(frozen=True, kw_only=True)
 class Results:
-    """The records of a reading.
+    """The content of some files of records.
 
     Parameters
     ----------
     records : tuple of dict
-        In the order of files and lines.
+        The records in the order of files and lines.
     plans : tuple of dict
         The plans next to the files.
     warnings : tuple of str
-        What the caller should pass on to the user: incomplete lines, missing plans.
+        Warnings for the user: incomplete lines, missing plans.
     incomplete : tuple of str
-        Those of the warnings that tell of incomplete lines.
+        The warnings about incomplete lines.
     inputs : Inputs
         The input manifest of the records, if it exists and was requested.
     """
@@ -50,20 +50,20 @@ class Results:
 
 
 def read_records(paths: Iterable[Path], *, inputs: bool = False) -> Results:
-    """Read files of records, and folders of them with all below.
+    """Read files of records, and folders of them recursively.
 
     Parameters
     ----------
     paths : iterable of Path
         ``.jsonl`` files or folders. A file that is named twice is read once.
     inputs : bool
-        Whether to read what the records follow from as well.
+        Whether to read the input manifests as well.
 
     Raises
     ------
     RecordError
-        On anything damaged; it names file, line and key. Only an incomplete last line is left out,
-        with a warning, because that is what a run leaves that is killed or has no more disk.
+        If a file is damaged. The message names file, line and key. Only an incomplete last line is skipped with a
+        warning, because a killed run or a full disk leaves such a line.
     """
     records: list[Record] = []
     plans: list[Plan] = []
@@ -79,7 +79,7 @@ def read_records(paths: Iterable[Path], *, inputs: bool = False) -> Results:
         if plan_file.is_file():
             plans += read_plans(plan_file)
         else:
-            warnings.append(f"{path}: no {plan_file.name} beside it, so cells that never arrived cannot be told")
+            warnings.append(f"{path}: no {plan_file.name} next to it, so planned cells without a record are unknown")
     return Results(
         records=tuple(records), plans=tuple(plans), warnings=tuple(warnings), incomplete=tuple(incomplete),
         inputs=read_inputs(files) if inputs else Inputs(),
@@ -92,25 +92,27 @@ def _files(paths: Iterable[Path]) -> Iterator[Path]:
         if not path.exists():
             raise RecordError(f"{path}: no such file or folder")
         if not path.is_dir() and not path.is_file():
-            raise RecordError(f"{path}: is a pipe or a device, and no file of records: write them to a file first")
+            raise RecordError(
+                f"{path}: is a pipe or a device, not a file of records: write the records to a file first"
+            )
         for file in sorted(path.rglob("*.jsonl")) if path.is_dir() else [path]:
             if file.is_file() and file.resolve() not in seen:
                 seen.add(file.resolve())
                 yield file
 
 
-_PARQUET = b"PAR1"  # the first bytes of such a file
+_PARQUET = b"PAR1"  # the first bytes of a Parquet file
 
 
 def read_file(path: Path, warnings: list[str]) -> list[Record]:
-    """Read one file; says in `warnings` what was left out."""
+    """Read one file, and append a warning to `warnings` if a line is skipped."""
     try:
         data = path.read_bytes()
     except OSError as error:
         raise RecordError(f"{path}: cannot be read: {error.strerror}") from None
     if data.startswith(_PARQUET):
         raise RecordError(f"{path}: is Parquet; this command reads .jsonl, and `cumatrix report` reads both")
-    # Not splitlines(): a log may hold other characters that Python takes for ends of lines.
+    # splitlines() splits at other characters that a log may contain.
     *lines, rest = data.split(b"\n")
     records = [_read_line(line, f"{path}: line {number}") for number, line in enumerate(lines, 1)]
     if rest:
@@ -127,7 +129,7 @@ def read_file(path: Path, warnings: list[str]) -> list[Record]:
 
 
 def _is_incomplete(line: bytes) -> bool:
-    """Return whether an unfinished last line is the beginning of a record, or null bytes that some file systems leave."""
+    """Return whether an unfinished last line is the start of a record, or null bytes that some file systems leave."""
     begin = line.strip(b"\0 ")
     if begin and not begin.startswith(b"{"):
         return False
@@ -139,7 +141,7 @@ def _is_incomplete(line: bytes) -> bool:
 
 
 def _cut(line: bytes) -> str:
-    """Describe a truncated record: ``the record of wmma/fragments nvrtc cuda12.4 sm_80``, if that much of it is there."""
+    """Describe a truncated record: ``the record of wmma/fragments nvrtc cuda12.4 sm_80``, if the line contains that much."""
     found = _CELL.search(line)
     try:
         return f"the record of {one_line(json.loads(found[1]), 200)}" if found else "its record"
@@ -163,42 +165,43 @@ def _read_line(line: bytes, where: str) -> Record:
 
 
 _TOGETHER = 64
-"""Lines of one write."""
+"""The number of lines in one write."""
 
 
 class RecordWriter:
-    """Appends records to a file, which other processes of the same run may append to as well.
+    """Appends records to a file that other processes of the same run may append to as well.
 
-    Records of earlier runs stay. When the last process of the run closes the file, it removes those that this
-    run has answered again. The plan of the run is written before its first record.
+    Records of earlier runs stay. When the last process of the run closes the file, the process removes the records that
+    this run has answered again. The plan of the run is written before its first record.
 
     Parameters
     ----------
     path : Path
         The ``.jsonl`` file.
     plan : Mapping
-        What the run set out to do (`harness.records.plan.make_plan`).
+        The plan of the run (`harness.records.plan.make_plan`).
     fresh : bool
-        Whether to forget what earlier runs left in the file.
+        Whether to remove the records of earlier runs.
     """
 
-    # While a run goes on each of its processes has a shared lock (flock) on the file; who begins a run, or ends one, has to
-    # have it alone. The kernel gives a lock back however a process ends. Lines are kept apart by a lock of the other kind (lockf).
+    # During a run each of its processes has a shared lock (flock) on the file. The start and the end of a run require
+    # an exclusive lock. The kernel releases a lock however a process ends. Another kind of lock (lockf) separates
+    # lines.
 
     def __init__(self, path: Path, plan: Mapping[str, Any], *, fresh: bool = False) -> None:
         self.path = Path(path)
         self.plan = plan
         self.fresh = fresh
         self.remarks: Remarks = {}
-        """Remarks that need a record's neighbors, added as the file is closed."""
+        """Remarks that require a record's neighbors, added when the file is closed."""
         self.inputs = Inputs()
-        """Inputs of this process's records, written as the file is closed."""
+        """Inputs of this process's records, written when the file is closed."""
         self.kept = 0
-        """Records of other runs in the file, known once it is closed."""
+        """The number of other runs' records in the file, known once it is closed."""
         self._file = -1
         self._sidecars = Sidecars(self.path)
         self._own: set[tuple[str, str]] | None = None
-        """Cells whose only record this process has written; None if the file has others."""
+        """Cells whose only record is from this process; None if the file has others."""
         self._size = 0
         self._waiting: list[bytes] = []
 
@@ -208,7 +211,7 @@ class RecordWriter:
         Raises
         ------
         RecordError
-            When another run is writing to it, or when it is no file of records.
+            If another run is writing to the file, or if it is not a file of records.
         """
         self.path.parent.mkdir(parents=True, exist_ok=True)
         plain_file(self.path)
@@ -216,7 +219,7 @@ class RecordWriter:
             file = os.open(self.path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o666)
             try:
                 self._take(file)
-                if stands_at(file, self.path):  # else a run that ended has just put another file in its place
+                if stands_at(file, self.path):  # else a run that ended has just replaced the file
                     self._file, file = file, -1
             finally:
                 if file >= 0:
@@ -238,7 +241,10 @@ class RecordWriter:
             self._file = -1
 
     def append(self, record: Record, *, together: bool = False) -> None:
-        """Add one line with one write, so that a run that is killed keeps all it had; `together` with others where the cache has the outcome anyway."""
+        """Add a record as one line with one write, so a killed run keeps all its records.
+
+        With `together`, several lines share a write. Use it if the cache has the outcome anyway.
+        """
         line = line_of(record)
         self._waiting.append(line)
         if not together or len(self._waiting) == _TOGETHER:
@@ -270,7 +276,7 @@ class RecordWriter:
             raise busy(self.path)
 
     def _is_ours(self) -> bool:
-        """Return whether the run that wrote the file last is this one."""
+        """Return whether this run wrote the file last."""
         try:
             return self._sidecars.is_of(self.plan["run"])
         except (OSError, RecordError):
@@ -288,24 +294,27 @@ class RecordWriter:
                 raise RecordError(f"{error}; remove {self.path} to start again, or name another file") from None
             self._end_line(file)
         else:
-            self._sidecars.keep_inputs(Inputs())  # those that are there are of records that are no more
+            self._sidecars.keep_inputs(Inputs())  # the existing inputs belong to records that are gone
             self._own = set()
         cells = set(map(identity, self.plan["cells"]))
-        # Cells planned again are no longer owed by an earlier run.
+        # An earlier run no longer owes the cells of this plan.
         earlier = [
             {**plan, "cells": [cell for cell in plan["cells"] if identity(cell) not in cells]} for plan in earlier
         ]
         self._sidecars.keep_plans([*earlier, dict(self.plan)])
 
     def _end_line(self, file: int) -> None:
-        """Give a whole last line its end, which editors leave out; half a line is removed before the next one is written."""
+        """End a complete last line, because editors omit the newline.
+
+        A partial line is removed before the next write.
+        """
         last = self.path.read_bytes().rpartition(b"\n")[2]
         with contextlib.suppress(ValueError, RecursionError):
             json.loads(last)
             os.write(file, b"\n")
 
     def _end(self) -> None:
-        """Remove superseded records, and plans without any cell left."""
+        """Remove superseded records, and plans without remaining cells."""
         if (
             self._mend_end() == self._size
             and self._own is not None
@@ -319,7 +328,7 @@ class RecordWriter:
             record = json.loads(line)
             short = {"line": number, "run": record["run"], **{key: record[key] for key in ("status", "fingerprint")}}
             found.setdefault(identity(record), []).append(short)
-        # Where the newest one has no answer and an earlier one has, both are kept.
+        # If the newest record has no answer and an earlier one has, both are kept.
         left = {
             item["line"]: (item["run"], item["fingerprint"])
             for several in found.values()
@@ -347,7 +356,7 @@ class RecordWriter:
             fcntl.lockf(self._file, fcntl.LOCK_UN)
 
     def _mend_end(self) -> int:
-        """Remove the half line of a writer that was killed: this process holds the lock, so no writer will finish it."""
+        """Remove the partial line of a killed writer: this process has the lock, so no writer will finish the line."""
         end = os.fstat(self._file).st_size
         if not end or os.pread(self._file, 1, end - 1) == b"\n":
             return end

@@ -1,4 +1,4 @@
 """The report: `harness.report.build.build_report` turns records into a page and data files.
 
-pandas, pyarrow and jinja2 are imported here and in `harness.analysis` and nowhere else.
+Only this package and `harness.analysis` import pandas, pyarrow and jinja2.
 """

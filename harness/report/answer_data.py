@@ -41,7 +41,7 @@ from harness.records import Merged
 from harness.wheels.published import Package
 
 _USUAL = "sm_80"
-"""The default architecture of readers, if it was tried."""
+"""The default architecture for readers, if it was tried."""
 
 
 def known_of(
@@ -51,7 +51,10 @@ def known_of(
     apart: bool = False,
     texts: Mapping[str, Mapping[str, str]] = MappingProxyType({}),
 ) -> Known:
-    """Input of answers, from a report's records and table; with `apart`, own cells are separate from published ones; `texts` are those of the cases' files."""
+    """Return the input of answers from a report's records and table.
+
+    With `apart`, own cells are separate from published ones. `texts` contains the texts of the cases' files.
+    """
     notes = {record["cell"]: record["notes"] for record in merged.records if record["notes"]}
     columns = (table[name] for name in ("cell", "status", "message", "reason"))
     message = [
@@ -70,7 +73,7 @@ def known_of(
 
 
 def first_target(known: Known) -> str:
-    """The first architecture to show: the usual one, else the one with the most results."""
+    """Return the first architecture to show: the usual one, else the one with the most results."""
     counts: dict[str, int] = {}
     for entry in known.entries:
         for target in entry.answered:
@@ -82,14 +85,14 @@ def first_target(known: Known) -> str:
 
 
 def architecture_of(target: str) -> str:
-    """``Ada``; empty where no generation is known of a target."""
+    """Return the generation of a target, such as ``Ada``, or an empty string if it is unknown."""
     plain = str(Target.parse(target).plain)
     generations = ("maxwell", "pascal", "volta", "turing", "ampere", "ada", "hopper", "blackwell")
     return next((name.capitalize() for name in generations if plain in ARCHITECTURES[name]), "")
 
 
 def columns_of(known: Known) -> list[tuple[str, str]]:
-    """Key and heading of each column: a tool, and a tool with each header library; only those with results."""
+    """Return key and heading of each column with results: a tool, and a tool with each header library."""
     found: dict[str, str] = {}
     for entry in sorted(known.entries, key=lambda entry: (known.tools.index(entry.tool), entry.axis)):
         if entry.answered:
@@ -98,16 +101,16 @@ def columns_of(known: Known) -> list[tuple[str, str]]:
 
 
 def answers_data(known: Known, pages: Mapping[str, str], wheels: Sequence[Package] = ()) -> dict[str, Any]:
-    """Data that the page needs at once, for any architecture.
+    """Return the data that the page needs at once, for any architecture.
 
     Parameters
     ----------
     known : Known
-        What was tried.
+        The tried cells.
     pages : Mapping[str, str]
-        Page of each case.
+        The page of each case.
     wheels : sequence of Package
-        Packages whose wheels were read.
+        Packages with known wheels.
     """
     store = Store.of(known)
     vocabulary = replace(vocabulary_of(store), packages=names_of(wheels))
@@ -119,7 +122,7 @@ def answers_data(known: Known, pages: Mapping[str, str], wheels: Sequence[Packag
     ranks = {place: rank for rank, place in enumerate(sorted(set(places.values())))}
     numbers = {word: number for number, word in enumerate((*vocabulary.words, *vocabulary.message_words))}
     return {
-        # Words of names are those of the features below.
+        # The features below contain the words of names.
         "vocabulary": _clean({key: value for key, value in vocabulary.to_json().items() if key != "named"}),
         "intents": intents_json(),
         "releases": _clean(store.releases),
@@ -143,7 +146,7 @@ def answers_data(known: Known, pages: Mapping[str, str], wheels: Sequence[Packag
                 "topic": clean(topic_title(feature.topic)),
                 "rank": ranks[places[case]],
                 "page": pages[case],
-                # Numbers of the vocabulary's words, and of compiler messages: most occur in several features.
+                # Numbers of the vocabulary's words and of compiler messages: most words occur in several features.
                 "words": [[numbers[word] for word in words] for words in (*known.words_of(case), own[case])],
                 "messages": sorted(numbers[word] for word in known.message_words.get(case, ()) if word in numbers),
             }
@@ -153,7 +156,7 @@ def answers_data(known: Known, pages: Mapping[str, str], wheels: Sequence[Packag
 
 
 def replies_data(known: Known, itself: Known) -> dict[str, Any]:
-    """Replies by key (`harness.answers.replies`): each line once, and numbers of them."""
+    """Return replies by key (`harness.answers.replies`). Each row occurs once, and replies contain row numbers."""
     replies = Replies(known, itself, vocabulary_of(Store.of(known)))
     features = {case: number for number, case in enumerate(known.features)}
     rows: dict[tuple[Any, ...], int] = {}
@@ -167,7 +170,7 @@ def replies_data(known: Known, itself: Known) -> dict[str, Any]:
 
 
 def causes_data() -> dict[str, Any]:
-    """Known causes that a message alone shows: its patterns, the title, sentences and links; and the pattern of a missing header."""
+    """Return the known causes that a message alone shows: patterns, title, sentences and links, and the pattern of a missing header."""
     causes = [
         [
             cause.header.text if cause.header else "",
@@ -178,25 +181,28 @@ def causes_data() -> dict[str, Any]:
             cause.where,
             [sentence for sentence in (cause.cause, cause.remedy) if sentence],
             list(cause.links),
-            # A pasted message seldom shows its file, or the tool that speaks.
+            # A pasted message rarely contains its file or the tool's name.
             ["", *sorted(cause.tools)] if cause.file else sorted(cause.tools),
             cause.against.text if cause.against else "",
             cause.shown.text if cause.shown else "",
         ]
         for cause in catalogue().values()
-        # Words of cumatrix's own are no message that is pasted.
+        # Users paste compilers' messages, not those of cumatrix.
         if (cause.pattern or cause.header) and cause.status != {Status.UNAVAILABLE}
     ]
     return {"header": HEADER.pattern.replace("(?P<", "(?<"), "causes": causes}
 
 
 def _versions(hosts: Sequence[str]) -> list[list[Any]]:
-    """Each host compiler with its versions by name."""
+    """Return each host compiler with its versions by name."""
     return [[host, HostCompiler(version=host).versions] for host in hosts]
 
 
 def answers_for(known: Known, target: str, itself: Known) -> dict[str, Any]:
-    """Results on one architecture, and for it (`harness.answers.answer`): each verdict and each row of letters once, and numbers into them."""
+    """Return the results on one architecture, and those about it (`harness.answers.answer`).
+
+    Each verdict and each row of letters occurs once. Fields contain their numbers.
+    """
     columns = {key: number for number, (key, _) in enumerate(columns_of(known))}
     features = {case: number for number, case in enumerate(known.features)}
     verdicts: dict[tuple[str, str, str], int] = {}
@@ -227,7 +233,7 @@ def answers_for(known: Known, target: str, itself: Known) -> dict[str, Any]:
 
 
 def _in_order(known: Known, target: str) -> list[FeatureRow]:
-    """Order features by the number of tools with results, then as in the matrix."""
+    """Return features ordered by the number of tools with results, then as in the matrix."""
     lines = lines_of(known, [target])
     of_feature: dict[str, set[str]] = {}
     for line in lines:
@@ -238,19 +244,22 @@ def _in_order(known: Known, target: str) -> list[FeatureRow]:
 
 
 MOST_TOOLS = 8
-"""The most columns before kernel languages share one, which no row of theirs has in common."""
+"""The maximum number of columns before the kernel languages share one. No row has results of two kernel languages."""
 KERNEL_LANGUAGES = "Kernel languages"
 
 
 def _shared(backends: Iterable[str]) -> set[str]:
-    """Backends that share a column of the table. The page's script does the same (`assets/tools.js`)."""
+    """Return the backends that share a column of the table. The page's script does the same (`assets/tools.js`)."""
     every = set(backends)
     languages = set(filter(brings_tools, every))
     return languages if len(every) > MOST_TOOLS and len(languages) > 1 else set()
 
 
 def shown_table(known: Known, target: str, pages: Mapping[str, str]) -> tuple[list[str], list[dict[str, Any]]]:
-    """Headings and lines of the same for the page's template, which has it without a script, topic by topic: a column a tool, whatever header libraries and host compilers it was tried with."""
+    """Return headings and rows of the answer table for the page without scripts, topic by topic.
+
+    Each tool has one column, with the results of all header libraries and host compilers.
+    """
     labels, lines = dict(columns_of(known)), []
     places = {case: case_rank(feature.topic, feature.links) for case, feature in known.features.items()}
     for line in sorted(_in_order(known, target), key=lambda line: places[line.case]):
@@ -281,13 +290,16 @@ def shown_table(known: Known, target: str, pages: Mapping[str, str]) -> tuple[li
 
 
 def topic_title(name: str) -> str:
-    """Title of a topic; its name where the library has no such topic."""
+    """Return the title of a topic, or its name if the library has no such topic."""
     topic = library_topics().get(name)
     return topic.title if topic else name
 
 
 def _shown(field: Field, name: str) -> dict[str, str]:
-    """Results of one tool, with one header library or none. Notes come with the script's data and with the feature's page."""
+    """Return the results of one tool with at most one header library.
+
+    The script's data and the feature's page have the notes.
+    """
     return {"kind": field.verdict.kind, "text": field.verdict.text, "name": name, "own": field.own.text if field.own else ""}  # fmt: skip
 
 
@@ -296,7 +308,7 @@ def _backend(key: str) -> str:
 
 
 def _note(field: Field) -> str:
-    """The text below a field's statement: architectures, qualifications, and the versions tried."""
+    """Return the text below a field's statement: architectures, qualifications, and the tried versions."""
     where = "" if field.where == "nowhere" else field.where
     text = where if field.verdict.works or not where else f"builds {where}"
     tried = f"tried: {field.verdict.tried}" if field.verdict.tried else ""

@@ -32,12 +32,12 @@ _WIDE = frozenset("mwMW@%ABCDEFGHKNOQRUVXY&")
 
 
 def badges(table: pd.DataFrame) -> dict[str, bytes]:
-    """Badges by file name: ``cupy13.svg`` for each environment, ``all.svg`` for everything.
+    """Return badges by file name: ``cupy13.svg`` for each environment, ``all.svg`` for everything.
 
     Parameters
     ----------
     table : DataFrame
-        With ``environment`` and ``mark`` (`harness.analysis.cells_frame`).
+        The cells, with ``environment`` and ``mark`` (`harness.analysis.cells_frame`).
     """
     counts = {
         str(name): part["mark"].value_counts().to_dict() for name, part in table.groupby("environment", sort=False)
@@ -49,7 +49,7 @@ def badges(table: pd.DataFrame) -> dict[str, bytes]:
 
 
 def badge(label: str, message: str, colour: str) -> str:
-    """One badge; label and message may be any text."""
+    """Return a badge. Label and message may be any text."""
     label, message = (xml_text(one_line(text, 60)) for text in (label, message))
     left, right = (_width(text) + 10 for text in (label, message))
     title = f"{label}: {message}"
@@ -66,7 +66,7 @@ def badge(label: str, message: str, colour: str) -> str:
 
 
 def _say(counts: dict[str, int]) -> tuple[str, str]:
-    """Text and color of a badge, from numbers of cells by kind."""
+    """Return text and color of a badge, from numbers of cells by kind."""
     groups = {**dict.fromkeys(GROUPS, 0), **grouped(counts)}
     bad, lacking, known = surprises_among(counts), groups["unavailable"], groups["fault"]
     tried = sum(counts.values()) - groups["na"] - lacking
@@ -81,12 +81,12 @@ def _say(counts: dict[str, int]) -> tuple[str, str]:
         works += f", {counted_group('unavailable', lacking)}"
     if known or lacking:
         return works, KNOWN.badge
-    # That nothing works may be as expected; it is nothing to be green for.
+    # A result without working cells may be as expected, but is no reason for a green badge.
     return works, (GOOD if groups["works"] else NONE).badge
 
 
 def _file(name: str, taken: dict[str, bytes]) -> str:
-    """A file name that any file system and URL takes."""
+    """Return a file name that is valid in any file system and URL."""
     stem = re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip("-.") or "environment"
     number = 1
     while (file := f"{stem}{f'-{number}' if number > 1 else ''}.svg") in taken:
@@ -95,7 +95,7 @@ def _file(name: str, taken: dict[str, bytes]) -> str:
 
 
 def _width(text: str) -> int:
-    """About as wide as Verdana at 11 pixels; textLength makes it exactly so."""
+    """Return the approximate width in Verdana at 11 pixels. textLength makes it exact."""
     return round(
         sum(4.2 if letter in _NARROW else 8.6 if letter in _WIDE or ord(letter) > 0x2E80 else 6.8 for letter in text)
     )
@@ -111,7 +111,7 @@ class Embedded:
     Parameters
     ----------
     stem : str
-        Name of its files, without ending.
+        Name of its files, without suffix.
     badges : tuple of (str, str)
         File below ``badges`` and the tool of each.
     address : str
@@ -124,7 +124,7 @@ class Embedded:
 
 
 def embedded_of(page: str, feature: FeaturePage, address: str) -> Embedded:
-    """Names of the files that `files_of` writes for a feature with this page name."""
+    """Return the names of a feature's embeddable files (`harness.report.site.case_files_of`), from the name of its page."""
     stem = page.removesuffix(".html")
     return Embedded(
         stem=stem,
@@ -140,9 +140,9 @@ class Summary:
     Parameters
     ----------
     key : str
-        The backend, with another library or a host compiler where it has one: ``nvrtc``, ``nvrtc-cutlass``.
+        The backend, with the other library or the host compiler if there is one: ``nvrtc``, ``nvrtc-cutlass``.
     tool, text, colour : str
-        The tool as readers call it, the statement in a few words, and the colour of its badge.
+        The tool's label, the statement in a few words, and the colour of its badge.
     """
 
     key: str
@@ -152,7 +152,7 @@ class Summary:
 
 
 def summaries_of(feature: FeaturePage) -> list[Summary]:
-    """The summary of each tool with results."""
+    """Return the summary of each tool with results."""
     found = []
     for tool, findings in _tools(feature).items():
         text, colour = _message(findings)
@@ -167,18 +167,18 @@ def _axis(finding: ToolFinding) -> str:
 
 
 def _plain(name: str) -> str:
-    """A name in letters that mean nothing in addresses, HTML and Markdown."""
+    """Return a name without characters that are special in addresses, HTML and Markdown."""
     return re.sub(r"[^A-Za-z0-9._-]+", "-", name)
 
 
 def badges_of(case: str, feature: FeaturePage, embedded: Embedded) -> Iterator[tuple[str, bytes]]:
-    """The badge of each tool."""
+    """Yield the badge of each tool."""
     for (name, _), item in zip(embedded.badges, summaries_of(feature), strict=True):
         yield f"badges/{name}", badge(f"{case}, {item.tool}", item.text, item.colour).encode()
 
 
 def _tools(feature: FeaturePage) -> dict[str, list[ToolFinding]]:
-    """Results by tool, over all variants and architectures; only tools with results."""
+    """Return results by tool, over all variants and architectures. Tools without results are absent."""
     found: dict[str, list[ToolFinding]] = {}
     for item in feature.variants:
         for finding in item.finding.tools:
@@ -188,7 +188,7 @@ def _tools(feature: FeaturePage) -> dict[str, list[ToolFinding]]:
 
 
 def _message(findings: Sequence[ToolFinding]) -> tuple[str, str]:
-    """Words and colour of a badge: one verdict where there is one, else whether all, some or none works."""
+    """Return words and colour of a badge: the common verdict, else whether all, some or no findings work."""
     texts = {item.verdict.text for item in findings}
     if len(texts) == 1:
         return findings[0].verdict.text, ANSWER_KINDS[findings[0].verdict.kind].tone.badge
@@ -200,10 +200,10 @@ def _message(findings: Sequence[ToolFinding]) -> tuple[str, str]:
 
 
 SCHEMA = 1
-"""Version of the documents, and of their folder. New keys do not raise it."""
+"""Version of the documents and of their folder. New keys do not raise it."""
 
 FOLDER = f"api/v{SCHEMA}"
-"""Folder of a report with the documents."""
+"""Folder of the documents in a report."""
 
 _OUTCOMES: Mapping[str, frozenset[str]] = {
     "built": frozenset(WORKS),
@@ -218,7 +218,7 @@ _OUTCOMES: Mapping[str, frozenset[str]] = {
 def feature_document(
     feature: Feature, page: FeaturePage, known: Known, groups: Iterable[CellGroup], file: str
 ) -> dict[str, Any]:
-    """All that is known of a feature.
+    """Return everything known about a feature.
 
     Parameters
     ----------
@@ -254,27 +254,27 @@ def feature_document(
 
 
 def feature_json(document: Mapping[str, Any]) -> bytes:
-    """The file of a feature."""
+    """Return the file of a feature."""
     return as_bytes({"schema": SCHEMA, **document})
 
 
 OWN_KEYS = frozenset(("statements",))
-"""Keys that only a feature's own document has: nearly half of its bytes."""
+"""Keys that only a feature's own document contains: nearly half of its bytes."""
 
 
 def features_json(documents: Iterable[Mapping[str, Any]], newest: str) -> bytes:
-    """The file of all features; `newest` is the day of the newest run."""
+    """Return the file of all features. `newest` is the day of the newest run."""
     features = [{key: value for key, value in of.items() if key not in OWN_KEYS} for of in documents]
     return as_bytes({"schema": SCHEMA, "newest": newest, "features": features})
 
 
 def as_bytes(value: Mapping[str, Any]) -> bytes:
-    """A document as a file."""
+    """Return a document as a file."""
     return (clean(json.dumps(value, ensure_ascii=True, separators=(",", ":"))) + "\n").encode()
 
 
 def _outcomes(entries: Sequence[Entry]) -> list[dict[str, Any]]:
-    """Releases of each tool, newest first; variants with the same outcomes share an entry."""
+    """Return the releases of each tool, newest first. Variants with the same outcomes share an entry."""
     found: dict[str, dict[str, Any]] = {}
     for entry in entries:
         if releases := _releases(entry):
@@ -294,7 +294,7 @@ def _outcomes(entries: Sequence[Entry]) -> list[dict[str, Any]]:
 
 
 def _releases(entry: Entry) -> list[dict[str, Any]]:
-    """Versions, each with the CUDA releases that have the same outcomes; only those that a compiler answered for an architecture."""
+    """Return versions with a compiler's answer, each with the CUDA releases that have the same outcomes."""
     found: dict[str, dict[str, Any]] = {}
     grid = next(iter(entry.grids.values()))
     for place in reversed(range(len(grid.letters))):
@@ -313,7 +313,7 @@ def _releases(entry: Entry) -> list[dict[str, Any]]:
 
 
 def _causes(groups: Iterable[CellGroup]) -> list[dict[str, Any]]:
-    """Known causes of refusals, each with the first cell that shows it and the number of such cells."""
+    """Return the known causes of refusals, each with the first cell that shows it and the number of such cells."""
     found: dict[str, dict[str, Any]] = {}
     for group in groups:
         if group.kind.group not in ("not", "fault", "surprise"):
@@ -339,7 +339,7 @@ def _causes(groups: Iterable[CellGroup]) -> list[dict[str, Any]]:
 
 
 def feature_schema() -> dict[str, Any]:
-    """JSON Schema of a feature's document; readers should ignore keys that it does not name."""
+    """Return the JSON Schema of a feature's document. Readers should ignore keys that the schema does not name."""
     return {
         "$schema": DIALECT,
         "$id": f"urn:cumatrix:feature:{SCHEMA}",
@@ -349,7 +349,7 @@ def feature_schema() -> dict[str, Any]:
 
 
 def features_schema() -> dict[str, Any]:
-    """JSON Schema of the document with all features."""
+    """Return the JSON Schema of the document with all features."""
     shared = {key: value for key, value in _keys().items() if key not in OWN_KEYS}
     keys = {"schema": {"const": SCHEMA}, "newest": TEXT, "features": list_of(object_of(shared))}
     return {
@@ -406,7 +406,7 @@ DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
 
 def object_of(properties: Mapping[str, Any], optional: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """An object with these keys, all of them required except the optional ones."""
+    """Return the schema of an object with these keys. All except the optional ones are required."""
     return {
         "type": "object",
         "required": list(properties),
@@ -415,10 +415,10 @@ def object_of(properties: Mapping[str, Any], optional: Mapping[str, Any] | None 
 
 
 def list_of(items: Mapping[str, Any]) -> dict[str, Any]:
-    """A list of these."""
+    """Return the schema of a list of these items."""
     return {"type": "array", "items": items}
 
 
 def map_of(values: Mapping[str, Any]) -> dict[str, Any]:
-    """An object with any keys."""
+    """Return the schema of an object with any keys."""
     return {"type": "object", "additionalProperties": values}

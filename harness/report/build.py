@@ -1,4 +1,4 @@
-"""Build a report in a temporary folder, which then replaces the old one."""
+"""Builds a report in a temporary folder, which then replaces the old report."""
 
 from __future__ import annotations
 
@@ -35,25 +35,25 @@ from harness.report.site import TITLE, Site, case_files_of, front_files, in_para
 
 
 class ReportError(UsageError):
-    """A report cannot be written to its destination; the message is one plain sentence."""
+    """A report that cannot be written to its destination. The message is one plain sentence."""
 
 
 class NothingToReport(ReportError):
-    """There is not one record and not one planned cell."""
+    """A report without any record or planned cell."""
 
     exit_code = 3
 
 
 FOLDER = "exports"
-"""Folder of a report that they write into, each into one of its own."""
+"""Folder of a report with a folder for each exporter."""
 
 Exporter = Callable[[Sequence[Mapping[str, Any]]], Iterable[tuple[str, bytes]]]
-"""Receives the merged and judged records of a report; returns files by name."""
+"""Receives the merged and judged records of a report, and returns files by name."""
 
 
 def _plugged(_name: str, value: object) -> Exporter:
     if not callable(value):
-        raise TypeError("it is no function of records")
+        raise TypeError("it is not a function of records")
     return value
 
 
@@ -61,7 +61,7 @@ EXPORTERS: Mapping[str, Exporter] = Table({}, "cumatrix.exporters", _plugged)
 
 
 def check(names: Iterable[str]) -> None:
-    """Raise `UsageError` where there is no exporter of a name."""
+    """Raise `UsageError` if an exporter does not exist."""
     for name in names:
         if name not in EXPORTERS:
             none = "" if EXPORTERS else "; no installed distribution has one (group cumatrix.exporters)"
@@ -69,12 +69,12 @@ def check(names: Iterable[str]) -> None:
 
 
 def exported(names: Iterable[str], records: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, bytes]]:
-    """The files of some exporters, by their places in the report.
+    """Yield the files of some exporters, by their paths in the report.
 
     Raises
     ------
     ReportError
-        When an exporter fails, or names a file that is none of its folder.
+        If an exporter fails, or returns a file name outside of its folder.
     """
     for name in names:
         try:
@@ -83,7 +83,7 @@ def exported(names: Iterable[str], records: Sequence[Mapping[str, Any]]) -> Iter
             raise ReportError(f"the exporter {name} failed: {type(error).__name__}: {error}") from error
         for file, data in files:
             if PurePath(file).name != file or not isinstance(data, bytes):
-                raise ReportError(f"the exporter {name} gave {file!r}, which is no name of a file with its bytes")
+                raise ReportError(f"the exporter {name} returned {file!r}, which is not a file name with bytes")
             yield f"{FOLDER}/{name}/{file}", data
 
 
@@ -128,16 +128,16 @@ class ReportSummary:
     Parameters
     ----------
     out : Path
-        The folder; ``index.html`` in it is where to begin.
+        The folder. Its ``index.html`` is the first page.
     cells : int
-        Cells in the matrix, those that never arrived included.
+        Cells in the matrix, including planned cells without a record.
     totals : dict
         Cells by key of their kind (`harness.matrix.marks.KINDS`).
     not_as_expected, missing, conflicts, unanswered : int
-        Numbers of cells that need attention; the first includes the second. The last are those that keep an earlier
-        run's answer because a later one had none.
+        Numbers of cells that need attention. The first number includes the second. `unanswered` cells keep an earlier
+        run's answer because a later run had none.
     warnings : tuple of str
-        What reading the records had to say.
+        Warnings from reading the records.
     """
 
     out: Path
@@ -173,61 +173,63 @@ def build_report(
 ) -> ReportSummary:
     """Write the site (`harness.report.site`), and the exports: ``matrix.json``, ``.csv``, ``.md`` and more.
 
-    The same records give the same bytes: no clock and no machine of the report's own gets into it.
+    The same records give the same bytes: the report contains no clock time and no facts about the machine that writes
+    it.
 
     Parameters
     ----------
     paths : sequence of Path
         Files of records or Parquet, or folders of them.
     out : Path
-        Folder to make, or an earlier report to replace.
+        Folder to create, or an earlier report to replace.
     cases : Path or sequence of Path, optional
-        Folders of the cases, whose files are then shown.
+        Folders of the cases, whose files the report shows.
     programs : sequence of Case
-        Programs that the project's configuration names, whose files are shown as well.
+        Programs in the project's configuration, whose files the report shows as well.
     history : Path, optional
-        A history (`harness.analysis.history`): its runs are compared, and each cell tells what became of it.
+        A history (`harness.analysis.history`). The report compares its runs, and each cell shows its earlier outcomes.
     address : str, optional
-        Where the report is published, for the links of the feed.
+        The published address of the report, for the links of the feed.
     rejudge : callable, optional
-        Derives a record's verdict again, against the cases' present expectations.
+        Returns a record with a new verdict from the cases' current expectations.
     where : str, optional
-        A condition on cells (`harness.model.cell.RESULTS`): the report, and what it tells of the history, is of no others.
+        A condition on cells (`harness.model.cell.RESULTS`). The report and its history contain only these cells.
     title : str
-        What the answer page is called.
+        The title of the answer page.
     export : sequence of str
         Names of exporters of other distributions (`harness.report.build`).
     published : Path, optional
-        A published matrix (`harness.published`) to show next to the records, or alone without any. Counts and exports cover the records; a published matrix alone has no exports, since its own folder holds them.
+        A published matrix (`harness.published`) to show next to the records, or alone without any. Counts and exports
+        cover the records. A published matrix alone has no exports, because its own folder contains them.
     artifacts : Path, optional
-        Folder of what was built (``--keep-artifacts``), whose PTX and SASS cells then show.
+        Folder of the built artifacts (``--keep-artifacts``), whose PTX and SASS cells then show.
     coming : bool
-        Every page says that the reader's own cells are coming.
+        Whether every page says that the reader's own cells are coming.
 
     Raises
     ------
     RecordError
-        When the records are damaged.
+        If the records are damaged.
     NothingToReport
-        When there are neither records nor planned cells.
+        If there are neither records nor planned cells.
     UsageError, NothingToRun
-        When `where` cannot be read, or holds for no cell.
+        If `where` is invalid, or holds for no cell.
     ReportError
-        When `out` holds something else than an earlier report.
+        If `out` contains anything other than an earlier report.
     """
     check(export)
     with _no_collection():
         read = _read(paths, (cases, programs), history, rejudge, where, published)
         site = replace(read, title=title, address=address, artifacts=artifacts, coming=coming)
         table, merged = site.own_table, site.own or site.merged
-        # Both halves need them.
+        # Both halves need these values.
         _ = site.code, site.known.entries, site.frame
         with _replacing(Path(out)) as folder:
             others = chain(front_files(site), _exports(site, address), exported(export, merged.records))
             in_parallel(
                 lambda: _write(folder, chain(case_files_of(site), _lists(site))),
                 lambda: _write(folder, others),
-                # Starting a process for a small report takes longer than the report.
+                # For a small report, starting a process takes longer than the report.
                 apart=len(site.table) > _MANY,
             )
     counts = totals(table)
@@ -244,7 +246,10 @@ def build_report(
 
 
 def _lists(site: Site) -> Iterator[tuple[str, bytes]]:
-    """Exports that go with the pages of cases, so that both halves take as long; they need no library with threads of its own."""
+    """Yield exports that run in the half with the cases' pages, to balance the halves.
+
+    They use no library that starts threads.
+    """
     if site.exported:
         yield "matrix.md", matrix_markdown(site.own_table).encode()
         yield "junit.xml", junit_xml(site.own or site.merged)
@@ -306,7 +311,7 @@ def _read(
 
 @contextmanager
 def _no_collection() -> Iterator[None]:
-    """Without Python's collector of cycles, which would look through millions of records that have none again and again."""
+    """Disable Python's cyclic collector, which would scan millions of acyclic records repeatedly."""
     enabled = gc.isenabled()
     gc.disable()
     try:
@@ -318,7 +323,7 @@ def _no_collection() -> Iterator[None]:
 
 @contextmanager
 def _replacing(out: Path) -> Iterator[Path]:
-    """A folder to fill, which takes the place of `out` at the end if nothing went wrong."""
+    """Yield a folder to fill. It replaces `out` at the end if no error occurred."""
     out = out.resolve()
     if out.exists():
         _check_ours(out)
@@ -349,7 +354,7 @@ def _replacing(out: Path) -> Iterator[Path]:
 
 
 def _make_room(new: Path, out: Path) -> None:
-    """Put back and remove what a report has left that was killed."""
+    """Restore and remove the files of a killed report."""
     if (new / "old").exists() and not out.exists():
         (new / "old").rename(out)
     for left in new.iterdir():
@@ -357,12 +362,12 @@ def _make_room(new: Path, out: Path) -> None:
 
 
 def _check_ours(out: Path) -> None:
-    """Refuse to replace anything but a report: ``--out .`` must not delete a user's work."""
+    """Refuse to replace anything except a report: ``--out .`` must not delete a user's work."""
     if not out.is_dir():
         raise ReportError(f"{out} is a file: name a folder for the report")
     others = sorted({item.name for item in out.iterdir()} - _OURS)
     if others:
-        raise ReportError(f"{out} holds {others[0]}, which is no part of a report: name another folder")
+        raise ReportError(f"{out} contains {others[0]}, which is not part of a report: name another folder")
 
 
 def _write(folder: Path, files: Iterable[tuple[str, bytes]]) -> None:

@@ -39,7 +39,7 @@ from harness.records import Merged, Record
 from harness.records.failures import again_command, main_message_of
 
 Place = tuple[tuple[str, ...], tuple[str, ...]]
-"""Row and toolchain, a value of each of their axes."""
+"""Row and toolchain, each with a value per axis."""
 _Placed = tuple[Place, Mapping[str, Any]]
 
 
@@ -54,9 +54,9 @@ class Where:
     toolchain : ToolchainColumn
         The toolchain.
     cell : str
-        Id of the first of them.
+        Id of the first cell.
     own : bool
-        Whether they are the report author's own (`harness.report.publish`).
+        Whether the cells are the report author's own (`harness.report.publish`).
     """
 
     variant: str
@@ -68,16 +68,16 @@ class Where:
 
 @dataclass(frozen=True)
 class CellGroup:
-    """Cells of one case with the same outcome, or that never arrived.
+    """Cells of one case with the same outcome, or without a record.
 
     Parameters
     ----------
     kind : Mark
-        That of all of them.
+        The common kind.
     cells : tuple of dict
-        Records, or planned cells; in the order of the matrix, at least one.
+        Records or planned cells, in the order of the matrix; at least one.
     where : tuple of Where
-        The same, folded.
+        The same cells, folded.
     """
 
     kind: Mark
@@ -86,12 +86,12 @@ class CellGroup:
 
     @property
     def first(self) -> Mapping[str, Any]:
-        """The record that speaks for all."""
+        """The record that represents the group."""
         return self.cells[0]
 
     @cached_property
     def anchor(self) -> str:
-        """Id of the group in the page of its case; the same as long as its first cell is."""
+        """Id of the group in the page of its case. It stays the same as long as the first cell does."""
         return "g" + anchor_of(self.first["cell"])
 
     @property
@@ -103,7 +103,7 @@ class CellGroup:
 
     @property
     def signal(self) -> str:
-        """``11 (SIGSEGV)``, or the empty text."""
+        """The signal, such as ``11 (SIGSEGV)``, or an empty text."""
         number = self.first["signal"]
         if number is None:
             return ""
@@ -131,14 +131,14 @@ class CellGroup:
 
 
 def anchor_of(cell: str) -> str:
-    """Id that stays the same from report to report, so that links to it keep working."""
+    """Return an id that stays the same between reports, to keep links working."""
     return "c" + blake2s(cell.encode(), digest_size=5).hexdigest()
 
 
 def group_cells(merged: Merged) -> dict[str, list[CellGroup]]:
-    """By case, its cells put together where they differ in nothing but place, target and what it entails.
+    """Return the cells by case, grouped if they differ only in place, target and facts that follow from the target.
 
-    Within a case the gravest kind of cell comes first, then the outcome with the most cells.
+    Within a case the most severe kind of cell comes first, then the outcome with the most cells.
     """
     axes: dict[Place, set[str]] = {}
     found: dict[str, dict[tuple[Any, ...], list[_Placed]]] = {}
@@ -162,7 +162,7 @@ def group_cells(merged: Merged) -> dict[str, list[CellGroup]]:
     }
 
 
-# What is not as expected, then what is to be known, then what is all right.
+# Unexpected kinds first, then noteworthy ones, then good ones.
 _GRAVITY = [
     *(key for key, kind in KINDS.items() if not kind.as_expected),
     *(key for key, kind in reversed([*KINDS.items()]) if kind.as_expected),
@@ -187,7 +187,7 @@ def _group(kind: Mark, cells: list[_Placed], axes: Mapping[Place, list[str]]) ->
 
 
 def _facts(record: Mapping[str, Any], key_of: Any) -> tuple[Any, ...]:
-    """All that makes one outcome another, with the cell's own target written as XX."""
+    """Return the facts that separate outcomes, with the cell's own target written as XX."""
     expected = record["expected"]
     target = record["target"]
     return (
@@ -213,7 +213,7 @@ More = Callable[[Record], Mapping[str, Any]]
 
 
 def annotator(history: History | None) -> More:
-    """A function that gives ``remedy`` and ``history`` of a record, where there are any.
+    """Return a function that returns ``remedy`` and ``history`` of a record, if there are any.
 
     Parameters
     ----------
@@ -234,14 +234,14 @@ def annotator(history: History | None) -> More:
 
 
 def remedies(record: Record) -> Sequence[Mapping[str, Any]]:
-    """Known causes with remedies, as plain values; for a failure, without those of mere warnings."""
+    """Return known causes with remedies, as plain values. For a failure, the causes of mere warnings are omitted."""
     built = record["status"] == "built"
     return _remedies(tuple(match.cause.name for match in causes_of(record) if built or not match.of_warning))
 
 
 @cache
 def _remedies(names: tuple[str, ...]) -> list[dict[str, Any]]:
-    """Text of causes: the same object for equal ones, which is then written once."""
+    """Return the texts of causes. Equal ones are the same object, which is then written once."""
     causes = [catalogue()[name] for name in names]
     return [
         {"title": cause.title, "cause": cause.cause, "remedy": cause.remedy, "links": list(cause.links)}
@@ -250,7 +250,7 @@ def _remedies(names: tuple[str, ...]) -> list[dict[str, Any]]:
 
 
 def _events(history: History) -> dict[str, list[dict[str, Any]]]:
-    """Runs by cell, oldest first; consecutive runs with the same outcome are one event."""
+    """Return runs by cell, oldest first. Consecutive runs with the same outcome are one event."""
     found: dict[str, list[dict[str, Any]]] = {}
     names = ["cell", "run", "started", "mark", "outcome", "message"]
     for cell, run, started, mark, outcome, message in history.table[names].itertuples(index=False, name=None):
@@ -265,35 +265,35 @@ def _events(history: History) -> dict[str, list[dict[str, Any]]]:
 
 
 HELPS = 2
-"""Known causes that the page of a case shows first."""
+"""Known causes at the top of a case's page."""
 
 FAULTS = 2
-"""Known faults that it shows first."""
+"""Known faults at the top of the page."""
 
 OUTCOMES = 3
-"""Outcomes that it lists first."""
+"""Outcomes at the top of the page."""
 
 VARIANTS = 1
-"""Variants whose tables it shows first."""
+"""Variants with visible tables at the top of the page."""
 
 ROWS = 8
-"""Rows of a table over versions that it shows whole; of a longer one, the newest versions of each tool come first."""
+"""Rows of a complete table over versions. In a longer table, the newest versions of each tool come first."""
 
 SHORT = 12
-"""Lines of a program that it shows without a click."""
+"""Lines of a program that are visible without a click."""
 
 LONGEST = 300
-"""Letters of an answer that the page of a case shows in full."""
+"""Characters of an answer that a case's page shows in full."""
 
 PLACES = 6
-"""Variants and toolchains that the page of a case lists of one outcome."""
+"""Variants and toolchains of one outcome that a case's page lists."""
 
 SNIPPET = 60
-"""Lines of a program that is short enough to be read first."""
+"""Maximum number of lines of a program at the top of the page."""
 
 
 def helps_of(groups: Sequence[CellGroup]) -> list[Mapping[str, Any]]:
-    """Known causes with remedies, each once: those of refusals first."""
+    """Return known causes with remedies without duplicates, those of refusals first."""
     found: dict[str, Mapping[str, Any]] = {}
     answered = [group for group in groups if group.kind.key != "missing"]
     for group in sorted(answered, key=lambda group: group.kind.group not in ("not", "fault", "surprise")):
@@ -309,7 +309,7 @@ class Again:
     Parameters
     ----------
     commands : str
-        One a line.
+        The commands, one per line.
     outcome, message : str
         The recorded outcome, such as ``rejected at compile``, and the main message of a failure.
     """
@@ -320,17 +320,17 @@ class Again:
 
 
 def again_of(groups: Sequence[CellGroup]) -> Again | None:
-    """The last cell that does not build, else of those that do; None where no command is known."""
+    """Return the last cell that does not build, else the last one that builds, or None without a known command."""
     tried = [group for group in groups if group.kind.group in ("surprise", "fault", "not", "works")]
     tried.sort(key=lambda group: group.kind.group == "works")
     for group in tried:
         record = cast("Record", group.cells[-1])
-        # A published record does not name its environment, which is that of the release.
+        # A published record lacks the name of its environment, which is named after the release.
         release = f"{library_of(record['backend'])}-{record['library']}"
         where = release if record["environment"] == ENVIRONMENT else record["environment"]
         if command := again_command({**record, "environment": where}):
             toolkit = record["toolkit"]
-            # A toolkit of the machine is there already.
+            # A toolkit of the machine is already installed.
             install = "" if "@" in toolkit else f"cumatrix toolkits install {shlex.quote(toolkit)}\n"
             message = "" if record["status"] == "built" else main_message_of(record)
             return Again(commands=install + command, outcome=outcome_of(record), message=one_line(message, 200))
@@ -338,7 +338,7 @@ def again_of(groups: Sequence[CellGroup]) -> Again | None:
 
 
 def snippet_of(sources: Mapping[str, str]) -> str:
-    """The program, where it is short: what is tried, in code."""
+    """Return the program if it is short, else an empty string."""
     programs = [
         text for name, text in sources.items() if name.endswith((".cu", ".cuh", ".py")) and "reference" not in name
     ]
@@ -347,12 +347,14 @@ def snippet_of(sources: Mapping[str, str]) -> str:
 
 
 def version_columns(rows: Sequence[VersionRow], toolkits: Sequence[str]) -> list[tuple[str, int]]:
-    """Columns of a table over CUDA releases, newest first: heading and place. Neighbors with the same content are one column; a release without any has none.
+    """Return the columns of a table over CUDA releases, newest first: heading and position.
+
+    Neighboring releases with the same content share a column. A release without results has no column.
 
     Parameters
     ----------
     rows : sequence of VersionRow
-        Tools with what is known of each release.
+        Tools with their results for each release.
     toolkits : sequence of str
         The releases, oldest first.
     """
@@ -367,12 +369,12 @@ def version_columns(rows: Sequence[VersionRow], toolkits: Sequence[str]) -> list
 
 
 def newest_first(rows: Sequence[VersionRow]) -> list[VersionRow]:
-    """Rows of a table over versions, in the order of tools; of each tool, the newest versions first."""
+    """Return the rows of a table over versions in the order of tools, with the newest versions of each tool first."""
     return [row for _, run in groupby(rows, lambda row: row.tool) for row in reversed(list(run))]
 
 
 def newest_apart(rows: Sequence[VersionRow]) -> tuple[list[VersionRow], list[VersionRow]]:
-    """Split the rows of a long table over versions: those with the newest versions of each tool, and the earlier ones."""
+    """Split the rows of a long table over versions into the newest versions of each tool, and the earlier ones."""
     ordered = newest_first(rows)
     if len(ordered) <= ROWS:
         return ordered, []
@@ -381,24 +383,24 @@ def newest_apart(rows: Sequence[VersionRow]) -> tuple[list[VersionRow], list[Ver
 
 
 def short_of(rows: Sequence[VersionRow]) -> str:
-    """Architectures that build with the newest versions of each tool: ``NVRTC from sm_80; CuPy all``."""
+    """Return the architectures that build with the newest versions of each tool: ``NVRTC from sm_80; CuPy all``."""
     newest = [next(run) for _, run in groupby(newest_first(rows), lambda row: row.tool)]
     last = [next((words for kind, words in reversed(row.cells) if kind), "") for row in newest]
     return "; ".join(f"{row.tool} {words}" for row, words in zip(newest, last, strict=True) if words)
 
 
 def proof_link(case: str, backend: str, targets: Sequence[str]) -> str:
-    """Address of the cells that show something, from the page of a case."""
+    """Return the address of the cells that prove a statement, relative to a case's page."""
     return f"../{matrix_link(case=case, backend=backend, target=targets)}"
 
 
 def page_names(cases: Iterable[str]) -> dict[str, str]:
-    """Name of the page of each case: made of letters that are safe in paths and addresses, never twice the same."""
+    """Return the file name of each case's page. Names are unique and safe in paths and addresses."""
     names: dict[str, str] = {}
     taken: set[str] = set()
     for case in sorted(set(cases)):
         stem = re.sub(r"[^A-Za-z0-9._-]+", "-", case).strip(".-")[:80]
-        # Case-insensitive file systems would put A.html and a.html into one file.
+        # Case-insensitive file systems would store A.html and a.html in one file.
         if not stem or stem.lower() in taken:
             stem = f"{stem}-{anchor_of(case)}".lstrip("-")
         taken.add(stem.lower())
@@ -411,7 +413,10 @@ _MAX_BYTES = 100_000
 
 
 def files_of(case: str, folders: Iterable[Path], programs: Mapping[str, Case]) -> dict[str, str]:
-    """Texts of the files of a case, out of the first folder that has it, or of a program that a configuration names: by its path in the project."""
+    """Return the texts of a case's files, from the first folder with the case, by name.
+
+    For a program in the configuration, the names are paths in its project.
+    """
     if case in programs:
         known = programs[case]
         files = [*known.sources.values(), *known.together]
@@ -421,14 +426,14 @@ def files_of(case: str, folders: Iterable[Path], programs: Mapping[str, Case]) -
 
 
 def case_files(cases: Path | None, case: str) -> dict[str, str]:
-    """Texts of the files in the case's folder by name, ``case.toml`` first; empty where there are none.
+    """Return the texts of the files in the case's folder by name, ``case.toml`` first, or none if the folder does not exist.
 
     Parameters
     ----------
     cases : Path or None
         The folder of cases.
     case : str
-        Name of a case out of a record: not to be trusted with a path.
+        Name of a case from a record, an untrusted path.
     """
     if cases is None:
         return {}
@@ -440,12 +445,14 @@ def case_files(cases: Path | None, case: str) -> dict[str, str]:
 
 
 def excerpt(files: Mapping[str, str], name: str, line: int | None, around: int = 3) -> list[tuple[int, str, bool]]:
-    """Lines around the one that a diagnostic names: number, text, and whether it is the one; empty where it is not known.
+    """Return the lines around the line of a diagnostic: number, text, and whether it is that line.
+
+    Unknown lines give none.
 
     Parameters
     ----------
     files : Mapping[str, str]
-        What `case_files` gives.
+        The output of `case_files`.
     name : str
         File of the diagnostic.
     line : int or None
@@ -459,7 +466,7 @@ def excerpt(files: Mapping[str, str], name: str, line: int | None, around: int =
 
 
 def _shown(paths: Iterable[Path]) -> list[Path]:
-    # A link could lead out of the folder of cases, and a report is published.
+    # Links are skipped: they could lead out of the folder of cases into a published report.
     found = [path for path in paths if path.suffix in _SUFFIXES and path.is_file() and not path.is_symlink()]
     return sorted(found, key=lambda path: (path.name != "case.toml", path.name))
 

@@ -33,7 +33,7 @@ _OFFSET = re.compile(r"^( *)/\*[0-9a-f]{4,}\*/ {0,12}", re.MULTILINE)
 
 
 class NotDisassembled(Exception):
-    """There is no text; the message says why."""
+    """An artifact without a disassembly. The message has the reason."""
 
 
 @dataclass(frozen=True)
@@ -45,21 +45,22 @@ class Disassembler:
     tool : Path
         The program.
     version : str
-        As it tells: ``"13.5.37"``.
+        The version that it prints: ``"13.5.37"``.
     """
 
     tool: Path
     version: str
 
     def text(self, cubin: bytes, most: int) -> tuple[str, str]:
-        """Disassembly of a cubin, without the middle if it exceeds `most` bytes; and warnings.
+        """Return the disassembly of a cubin, without the middle if it exceeds `most` bytes, and the warnings.
 
-        Offsets of instructions are left out: one instruction more would change all lines after it. Branches go to labels.
+        Offsets of instructions are omitted: otherwise, one additional instruction would change all lines after it.
+        Branches go to labels.
 
         Raises
         ------
         NotDisassembled
-            When it says no, or takes longer than half a minute.
+            If nvdisasm fails or takes longer than half a minute.
         """
         with tempfile.TemporaryDirectory(prefix="cumatrix-") as folder:
             file = Path(folder, "kernel.cubin")
@@ -69,7 +70,7 @@ class Disassembler:
                     [str(self.tool), "-c", str(file)], seconds=_SECONDS, errors=process_output.Errors.APART, keep=most
                 )
             except subprocess.TimeoutExpired:
-                raise NotDisassembled(f"nvdisasm {self.version} was ended after {_SECONDS:.0f} s") from None
+                raise NotDisassembled(f"nvdisasm {self.version} was stopped after {_SECONDS:.0f} s") from None
             except OSError as error:
                 raise NotDisassembled(f"{self.tool} cannot be run: {error.strerror}") from None
         warned = one_line(done.errors.replace(str(file), "the cubin"))
@@ -79,7 +80,7 @@ class Disassembler:
 
 
 def find_disassemblers() -> list[Disassembler]:
-    """Every nvdisasm of the installed toolkits, the newest first; then those of the machine's own CUDA and on the path."""
+    """Return every nvdisasm of the installed toolkits, newest first, then those of the machine's own CUDA and on the path."""
     installed = sorted(ToolkitStore().installed(), key=lambda item: _numbers(item.release), reverse=True)
     homes = [*(item.home for item in installed), *find_local().values()]
     on_path = shutil.which("nvdisasm")
@@ -89,21 +90,21 @@ def find_disassemblers() -> list[Disassembler]:
 
 
 def sass(cubins: bytes, tools: Sequence[Disassembler], most: int) -> tuple[str, str]:
-    """SASS of one cubin or of several that lie one after another, and who made it: the first tool that can.
+    """Return the SASS of one or several concatenated cubins, and the name of the first tool that can disassemble them.
 
     Parameters
     ----------
     cubins : bytes
         The artifact.
     tools : sequence of Disassembler
-        Those that there are.
+        The available disassemblers.
     most : int
-        So many bytes of text for each cubin.
+        The maximum number of bytes of text for each cubin.
 
     Raises
     ------
     NotDisassembled
-        When none can; with the output of the last one.
+        If no tool can disassemble them. The message contains the last tool's output.
     """
     problem = NotDisassembled(NONE)
     for tool in tools:
@@ -120,7 +121,7 @@ def _disassembler(tool: Path) -> Disassembler | None:
     try:
         output = process_output.run([str(tool), "--version"], seconds=_SECONDS).output
     except (OSError, subprocess.SubprocessError):
-        return None  # not for this machine, or not whole: as if it were not there
+        return None  # a program for another machine or a damaged one counts as missing
     version = re.search(r"\bV(\d+(?:\.\d+)+)", output)
     return Disassembler(tool, version[1]) if version else None
 
@@ -130,17 +131,17 @@ def _numbers(release: str) -> list[int]:
 
 
 LONGEST = 256 << 10
-"""Characters of one text; of a longer one, the start and the end are shown."""
+"""Maximum number of characters of one text. A longer text is reduced to its start and end."""
 
 TOTAL = 64 << 20
-"""Characters of all texts of a report."""
+"""Maximum number of characters of all texts of a report."""
 
 MOST = 5000
-"""Texts of a report: nvdisasm takes a fifth of a second for each cubin, however small."""
+"""Maximum number of texts of a report: nvdisasm takes a fifth of a second for each cubin, however small."""
 
-_LARGEST = 64 << 20  # bytes of an artifact that is read
+_LARGEST = 64 << 20  # maximum size of an artifact in bytes
 _AT_A_TIME = 50
-_LONG = 200  # cubins; from this number on, a message announces them
+_LONG = 200  # cubins: a message announces more than this
 
 
 @dataclass(frozen=True)
@@ -150,11 +151,11 @@ class Code:
     Parameters
     ----------
     folder : ArtifactFolder
-        Where it lies.
+        The folder of the artifacts.
     artifacts : Mapping
         Format by SHA-256.
     cells : Mapping
-        By case: number of a cell, in the order of the matrix, and SHA-256 of its artifact.
+        Numbers of cells in the order of the matrix with the SHA-256 of their artifacts, by case.
     """
 
     folder: ArtifactFolder
@@ -163,7 +164,7 @@ class Code:
 
     @classmethod
     def of(cls, folder: ArtifactFolder, cells: Sequence[str], records: Mapping[str, Record]) -> Code:
-        """Artifacts of these cells in a folder.
+        """Return the artifacts of these cells in a folder.
 
         Parameters
         ----------
@@ -179,7 +180,7 @@ class Code:
         for number, cell in enumerate(cells):
             record = records.get(cell)
             made = record["artifact"] if record and record["status"] == "built" else None
-            if not record or not made or made["format"] == "hsaco":  # nvdisasm reads no code of AMD
+            if not record or not made or made["format"] == "hsaco":  # nvdisasm does not support AMD code
                 continue
             kind, sha256 = made["format"], made["sha256"]
             if sha256 in artifacts or folder.has(kind, sha256, made["bytes"]):
@@ -191,18 +192,21 @@ class Code:
     def warnings(self) -> tuple[str, ...]:
         """A sentence if the folder has no artifact of these cells."""
         place = self.folder.path
-        hint = f"nothing in {place} was built by these cells: cumatrix run --keep-artifacts {place} keeps it there"
+        hint = f"{place} has no artifact of these cells: cumatrix run --keep-artifacts {place} stores them"
         return () if self.artifacts else (hint,)
 
     def index(self, case: str) -> dict[str, Any]:
-        """Texts of a case's cells: the texts' names, whether they are PTX or SASS, and pairs of a cell's and a text's number."""
+        """Return the names of the texts of a case's cells, whether each is PTX or SASS, and pairs of cell number and text number."""
         own = self.cells.get(case, ())
         place = {sha256: number for number, sha256 in enumerate(dict.fromkeys(sha256 for _, sha256 in own))}
         texts = [[name_of(sha256), "PTX" if self.artifacts[sha256] == "ptx" else "SASS"] for sha256 in place]
         return {"texts": texts, "cells": [[number, place[sha256]] for number, sha256 in own]}
 
     def texts(self) -> Iterator[tuple[str, dict[str, str]]]:
-        """Name and content of each text, made on all cores: ``text`` and ``by``, or ``problem``, a sentence in their place."""
+        """Yield name and content of each text, made on all cores.
+
+        The content is ``text`` and ``by``, or a sentence in ``problem``.
+        """
         cubins = sum(kind != "ptx" for kind in self.artifacts.values())
         tools = find_disassemblers() if cubins else []
         if tools and cubins > _LONG:
@@ -230,7 +234,7 @@ class Code:
         except NotDisassembled as error:
             return {"problem": clean(str(error))}
         except (OSError, ValueError) as error:
-            return {"problem": clean(f"what was kept cannot be shown: {error}")}
+            return {"problem": clean(f"the artifact cannot be shown: {error}")}
         return {"text": cut(clean(text), LONGEST), "by": by}
 
 
@@ -238,5 +242,5 @@ _TOO_MUCH = f"not shown: the texts of this report are {MOST} or have {TOTAL >> 2
 
 
 def name_of(sha256: str) -> str:
-    """The file name of a text, without its suffix."""
+    """Return the file name of a text, without its suffix."""
     return f"code-{sha256[:32]}"

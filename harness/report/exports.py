@@ -40,7 +40,7 @@ from harness.report.overview import runs_of, totals, unavailable_of
 
 
 def schemas() -> dict[str, bytes]:
-    """File by name: ``record.schema.json``, ``matrix.schema.json`` and those of the API."""
+    """Return schemas by file name: ``record.schema.json``, ``matrix.schema.json`` and those of the API."""
     found = {
         "record": record_schema,
         "matrix": matrix_schema,
@@ -60,13 +60,13 @@ def write_docs(docs: Path) -> None:
 
 
 def matrix_schema() -> dict[str, Any]:
-    """JSON Schema of ``matrix.json``; readers should pass over keys that it does not name."""
+    """Return the JSON Schema of ``matrix.json``. Readers should ignore keys that the schema does not name."""
     mark = {"enum": list(KINDS)}
     cell = {
         **dict.fromkeys(("cell", *ROWS, *TOOLCHAIN, "environment"), TEXT),
         "target": TARGET,
         "mark": mark,
-        # A cell that never arrived has none of these.
+        # A planned cell without a record has none of these.
         "status": {"enum": [*Status, ""]},
         "stage": {"enum": [*Stage, ""]},
         "verdict": {"enum": [*Verdict, ""]},
@@ -134,7 +134,7 @@ _CSV = [
 
 
 def matrix_json(merged: Merged, table: pd.DataFrame, files: Mapping[str, str], warnings: Iterable[str]) -> bytes:
-    """``matrix.json``: axes, totals, legend, provenance and every cell."""
+    """Return ``matrix.json``: axes, totals, legend, provenance and every cell."""
     columns = sorted(set(rows_of(table, COLUMNS)), key=lambda key: column_key(*key))
     toolchains = sorted({ToolchainColumn(column[:-1]) for column in columns}, key=toolchain_key)
     value = {
@@ -157,7 +157,7 @@ def matrix_json(merged: Merged, table: pd.DataFrame, files: Mapping[str, str], w
         "warnings": list(warnings),
     }
     lines = _lines(table, [f"cases/{files[case]}" for case in table["case"]])
-    # One line a cell: to look at, to compare, and because the indenting encoder takes ten times as long.
+    # One line per cell is easy to read and compare, and the indenting encoder takes ten times as long.
     text = json.dumps(value, ensure_ascii=False, indent=1, allow_nan=False)
     return (text.removesuffix("\n}") + ',\n "cells": [\n  ' + ",\n  ".join(lines) + "\n ]\n}\n").encode()
 
@@ -174,7 +174,7 @@ def _conflicts(items: Iterable[Conflict]) -> list[dict[str, Any]]:
 
 
 def _lines(table: pd.DataFrame, pages: Sequence[str]) -> Iterator[str]:
-    """Each cell as one line of JSON; a column at a time, for most of its values come again and again."""
+    """Return each cell as one line of JSON. Lines are built by column, because most values repeat."""
     encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False).encode
     written = []
     for name, values in (*((name, _values(table[name])) for name in _CSV), ("page", pages)):
@@ -185,14 +185,14 @@ def _lines(table: pd.DataFrame, pages: Sequence[str]) -> Iterator[str]:
 
 
 def _values(column: pd.Series) -> list[Any]:
-    """A column's values as JSON has them, None for nothing."""
+    """Return a column's values for JSON, with None for missing values."""
     there = column.notna()
     values: list[Any] = (column if there.all() else column.astype(object).where(there, None)).tolist()
     return values
 
 
 def matrix_csv(table: pd.DataFrame) -> bytes:
-    """``matrix.csv``: one row a cell."""
+    """Return ``matrix.csv``: one row per cell."""
     columns = []
     for name in _CSV:
         values = _values(table[name])
@@ -208,25 +208,25 @@ def matrix_csv(table: pd.DataFrame) -> bytes:
 
 
 def _csv_text(text: str) -> str:
-    """Spreadsheets run what begins like a formula, and messages come out of programs."""
+    """Quote text that spreadsheets would run as a formula: messages are output of programs."""
     text = clean(text)
     return f"'{text}" if text.startswith(("=", "+", "-", "@", "\t")) else text
 
 
-# GitHub takes 1 MiB a step and shows nothing of a longer one.
+# GitHub accepts 1 MiB per step and shows nothing of a longer summary.
 MAX_BYTES = 900_000
 LISTED = 50
 
 
 def matrix_markdown(table: pd.DataFrame, *, max_bytes: int = MAX_BYTES) -> str:
-    """Totals, what is not as expected, and one table a topic.
+    """Return totals, unexpected cells, and one table per topic.
 
     Parameters
     ----------
     table : DataFrame
-        `harness.analysis.cells_frame`.
+        The cells (`harness.analysis.cells_frame`).
     max_bytes : int
-        Tables that would make the text longer are left out, and named.
+        Tables that would exceed this length are omitted and named.
     """
     counts = totals(table)
     bad, lacking = surprises_among(counts), grouped(counts).get("unavailable", 0)
@@ -256,12 +256,12 @@ def matrix_markdown(table: pd.DataFrame, *, max_bytes: int = MAX_BYTES) -> str:
 
 
 def _meaning(counts: Mapping[str, int]) -> str:
-    """Working and failing cells, whatever the expectation."""
+    """Return numbers of working and failing cells, independent of the expectation."""
     return ", ".join(counted_group(group, count) for group, count in grouped(counts).items())
 
 
 def _unavailable(table: pd.DataFrame) -> list[str]:
-    """A line for each unavailable part, for any number of cells."""
+    """Return a line for each unavailable part, for any number of cells."""
     lines = [
         f"- {escape(reason)} ({count:,} cell{'s' if count != 1 else ''})" for reason, count in unavailable_of(table)
     ]
@@ -270,7 +270,7 @@ def _unavailable(table: pd.DataFrame) -> list[str]:
 
 @cache
 def escape(text: str) -> str:
-    """Text that Markdown shows as it is, on one line."""
+    """Return text that Markdown shows literally on one line."""
     text = " ".join(clean(text).split())
     return re.sub(r"[\\`*_{}\[\]<>()#|!~&@:$=+-]", lambda match: f"&#{ord(match[0])};", text)
 
@@ -279,11 +279,11 @@ def _unexpected(table: pd.DataFrame) -> list[str]:
     bad = table[~table["mark"].map(lambda key: KINDS[key].as_expected)]
     if bad.empty:
         return []
-    # Numba's kernels have names of 200 characters, one for each signature: without them, equal lines fold.
+    # Numba's kernels have names of 200 characters, one per signature. Equal lines fold only without them.
     bad = bad.assign(message=bad["message"].str.replace(r"\w{40,}", "…", regex=True))
     place = (*PROGRAM, *TOOLCHAIN)
     order = list(KINDS)
-    # Stable: the gravest kind first, and within a kind the order of the matrix.
+    # The sort is stable: the most severe kind first, and within a kind the order of the matrix.
     groups = sorted(split(bad, "mark", *PROGRAM, "message"), key=lambda item: order.index(item[0][0]))
     lines = []
     listed = table[table["case"].isin({key[1] for key, _ in groups[:LISTED]})]
@@ -294,7 +294,7 @@ def _unexpected(table: pd.DataFrame) -> list[str]:
             f"{escape(ToolchainColumn(key[len(PROGRAM) :]).label)}: {fold_targets(cells['target'], axes[key])}"
             for key, cells in split(part, *place)
         )
-        # In <code> GitHub makes no mention or reference of what a compiler happened to print.
+        # In <code>, GitHub does not turn a compiler's output into mentions or references.
         message_html = f" <code>{escape(message[:160])}</code>" if message else ""
         name = escape(f"{case}[{variant}]" if variant else case)
         lines.append(f"- {KINDS[mark].letter} {KINDS[mark].word}: **{name}**{message_html} ({where})")
@@ -304,7 +304,7 @@ def _unexpected(table: pd.DataFrame) -> list[str]:
 
 
 def _differing(table: pd.DataFrame) -> list[str]:
-    """Cells with another outcome in other runs."""
+    """Return the cells with another outcome in other runs."""
     found = table[table["others"] != ""] if "others" in table else table[:0]
     if found.empty:
         return []
@@ -318,7 +318,7 @@ def _differing(table: pd.DataFrame) -> list[str]:
 
 
 def _topic(topic: str, table: pd.DataFrame) -> str:
-    """One table: a row a variant, a column a toolchain, in each field the targets by kind."""
+    """Return one table: a row per variant, a column per toolchain, and in each field the targets by kind."""
     found: dict[tuple[str, ...], dict[ToolchainColumn, list[tuple[str, str]]]] = {}
     across = len(PROGRAM)
     for cell in rows_of(table, [*PLACE, "mark"]):

@@ -1,4 +1,4 @@
-"""The Atom feed (RFC 4287): what new releases break, and regressions of the history.
+"""The Atom feed (RFC 4287): breakage in new releases, and regressions of the history.
 
 The same cells give the same bytes.
 """
@@ -32,23 +32,23 @@ from harness.report.junit import xml_text
 from harness.toolkits.header_libraries import LIBRARIES as HEADERS
 
 _NAMED = 3
-"""Variants that a line names."""
+"""Maximum number of variants in a line."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Breakage:
-    """A feature that the release before builds, and this one does not.
+    """A feature that the previous release builds, and this one does not.
 
     Parameters
     ----------
     case, title : str
         The feature.
     label : str
-        Its variants, where only some are affected, and few.
+        Its variants, if only a few of them are affected.
     tools : str
         ``NVRTC on sm_80–sm_120; nvcc on sm_80``.
     message : str
-        What a compiler said.
+        The compiler's message.
     """
 
     case: str
@@ -60,20 +60,20 @@ class Breakage:
 
 @dataclass(frozen=True, kw_only=True)
 class NewRelease:
-    """The newest tried release of CUDA or of a library, against the tried release before it.
+    """The newest tried release of CUDA or of a library, compared with the tried release before it.
 
     Parameters
     ----------
     name, version, before : str
         ``cuda`` or the library; both releases.
     pairs : int
-        Pairs of cells that differ in the release alone; the first one builds.
+        Pairs of cells that differ only in the release, and whose first cell builds.
     failed : int
-        Those whose second cell does not build.
+        Pairs whose second cell does not build.
     broken : tuple of Breakage
-        The same, by feature.
+        These pairs, by feature.
     dropped : tuple of str
-        Architectures that CUDA does not know any more.
+        Architectures that the CUDA release no longer supports.
     updated : str
         The newest start of a run with the second cell of a pair; may be empty.
     """
@@ -89,12 +89,12 @@ class NewRelease:
 
     @property
     def label(self) -> str:
-        """``CUDA 13.5``."""
+        """The label of the release: ``CUDA 13.5``."""
         return release_label(self.name, self.version)
 
     @property
     def finding(self) -> str:
-        """``breaks 2 features``."""
+        """The finding in words: ``breaks 2 features``."""
         if self.broken:
             return f"breaks {len(self.broken):,} feature{'s' if len(self.broken) > 1 else ''}"
         if self.pairs:
@@ -103,7 +103,7 @@ class NewRelease:
 
     @property
     def basis(self) -> str:
-        """``30 of 4,970 pairs that build with 13.4``: the compared cells; empty without any."""
+        """The compared cells: ``30 of 4,970 pairs that build with 13.4``. Empty without any."""
         if not self.pairs:
             return ""
         part = f"{self.failed:,} of " if self.broken else ""
@@ -120,18 +120,19 @@ class NewRelease:
 
 
 def new_releases(known: Known, itself: Known, merged: Merged) -> list[NewRelease]:
-    """The newest release of CUDA and of each library and header library.
+    """Return the newest release of CUDA and of each library and header library.
 
-    Those that break something come first, those without a pair last; CUDA before libraries, and those before header libraries.
+    Releases with breakage come first, and releases without a pair last. Within these, CUDA precedes libraries, and
+    libraries precede header libraries.
 
     Parameters
     ----------
     known : Known
         The cells.
     itself : Known
-        The same about architectures (`harness.answers.answer.known_of_itself`).
+        The cells reduced to support for architectures (`harness.answers.answer.known_of_itself`).
     merged : Merged
-        Their records, for the host compilers and the times of runs.
+        The records of the cells, for the host compilers and the start of runs.
     """
     comparison = Comparison(known)
     records = {record["cell"]: record for record in merged.records}
@@ -164,7 +165,7 @@ def new_releases(known: Known, itself: Known, merged: Merged) -> list[NewRelease
 
 
 def _dropped(itself: Known, before: str, version: str) -> tuple[str, ...]:
-    """Architectures that one CUDA release knows, and the other does not."""
+    """Return the architectures that only the first of two CUDA releases supports."""
     built: dict[tuple[str, str], bool] = {}
     for row in itself.rows:
         place = row.target, row.toolkit
@@ -215,7 +216,7 @@ _FIRST = "1970-01-01T00:00:00+00:00"
 
 @dataclass(frozen=True, kw_only=True)
 class FeedEntry:
-    """The regressions of one run of an environment, against the run of it before."""
+    """The regressions of one run of an environment, compared with the environment's previous run."""
 
     run: str
     before: str
@@ -226,14 +227,14 @@ class FeedEntry:
 
 
 def entries_of(history: History, *, last: int = 30) -> tuple[FeedEntry, ...]:
-    """Runs with regressions, newest first.
+    """Return runs with regressions, newest first.
 
     Parameters
     ----------
     history : History
-        Whole tables (`harness.analysis.history.read_history` without `columns`).
+        The history, with all columns (`harness.analysis.history.read_history` without `columns`).
     last : int
-        Runs of each environment to look at.
+        The number of runs of each environment to compare.
     """
     table = history.table
     firsts = table.drop_duplicates("run")[["run", "environment", "started", "commit"]]
@@ -266,18 +267,18 @@ def atom_feed(
     title: str = "Regressions of cumatrix",
     address: str = "",
 ) -> bytes:
-    """The content of `FEED`.
+    """Return the content of `FEED`.
 
     Parameters
     ----------
     entries : sequence of FeedEntry
         Regressions.
     releases : sequence of NewRelease
-        New releases; one that cannot be compared has no entry.
+        New releases. A release without comparable cells has no entry.
     title : str
-        Of the feed.
+        The title of the feed.
     address : str, optional
-        Where the report is published, for links; without it the feed has none.
+        The published address of the report, for links. Without it the feed has none.
     """
     ET.register_namespace("", _ATOM)
     root = ET.Element(f"{{{_ATOM}}}feed")
@@ -333,7 +334,7 @@ def _element(*, title: str, name: str, updated: str, link: str, content: Iterabl
 
 
 def _release_html(item: NewRelease) -> Iterable[str]:
-    """Markup of our own, with every word of others escaped."""
+    """Yield our own markup, with all foreign text escaped."""
     yield f"<p>{escape(item.label)} {escape(item.finding)} ({escape(item.basis)}).</p>"
     if item.broken:
         lines = (
@@ -347,7 +348,7 @@ def _release_html(item: NewRelease) -> Iterable[str]:
 
 
 def _html(entry: FeedEntry) -> Iterable[str]:
-    """Markup of our own, with every word of others escaped; the feed's writer escapes all of it once more."""
+    """Yield our own markup, with all foreign text escaped. The feed's writer escapes the whole markup again."""
     yield f"<p>Run {escape(one_line(entry.run))} against {escape(one_line(entry.before))}.</p><ul>"
     for item in entry.regressions[:_LISTED]:
         old = item.old.outcome if item.old else ""

@@ -27,7 +27,7 @@ _KINDS = {"native": "works", "jit": "but", "part": "part", "unknown": "untried",
 
 
 def gpus_section(packages: Sequence[Package]) -> Section:
-    """The page's content."""
+    """Return the page's content."""
     rows = [_row(package) for package in packages if package.newest]
     return Section(
         name=NAME,
@@ -66,7 +66,7 @@ def _word(found: Support) -> str:
 
 
 def _lines(package: Package, found: Iterable[Support]) -> list[tuple[str, str]]:
-    """Further facts, in a sentence for the GPUs that share it: kind, text."""
+    """Return further facts with their kinds, in a sentence for the GPUs with the same facts."""
     groups: dict[tuple[str, str], list[str]] = {}
     for each in found:
         if text := _told(package, each):
@@ -88,7 +88,7 @@ def _told(package: Package, found: Support) -> str:
 
 
 def _code(libraries: Iterable[Library]) -> str:
-    """``SASS 75 80 90a, PTX 90``, of all libraries."""
+    """Return the code of all libraries: ``SASS 75 80 90a, PTX 90``."""
     units = [unit for library in libraries for unit in (*library.loaded, *library.further)]
     parts = []
     for kind in (Kind.SASS, Kind.PTX, Kind.LTO):
@@ -98,7 +98,7 @@ def _code(libraries: Iterable[Library]) -> str:
 
 
 def gpus_replies(packages: Sequence[Package]) -> dict[str, Any]:
-    """Replies by key, as `harness.report.answer_data.replies_data` has them, each with a link to the page."""
+    """Return replies by key, as `harness.report.answer_data.replies_data` does, each with a link to the page."""
     replies = WheelReplies(packages)
     texts: dict[str, int] = {}
     found: dict[str, Any] = {}
@@ -110,7 +110,7 @@ def gpus_replies(packages: Sequence[Package]) -> dict[str, Any]:
 
 
 def wheels_json(packages: Sequence[Package]) -> bytes:
-    """The document of the JSON API: releases with the same relations share an entry."""
+    """Return the document of the JSON API. Releases with the same relations share an entry."""
     return as_bytes({"schema": SCHEMA, "gpus": [str(gpu) for gpu in SHOWN], "packages": [_document(each) for each in packages]})  # fmt: skip
 
 
@@ -143,7 +143,7 @@ def _by(pairs: Iterable[tuple[str, Gpu]]) -> dict[str, list[str]]:
 
 
 def wheels_schema() -> dict[str, Any]:
-    """JSON Schema of that document."""
+    """Return the JSON Schema of that document."""
     states: Mapping[str, Any] = {state: list_of(TARGET) for state in STATES}
     outcome = object_of(
         {"versions": list_of(TEXT), "states": object_of({}, states), "drivers": map_of(list_of(TARGET))},

@@ -18,12 +18,12 @@ def read_results(paths: Iterable[Path]) -> Results:
     Parameters
     ----------
     paths : iterable of Path
-        ``.jsonl`` or ``.parquet`` files, or folders of them with all below. A file that is named twice is read once.
+        ``.jsonl`` or ``.parquet`` files, or folders of them, read recursively. A file that is named twice is read once.
 
     Raises
     ------
     RecordError
-        On anything damaged, with file, and line or column.
+        If a file is damaged. The message names the file, and the line or column.
     """
     lines: list[Path] = []
     tables: dict[Path, Path] = {}
@@ -46,7 +46,7 @@ def read_results(paths: Iterable[Path]) -> Results:
         inputs |= read_inputs_of(file)
         records += found
         plans += planned
-    # Neighbours may have come in other runs, and records of earlier versions have no remarks.
+    # Neighbours may be from other runs, and records of earlier versions have no remarks.
     found_remarks = remarks(records)
     records = [with_remark(record, found_remarks) for record in records]
     return Results(
@@ -55,9 +55,10 @@ def read_results(paths: Iterable[Path]) -> Results:
 
 
 def _is_results(file: Path, folder: Path) -> bool:
-    """Return whether a Parquet file below a folder has the reader's own results.
+    """Return whether a Parquet file below a folder contains the reader's own results.
 
-    What begins with a dot is still being written; what an earlier report left would count twice; a published matrix has to be named.
+    A file whose name starts with a dot is unfinished. The files of an earlier report would count twice. A published
+    matrix has to be named explicitly.
     """
     if file.name.startswith(".") or file.name == HISTORY or (file.parent / "index.html").exists():
         return False

@@ -17,11 +17,11 @@ from harness.records import Merged, Record, at_stage, spell_other
 from harness.records.failures import ProgramFailure, main_message_of
 
 MOST = 50
-"""Annotations that GitHub shows of a run; the rest is counted."""
+"""Annotations that GitHub shows per run. The rest is counted."""
 
 
 def github(found: Sequence[ProgramFailure]) -> list[str]:
-    """`Workflow commands <https://docs.github.com/actions/reference/workflow-commands-for-github-actions>`_, a line each."""
+    """Return `workflow commands <https://docs.github.com/actions/reference/workflow-commands-for-github-actions>`_, one per line."""
     lines = []
     for each in found[:MOST]:
         place = f"file={_property(each.file)},line={each.line}," if each.file else ""
@@ -42,7 +42,7 @@ def _property(text: str) -> str:
 
 
 def sarif(found: Sequence[ProgramFailure]) -> dict[str, Any]:
-    """`SARIF 2.1.0 <https://docs.oasis-open.org/sarif/sarif/v2.1.0/>`_, as code scanning takes it."""
+    """Return `SARIF 2.1.0 <https://docs.oasis-open.org/sarif/sarif/v2.1.0/>`_, as code scanning reads it."""
     kinds = {each.kind.key: each.kind for each in found}
     results = [
         {
@@ -66,7 +66,10 @@ def sarif(found: Sequence[ProgramFailure]) -> dict[str, Any]:
 
 
 def gitlab(found: Sequence[ProgramFailure]) -> list[dict[str, Any]]:
-    """GitLab's `code quality report <https://docs.gitlab.com/ci/testing/code_quality/>`_; what has no file is shown at the root of the project."""
+    """Return GitLab's `code quality report <https://docs.gitlab.com/ci/testing/code_quality/>`_.
+
+    A finding without a file is at the root of the project.
+    """
     return [
         {
             "description": f"{each.title}: {each.message} ({each.where})",
@@ -80,7 +83,7 @@ def gitlab(found: Sequence[ProgramFailure]) -> list[dict[str, Any]]:
 
 
 DOCUMENTS: Mapping[str, Callable[[Sequence[ProgramFailure]], Any]] = {"sarif": sarif, "gitlab": gitlab}
-"""Every form that is a JSON document, by name."""
+"""The formats that are JSON documents, by name."""
 
 
 # XML 1.0 has no other characters, not even as references.
@@ -88,7 +91,7 @@ _NOT_XML = re.compile("[^\\t\\n\\r\\x20-\\ud7ff\\ue000-\\ufffd\\U00010000-\\U001
 
 
 def xml_text(text: str) -> str:
-    """Clean, and without what XML cannot hold; escaping is left to the writer."""
+    """Return clean text without characters that XML cannot contain. The writer escapes it."""
     return _NOT_XML.sub("\N{REPLACEMENT CHARACTER}", clean(text))
 
 
@@ -96,12 +99,15 @@ _LOG = 8_000
 
 
 def junit_xml(merged: Merged) -> bytes:
-    """``junit.xml``: what is not as expected fails, what is unsupported or a known failure is skipped, what never arrived is an error.
+    """Return ``junit.xml``.
+
+    Unexpected cells are failures, unsupported cells and known failures are skipped, and planned cells without a record
+    are errors.
 
     Parameters
     ----------
     merged : Merged
-        Records and missing cells; logs come only with what is not as expected.
+        Records and missing cells. Only unexpected cells include their logs.
     """
     root = ET.Element("testsuites", name="cumatrix")
     root.text = "\n"
@@ -147,14 +153,17 @@ class _Totals:
 
 
 def _line(tag: str, **attributes: str) -> ET.Element:
-    """An element that ends its line; `ET.indent` takes as long as all the rest."""
+    """Return an element followed by a newline. `ET.indent` takes as long as everything else together."""
     element = ET.Element(tag, attributes)
     element.tail = "\n"
     return element
 
 
 def _sorted(cells: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """By environment and toolchain, then as the matrix has them. Places are looked up and not compared, as in `harness.matrix.axes.ranks`."""
+    """Return the cells by environment and toolchain, then in the order of the matrix.
+
+    Places are looked up and not compared, as in `harness.matrix.axes.ranks`.
+    """
     keys = (TOOLCHAIN, ROWS, ("target",))
     places = [tuple(place_of(cell, names) for names in keys) for cell in cells]
     orders = [_order(names, {place[number] for place in places}) for number, names in enumerate(keys)]
@@ -166,7 +175,7 @@ def _sorted(cells: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
 
 
 def _order(names: tuple[str, ...], values: Iterable[tuple[str, ...]]) -> dict[tuple[str, ...], int]:
-    """Place of each value among the different ones; one number for what is equal as versions are."""
+    """Return the position of each value among the distinct ones. Equal versions share a position."""
     keys = {value: place_key(names, value) for value in values}
     places = {key: place for place, key in enumerate(sorted(set(keys.values())))}
     return {value: places[key] for value, key in keys.items()}
@@ -206,7 +215,7 @@ def _fail(test: ET.Element, record: Record | Mapping[str, Any], kind: Mark) -> N
         ET.SubElement(test, "system-out").text = xml_text(cut)
 
 
-# Names come again and again.
+# Names repeat often.
 _short = lru_cache(maxsize=4096)(xml_text)
 
 

@@ -19,13 +19,13 @@ from harness.records.plan import started_at
 
 
 def parts(table: pd.DataFrame, *by: str) -> Iterator[tuple[tuple[str, ...], pd.DataFrame]]:
-    """Split the table by the values of some columns, in the order in which they occur."""
+    """Split the table by the values of some columns, in the order of their first occurrence."""
     for key, part in table.groupby(list(by), sort=False):
         yield tuple(map(str, key)), part
 
 
 def totals(table: pd.DataFrame) -> dict[str, int]:
-    """Number of cells by key of their kind, in the order of the legend, without those that do not occur."""
+    """Return the number of cells by key of their kind, in the order of the legend, without zeros."""
     counts = table["mark"].value_counts()
     return {key: int(counts[key]) for key in KINDS if key in counts}
 
@@ -54,11 +54,14 @@ class Sum:
 
     @cached_property
     def groups(self) -> dict[str, int]:
-        """Number of cells by key of `harness.matrix.marks.GROUPS`: what works, and what is as expected, are two things."""
+        """Number of cells by key of `harness.matrix.marks.GROUPS`.
+
+        A working cell is not necessarily an expected one.
+        """
         return grouped(self.counts)
 
     def of(self, group: str) -> int:
-        """Cells of a group."""
+        """Return the number of cells of a group."""
         return self.groups.get(group, 0)
 
     @property
@@ -68,12 +71,12 @@ class Sum:
 
     @property
     def answered(self) -> int:
-        """Cells that a compiler answered."""
+        """Cells with a compiler's answer."""
         return sum(self.of(key) for key, group in GROUPS.items() if group.answered)
 
     @property
     def words(self) -> str:
-        """``12 work, 3 do not work``: in words, for what is drawn."""
+        """The numbers in words, for pictures: ``12 work, 3 do not work``."""
         return ", ".join(counted_group(key, count) for key, count in self.groups.items())
 
     @cached_property
@@ -88,17 +91,18 @@ class Sum:
 
 
 COLUMNS = 24
-"""The most toolchains that an overview shows next to each other."""
+"""The maximum number of toolchains that an overview shows side by side."""
 
 RUNS = 20
-"""Runs that the page describes, the newest ones."""
+"""The number of runs that the page describes, newest first."""
 
 
 @dataclass(frozen=True)
 class Overview:
-    """Sums by topic (down) and toolchain (across), None where nothing was planned; and by case.
+    """Sums by topic (down) and toolchain (across), None if no cell was planned, and sums by case.
 
-    Of more than `COLUMNS` toolchains, `toolchains` has one of each backend: the one with the most answers, or the newest of several.
+    With more than `COLUMNS` toolchains, `toolchains` has one of each backend: the one with the most answers, or the
+    newest of several.
     """
 
     total: Sum
@@ -109,7 +113,7 @@ class Overview:
 
 
 def make_overview(table: pd.DataFrame) -> Overview:
-    """Sum the cells up."""
+    """Return the sums of the cells."""
     sums = {(key[0], ToolchainColumn(key[1:])): Sum(totals(part)) for key, part in parts(table, "topic", *TOOLCHAIN)}
     every = sorted({toolchain for _, toolchain in sums}, key=toolchain_key)
     toolchains = every if len(every) <= COLUMNS else _most_answered(every, sums)
@@ -128,7 +132,7 @@ def make_overview(table: pd.DataFrame) -> Overview:
 def _most_answered(
     toolchains: Iterable[ToolchainColumn], sums: Mapping[tuple[str, ToolchainColumn], Sum]
 ) -> list[ToolchainColumn]:
-    """One toolchain of each backend."""
+    """Return one toolchain of each backend: the one with the most answers."""
     answers: dict[ToolchainColumn, int] = {}
     for (_, toolchain), of in sums.items():
         answers[toolchain] = answers.get(toolchain, 0) + of.answered
@@ -141,7 +145,7 @@ def _most_answered(
 
 
 def unavailable_of(table: pd.DataFrame) -> list[tuple[str, int]]:
-    """Unavailable parts with the number of their cells: a line for each backend and reason, for any number of releases."""
+    """Return unavailable parts with the number of their cells, one for each backend and reason, for any number of releases."""
     found = []
     for (backend,), part in parts(table[table["mark"] == "unavailable"], "backend"):
         releases = sorted(part["toolkit"].unique(), key=version_key)
@@ -157,13 +161,13 @@ class Run:
     Parameters
     ----------
     name, environment, started, argv : str
-        As its plan has them; all but the name empty for a run without a plan.
+        As in its plan. For a run without a plan, all except the name are empty.
     machine : dict
         Operating system, Python, processor.
     planned, arrived : int
-        Cells that it set out for (None without a plan), and cells of it that are in the report.
+        Planned cells (None without a plan), and its cells in the report.
     observed : dict
-        By name of the thing, the versions that were found loaded.
+        The loaded versions, by name of the component.
     """
 
     name: str
@@ -177,23 +181,23 @@ class Run:
 
     @property
     def when(self) -> str:
-        """For readers: when it started, to the second."""
+        """The start of the run to the second, for readers."""
         return f"{started_at({'started': self.started}).astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC" if self.started else ""
 
     def to_json(self) -> dict[str, Any]:
-        """Plain JSON value of every field."""
+        """Return every field as plain JSON."""
         return {**vars(self)}
 
 
 def runs_of(merged: Merged) -> list[Run]:
-    """Every run that has a plan or a record, oldest first."""
+    """Return every run with a plan or a record, oldest first."""
     arrived: dict[str, int] = {}
     observed: dict[str, dict[str, set[str]]] = {}
     counted_runs: set[tuple[str, int]] = set()
     for record in merged.records:
         arrived[record["run"]] = arrived.get(record["run"], 0) + 1
         versions = observed.setdefault(record["run"], {})
-        # Records out of Parquet share what they have in common.
+        # Records from Parquet share their common values.
         if (record["run"], id(record["toolchain"])) in counted_runs:
             continue
         counted_runs.add((record["run"], id(record["toolchain"])))
@@ -216,5 +220,5 @@ def runs_of(merged: Merged) -> list[Run]:
 
 
 def spell(value: Any) -> str:
-    """A version or another small JSON value as a text."""
+    """Return a version or another small JSON value as a text."""
     return value if isinstance(value, str) else json.dumps(value, sort_keys=True, ensure_ascii=False)

@@ -1,7 +1,7 @@
-"""The matrix as the page's script reads it: names once, cells as numbers.
+"""The matrix in the form that the page's script reads: names once, cells as numbers.
 
-Files are scripts that hand over one text, compressed JSON: a page that was opened from disk may load scripts and nothing else, and a text that
-goes through JSON.parse cannot be mistaken for code. docs/page.md tells of the format.
+Each file is a script with one text, compressed JSON. A page opened from disk can load scripts only, and a text that
+JSON.parse reads cannot run as code. docs/page.md describes the format.
 """
 
 from __future__ import annotations
@@ -59,9 +59,9 @@ _FILTERS = ("status", "verdict", "stage", "environment", *(axis.key for axis in 
 
 
 def names_data(table: pd.DataFrame) -> dict[str, dict[str, Any]]:
-    """The names, but for those that the page does not hold; each with its kind, and its values where these are all."""
+    """Return the names that the page contains, each with its kind, and with its values if the list is complete."""
     values = {**VALUES, **RESULT_VALUES, **known_values(table[["backend", "target"]].to_dict("records"))}
-    # The same as the toolkit where no cell takes the headers of another release.
+    # Headers equal the toolkit if no cell takes the headers of another release.
     filters = {*_FILTERS, *(["headers"] if table["headers"].any() else [])}
     return {
         name: {
@@ -76,23 +76,23 @@ def names_data(table: pd.DataFrame) -> dict[str, dict[str, Any]]:
 
 
 def column_facts(columns: Sequence[tuple[str, ...]]) -> dict[str, list[Any]]:
-    """By name the value that each column has."""
+    """Return each column's value by name."""
     found = [facts_of(dict(zip(COLUMNS, column, strict=True))) for column in columns]
     return {name: [_plain(facts[name]) for facts in found] for name in _OF_COLUMNS}
 
 
 def cell_facts(table: pd.DataFrame, known: Mapping[str, Mapping[str, Any]]) -> tuple[list[int], dict[str, list[Any]]]:
-    """The facts of environments: for each cell a number, and by name the value that each number has.
+    """Return the facts of environments: a number for each cell, and the value of each number by name.
 
     Parameters
     ----------
     table : DataFrame
-        `harness.analysis.cells_frame`.
+        The cells (`harness.analysis.cells_frame`).
     known : Mapping
-        Records and planned cells by their id; of a cell that is not there its row counts.
+        Records and planned cells by their id. For an absent cell, its row counts.
     """
     names = ("cell", *TOOLCHAIN, "target")
-    # By identity: records out of Parquet share what they have in common.
+    # Compared by identity: records from Parquet share their common values.
     spelled: dict[tuple[int, int], str] = {}
     read: dict[tuple[Any, ...], int] = {}
     facts: dict[tuple[Any, ...], int] = {}
@@ -129,13 +129,13 @@ _WORDS: Mapping[str, Sequence[str]] = {
 
 
 def script(name: str, text: str) -> bytes:
-    """A script that hands over JSON under `name`, compressed: a report has to fit where pages are published."""
+    """Return a script with compressed JSON under `name`. Hosts of published pages limit the size of a report."""
     packed = base64.b64encode(zlib.compress(text.encode("utf-8", "replace"), 9))
     return b'cumatrix.receive(%s,"%s");\n' % (json.dumps(name).encode(), packed)
 
 
 def compact(value: Any) -> str:
-    """JSON without a space too many."""
+    """Return compact JSON."""
     return text_of(value)
 
 
@@ -145,14 +145,14 @@ def matrix_data(
     files: Mapping[str, str],
     known: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> dict[str, Any]:
-    """Axes, and of every cell what a first look and most filters need.
+    """Return axes, and the facts of every cell that the first view and most filters need.
 
     Parameters
     ----------
     table : DataFrame
-        `harness.analysis.cells_frame`.
+        The cells (`harness.analysis.cells_frame`).
     about : Mapping
-        By case, its first record, for what the table does not have.
+        The first record of each case, for facts that the table lacks.
     files : Mapping[str, str]
         Page of each case.
     known : Mapping, optional
@@ -161,7 +161,7 @@ def matrix_data(
     columns = sorted(set(rows_of(table, COLUMNS)), key=lambda key: column_key(*key))
     names: dict[str, list[str]] = {
         **{axis.key: sorted(table[axis.key].unique(), key=axis_key(axis.key)) for axis in AXES},
-        "case": list(table["case"].unique()),  # topic by topic, as the rows are
+        "case": list(table["case"].unique()),  # topic by topic, as the rows
         **{key: list(_WORDS.get(key, ())) or sorted(table[key].unique(), key=natural_key) for key in _OUTCOME},
     }
     place = {key: {name: number for number, name in enumerate(values)} for key, values in names.items()}
@@ -221,7 +221,10 @@ def matrix_data(
 
 
 def _parameters(variants: Sequence[str]) -> dict[str, Any]:
-    """Parameters of variants with their values, and by each one's name the number of the value that each variant has, from 1; 0 for none."""
+    """Return the parameters of variants with their values, and by parameter the number of each variant's value.
+
+    Numbers start at 1. A variant without the parameter has 0.
+    """
     found = parameters(variants)
     return {
         "parameters": [{**item.to_json(), "values": list(item.values)} for item in found],
@@ -235,13 +238,16 @@ def _parameters(variants: Sequence[str]) -> dict[str, Any]:
 
 
 def _shown(kind: Mark) -> dict[str, Any]:
-    """A kind of cell as the page needs it."""
+    """Return a kind of cell in the form that the page reads."""
     shown = {name: getattr(kind, name) for name in ("key", "letter", "word", "meaning")}
     return {**shown, "style": kind.css, "good": kind.as_expected}
 
 
 def more_data(table: pd.DataFrame, known: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
-    """Search data for messages, numbers and instructions for tensor cores, by cell: loaded after the first view."""
+    """Return search data by cell: messages, numbers and tensor core instructions.
+
+    The page loads it after the first view.
+    """
     texts: dict[str, int] = {"": 0}
     messages = map(main_message, table["status"], table["message"], table["reason"])
     message = [texts.setdefault(text[:300], len(texts)) for text in messages]
@@ -262,7 +268,7 @@ def _tensor_cores(cell: Mapping[str, Any]) -> str | None:
 
 
 _TARGETS = ("sm_80", "sm_90", "sm_86", "sm_89", "sm_75")
-"""The architecture of a story: the first of them that was tried."""
+"""The architecture of a story: the first of these that was tried."""
 
 _LONGEST_MESSAGE = 240
 
@@ -276,11 +282,11 @@ class Story:
     name, link : str
         The issue.
     case : str
-        The case that has the program.
+        The case with the program.
     title, text : str
-        What it is about, and what was found.
+        The subject, and the finding.
     backends : tuple of str
-        Whose cells tell it.
+        Backends whose cells show the finding.
     """
 
     name: str
@@ -322,7 +328,10 @@ STORIES = (
 
 
 def stories_of(records: Iterable[Record]) -> list[dict[str, Any]]:
-    """Stories with cells: each with its rows, one for each program, tool and range of versions, and the results of own and published cells."""
+    """Return the stories that have cells, with their rows.
+
+    There is a row for each program, tool and range of versions, with the results of own and published cells.
+    """
     by_case: dict[str, list[Record]] = {story.case: [] for story in STORIES}
     for record in records:
         if record["case"] in by_case and weight(record) == 2:
@@ -356,7 +365,7 @@ def _rows(records: Sequence[Record]) -> list[dict[str, Any]]:
 
 
 def _outcomes_in(records: Sequence[Mapping[str, Any]], *, own: bool) -> list[dict[str, Any]]:
-    """Outcomes of cells of one place with the CUDA releases that have them, in order."""
+    """Return outcomes of cells of one place, each with its CUDA releases in order."""
     found: dict[tuple[str, str], list[str]] = {}
     for record in sorted(records, key=lambda record: version_key(record["toolkit"])):
         if is_own(record) == own and "+headers" not in record["toolkit"]:
@@ -377,33 +386,38 @@ def _outcomes_in(records: Sequence[Mapping[str, Any]], *, own: bool) -> list[dic
     ]
 
 
-# As JSON writes control characters; without one, plain ASCII is clean.
+# Control characters in JSON. Plain ASCII without one is clean.
 _SUSPECT = re.compile(r"\\[bfru]|\x7f")
 
 CELLS = 8000
-"""Cells a file. Larger files repeat fewer values."""
+"""Cells per file. Larger files repeat fewer values."""
 
 _OF_ID = ("case", "variant", "backend", "library", "toolkit", "target")
-"""Columns of the table that a cell's id is made of, in order."""
+"""Columns of the table that form a cell's id, in order."""
 
 _ONLY_OWN = frozenset(("fingerprint", "seconds", "peak_bytes"))
-"""Keys of a record that the details of a published cell leave out, as they do the artifact's hash: `results.parquet` of the published matrix has them, and no compression shrinks them."""
+"""Keys of a record that the details of a published cell omit, together with the artifact's hash.
+
+`results.parquet` of the published matrix contains them, and they do not compress.
+"""
 
 # Already in the matrix or in the list of cases.
 _KNOWN = frozenset(("schema", *(axis.key for axis in AXES), "title", "features", "links"))
 
 
 def chunks(table: pd.DataFrame, records: Mapping[str, Record], more: More) -> Iterator[str]:
-    """The JSON of each file: by key of a record the values that occur, once each, and which of them each cell has. Of an id, only what follows the target: the rest is the cell's place.
+    """Yield the JSON of each file: the distinct values of each key of a record, and the number of each cell's value.
+
+    Of an id, the JSON contains only the part after the target: the rest is the cell's place.
 
     Parameters
     ----------
     table : DataFrame
-        `harness.analysis.cells_frame`: the cells, in the order of the matrix; one without a record never arrived.
+        The cells in the order of the matrix (`harness.analysis.cells_frame`). A cell without a record never arrived.
     records : Mapping
         Records by id of their cell.
     more : callable
-        Gives what the page adds to a record.
+        Returns the page's additions to a record.
     """
     cells = list(table["cell"])
     rest = [cell.removeprefix(cell_id(*place)) for cell, place in zip(cells, rows_of(table, _OF_ID), strict=True)]
@@ -424,7 +438,7 @@ def chunks(table: pd.DataFrame, records: Mapping[str, Record], more: More) -> It
 
 
 def _shown_of(record: Mapping[str, Any], more: Mapping[str, Any]) -> dict[str, Any]:
-    """A record with what the page adds; a published one without what only its owner needs."""
+    """Return a record with the page's additions. A published record omits keys that only its owner needs."""
     shown = {**record, **more}
     if not is_own(record):
         for key in _ONLY_OWN:
@@ -436,9 +450,9 @@ def _shown_of(record: Mapping[str, Any], more: Mapping[str, Any]) -> dict[str, A
 
 
 def _column(values: Sequence[Any]) -> str:
-    """The JSON of the values of one key; empty where no cell has one."""
+    """Return the JSON of the values of one key, or an empty string if no cell has a value."""
     texts = {"null": 0}
-    # By identity: records out of Parquet share what they have in common.
+    # Compared by identity: records from Parquet share their common values.
     numbers = {
         place: texts.setdefault(text, len(texts)) if (text := _text(value)) not in _EMPTY else 0
         for place, value in dict(zip(map(id, values), values, strict=True)).items()
@@ -453,7 +467,7 @@ _EMPTY = frozenset(("null", '""', "[]", "{}"))
 
 def _text(value: Any) -> str:
     text = text_of(value)
-    # Asked first, because most are plain texts, and a search takes several times as long.
+    # Checked first, because most values are plain texts and a search takes several times as long.
     plain = type(value) is str and value.isascii() and value.isprintable()
     if not plain and (not text.isascii() or _SUSPECT.search(text)):
         return text_of(_cleaned(value))
@@ -472,13 +486,14 @@ def _cleaned(value: Any) -> Any:
 
 
 def _trackers() -> dict[str, dict[str, str]]:
-    """The address of the form for a new issue, by what is reported to.
+    """Return the address of the form for a new issue, by its tracker's subject.
 
     Returns
     -------
     dict
-        ``backends`` by backend, ``libraries`` by header library; NVRTC and nvcc have no public tracker, and are not there. By backend also
-        ``searched``, the library whose releases ``cumatrix bisect`` can search, and ``languages``, the one that it looks for first.
+        ``backends`` by backend, ``libraries`` by header library. NVRTC and nvcc have no public tracker and are absent.
+        Also by backend: ``searched``, the library whose releases ``cumatrix bisect`` can search, and ``languages``, the
+        language that it looks for first.
     """
     return {
         "backends": {name: info.tracker for name, info in BACKENDS.items() if info.tracker},

@@ -54,15 +54,15 @@ class Frame:
     Parameters
     ----------
     title : str
-        What the report is called.
+        The title of the report.
     sections : sequence of (str, str)
         Name and title of the pages other than the matrix.
     address : str
-        Where the report is published, with a ``/`` at its end; empty where that is not known.
+        The published address of the report, with a ``/`` at its end; empty if unknown.
     picture : str
-        What the picture that shared links show says, in words.
+        The description of the picture for shared links.
     coming : bool
-        The reader's own cells are being compiled.
+        Whether the reader's own cells are being compiled.
     """
 
     title: str
@@ -79,9 +79,9 @@ class Section:
     Parameters
     ----------
     name : str
-        Its file is ``NAME.html``, and so is its template.
+        Its file and its template are ``NAME.html``.
     values : Mapping
-        What its template shows.
+        The values of the template.
     """
 
     name: str
@@ -89,16 +89,16 @@ class Section:
 
 
 LISTED = 100
-"""Entries that the lists of the index name; the rest is in the matrix and in the exports."""
+"""Maximum number of entries in the lists of the index. The matrix and the exports have the rest."""
 
 FRONT = 8
-"""Entries of the lists on the answer page."""
+"""Maximum number of entries in the lists of the answer page."""
 
 OPEN = 3
-"""Those of them that a reader sees without a click."""
+"""Entries of these lists that are visible without a click."""
 
 SHOWN = 8
-"""Kinds of outcome that the page of a case shows in full, the gravest first."""
+"""Kinds of outcome that a case's page shows in full, the most severe first."""
 
 SCRIPTS = (
     *("dom", "text", "timers", "data", "matrix"),
@@ -110,10 +110,10 @@ SCRIPTS = (
 """The matrix's scripts, in loading order: computation, the table, the panel, the page."""
 
 STYLES = ("style.css", "matrix.css")
-"""The style sheets: that of every page, and that of the matrix."""
+"""The style sheets: one for every page, and one for the matrix."""
 
 LIST_SCRIPTS = ("dom", "timers", "lists")
-"""The scripts of pages that are one long list."""
+"""The scripts of pages that consist of one long list."""
 
 ANSWER_SCRIPTS = ("dom", "timers", "data", "question", "intents", "requests", "answer", "tools", "ask")
 """The scripts of the answer page."""
@@ -126,7 +126,7 @@ _POLICY = "; ".join(  # noqa: FLY002 - one rule a line
         "img-src 'self'",
         "base-uri 'none'",
         "form-action 'none'",
-        # No text becomes a script or markup: the one policy lets through the names of the report's own data.
+        # No text becomes a script or markup. The only policy allows the names of the report's own data files.
         "require-trusted-types-for 'script'",
         "trusted-types cumatrix",
     )
@@ -134,16 +134,16 @@ _POLICY = "; ".join(  # noqa: FLY002 - one rule a line
 
 
 def answer_page(answers: Mapping[str, Any], table: pd.DataFrame, frame: Frame) -> str:
-    """Render ``index.html``: what works where.
+    """Render ``index.html``, the answer page.
 
     Parameters
     ----------
     answers : Mapping
-        `harness.report.site.front_of` the report.
+        The content of the page (`harness.report.site.front_of`).
     table : DataFrame
-        `harness.analysis.cells_frame`.
+        The cells (`harness.analysis.cells_frame`).
     frame : Frame
-        What all pages have in common.
+        The common frame of all pages.
     """
     return _template("index.html").render(
         root="", here="index", frame=frame, total=Sum(totals(table)), listed=FRONT, first_listed=OPEN, **answers
@@ -166,17 +166,17 @@ def matrix_page(
     merged : Merged
         Records and plans.
     table : DataFrame
-        `harness.analysis.cells_frame` of them.
+        The cells of `merged` (`harness.analysis.cells_frame`).
     groups : Mapping
-        `harness.report.case.group_cells` of them.
+        The groups of `merged` (`harness.report.case.group_cells`).
     files : Mapping[str, str]
         Page of each case.
     warnings : iterable of str
-        What reading the records had to say.
+        Warnings from reading the records.
     frame : Frame
-        What all pages have in common.
-    The common frame of all pages.
-        `harness.report.site.Site.published`.
+        The common frame of all pages.
+    published : Mapping, optional
+        Notes on published cells (`harness.report.site.Site.published`).
     """
     order = list(KINDS)
     # An unavailable part takes one line.
@@ -231,21 +231,21 @@ def case_page(
     table : DataFrame
         Its rows of `harness.analysis.cells_frame`.
     groups : sequence of CellGroup
-        Its cells, by what happened.
+        Its cells, by outcome.
     sources : Mapping[str, str]
         Texts of its files.
     frame : Frame
-        What all pages have in common.
+        The common frame of all pages.
     page : str
         Name of its file.
     feature : FeaturePage
-        What is known of it.
+        Its findings.
     faults : sequence of (str, str)
-        Its known faults: why, and where that was reported.
-    Its known faults: the reason, and the upstream report.
-        `harness.report.site.Site.published`.
+        Its known faults: the reason, and the upstream report.
+    published : Mapping, optional
+        Notes on published cells (`harness.report.site.Site.published`).
     embedded : Embedded, optional
-        What other pages can show of it.
+        Its embeddable parts.
     """
     own = own_part(table) if published and not published["alone"] else table
     theirs = table[table["environment"] == ENVIRONMENT]
@@ -301,11 +301,11 @@ def section_page(section: Section, frame: Frame, files: Mapping[str, str]) -> st
 
 
 _COMMENT = re.compile(r"^[ \t]*(?://.*|/\*\*(?:[^*]|\*(?!/))*\*/)[ \t]*\n", re.MULTILINE)
-"""Whole lines of comments in a script: readers of the page download none."""
+"""Whole lines of comments in a script. Published scripts omit them."""
 
 
 def assets() -> dict[str, bytes]:
-    """The page's scripts and style sheets by file name."""
+    """Return the page's scripts and style sheets by file name."""
     folder = resources.files("harness.report") / "assets"
     scripts = dict.fromkeys((*SCRIPTS, *ANSWER_SCRIPTS, *LIST_SCRIPTS))
     styles = {name: _environment().from_string((folder / name).read_text("utf-8")).render() for name in STYLES}
@@ -324,7 +324,7 @@ def _template(name: str) -> jinja2.Template:
 @cache
 def _environment() -> jinja2.Environment:
     environment = jinja2.Environment(
-        # Always, not by the file's suffix: logs come from the authors of programs.
+        # Set for every file, independent of its suffix: logs are foreign text.
         autoescape=True,
         loader=jinja2.FunctionLoader(_resource),
         undefined=jinja2.StrictUndefined,
@@ -353,7 +353,7 @@ def _environment() -> jinja2.Environment:
 
 
 def _finalize(value: Any) -> Any:
-    # Names of cases and classes come again and again; only what is not plain ASCII needs to be looked at.
+    # Names of cases and classes repeat often. Only text outside of printable ASCII needs a check.
     if type(value) is str and not (value.isascii() and value.isprintable()):
         return clean(value)
     return value

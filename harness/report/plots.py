@@ -47,9 +47,9 @@ def for_pages(svg: str, *, title: str, description: str, ink: str) -> str:
     Parameters
     ----------
     svg : str
-        What ``FigureCanvasSVG`` wrote.
+        The output of ``FigureCanvasSVG``.
     title, description : str
-        What screen readers get: a name, and the numbers.
+        The texts for screen readers: a name, and the numbers.
     ink : str
         The colour that becomes the page's own (``currentColor``).
     """
@@ -60,13 +60,16 @@ def for_pages(svg: str, *, title: str, description: str, ink: str) -> str:
     text = _own_ids(text, blake2s(f"{title}\n{text}".encode(), digest_size=4).hexdigest())
     head, rest = text.split(">", 1)
     name = escape(title, {'"': "&quot;"})
-    # What the style sheet said of everything, which these attributes hand down.
+    # These inherited attributes replace the rules of the style sheet for all elements.
     head += f' stroke-linejoin="round" stroke-linecap="butt" role="img" aria-label="{name}"'
     return f"{head}>\n <title>{escape(title)}</title>\n <desc>{escape(description)}</desc>{rest}"
 
 
 def _attributes(style: str) -> str:
-    """``fill: none; stroke: #000`` as attributes, which SVG has for all that matplotlib says."""
+    """Return ``fill: none; stroke: #000`` as attributes.
+
+    SVG has an attribute for every property that matplotlib writes.
+    """
     found = []
     for item in style.replace("&quot;", "'").split(";"):
         name, _, value = (part.strip() for part in item.partition(":"))
@@ -90,14 +93,14 @@ def _own_ids(text: str, prefix: str) -> str:
     return re.sub(r'(url\(#|href="#)([\w-]+)', rf"\g<1>{prefix}-\g<2>", text)
 
 
-# Colours of Okabe and Ito, which all eyes tell apart; with dashes and markers as well.
+# The colours of Okabe and Ito are distinct for colour-blind readers. Dashes and markers differ as well.
 _COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#b8860b", "#56b4e9", "#7f7f7f", "#8c564b")
 _MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 MANY = 8
-"""Lines that a picture can have."""
+"""Maximum number of lines in a picture."""
 
 _TICKS = 40
-# Text and lines are drawn in a colour that nothing else has, and then take the page's own.
+# Text and lines are drawn in a unique colour, which then becomes the page's own.
 _INK = "#010203"
 _STYLE: dict[Any, Any] = {
     "svg.fonttype": "none",
@@ -118,7 +121,7 @@ _STYLE: dict[Any, Any] = {
     "grid.alpha": 0.15,
     "hatch.linewidth": 0.6,
     "legend.frameon": False,
-    "text.parse_math": False,  # names of kernels and cases are no formulas, and a wrong one would raise
+    "text.parse_math": False,  # names of kernels and cases are not formulas, and an invalid formula would raise
 }
 
 
@@ -133,7 +136,7 @@ class BarPart:
 
 @mpl.rc_context(_STYLE)
 def bars(counts: pd.DataFrame, kinds: Mapping[str, BarPart], up: str, title: str, description: str) -> str:
-    """One bar a row, in parts that make 100 % together; columns are the keys of `kinds`."""
+    """Draw one bar per row. Its parts add up to 100 %, and the columns are the keys of `kinds`."""
     share = counts.div(counts.sum(axis=1), axis=0) * 100
     figure, axes = _figure(max(4.6, 1.8 + 0.55 * len(counts)), 3.2)
     below = np.zeros(len(counts))
@@ -156,7 +159,7 @@ def bars(counts: pd.DataFrame, kinds: Mapping[str, BarPart], up: str, title: str
 
 @mpl.rc_context(_STYLE)
 def lines(values: pd.DataFrame, ticks: Sequence[str], across: str, up: str, title: str, *, top: float = 0) -> str:
-    """Lines over named places, `MANY` at most; one row a line. The scale begins at 0 and ends at `top` or above."""
+    """Draw lines over named places, at most `MANY`, one per row. The scale starts at 0 and ends at `top` or above."""
     figure, axes = _figure(max(4.5, 2.2 + 0.42 * len(ticks)), 3.4)
     shown = values.iloc[:MANY]
     places = np.arange(len(ticks))
@@ -190,7 +193,7 @@ def _figure(width: float, height: float) -> tuple[Figure, Any]:
 
 
 def _legend(figure: Figure, columns: int) -> None:
-    """A legend below, of as many columns as there is room for; where one is too wide, the picture widens."""
+    """Draw a legend below with as many columns as fit. If one column is too wide, the picture widens."""
     for count in range(columns, 0, -1):
         legend = figure.legend(loc="outside lower center", ncols=count, frameon=False, labelcolor=_INK)
         wide = legend.get_window_extent().width / figure.dpi + 0.2
@@ -203,7 +206,7 @@ def _legend(figure: Figure, columns: int) -> None:
 
 def _svg(figure: Figure, axes: Any, title: str, description: str) -> str:
     axes.set_axisbelow(True)
-    # About so many letters of this size fit into an inch.
+    # About this many characters of this size fit in an inch.
     title_text = textwrap.fill(plain(title, 200), int(figure.get_figwidth() * 10))
     axes.set_title(title_text, loc="left", fontsize=11)
     stream = io.StringIO()
@@ -214,7 +217,7 @@ def _svg(figure: Figure, axes: Any, title: str, description: str) -> str:
 
 
 def plain(text: str, limit: int = 60) -> str:
-    """Text of others on one line, as XML can hold it."""
+    """Return foreign text on one line, without characters that XML cannot contain."""
     return xml_text(one_line(text, limit))
 
 
@@ -228,12 +231,12 @@ _KINDS = {
 
 
 def pictures(table: pd.DataFrame) -> dict[str, str]:
-    """Every picture with a finding, by name.
+    """Return every picture with a finding, by name.
 
     Parameters
     ----------
     table : DataFrame
-        `harness.analysis.cells_frame`.
+        The cells (`harness.analysis.cells_frame`).
     """
     made = {}
     for backend in dict.fromkeys(table["backend"]):
@@ -244,10 +247,11 @@ def pictures(table: pd.DataFrame) -> dict[str, str]:
 
 
 def outcomes_by_version(table: pd.DataFrame, axis: str = "library", *, name: str) -> str:
-    """Share of cells by outcome along the versions of ``library`` or ``toolkit``, oldest first, under the greatest change of what builds; empty where nothing changes.
+    """Draw the share of cells by outcome along the versions of ``library`` or ``toolkit``, oldest first.
 
-    Each bar is of the same programs, architectures and other versions, and has an answer for each or does not apply.
-    ``unsupported`` cells are shown, so that a bar never looks fuller than it is.
+    The title states the greatest change in built cells. The result is empty if nothing changes. Each bar covers the
+    same programs, architectures and other versions, and has an answer for each of them or does not apply.
+    ``unsupported`` cells are drawn: otherwise a bar would look fuller than it is.
 
     Parameters
     ----------
@@ -256,7 +260,7 @@ def outcomes_by_version(table: pd.DataFrame, axis: str = "library", *, name: str
     axis : str
         The column with the versions.
     name : str
-        What readers call the tool.
+        The tool's label.
     """
     part = table[(table[axis] != "") & (table["headers"] == "")]
     part = _comparable(part.assign(kind=part["outcome"].map(_kind)).query("kind != 'unknown'"), axis)
@@ -267,7 +271,7 @@ def outcomes_by_version(table: pd.DataFrame, axis: str = "library", *, name: str
     steps = counts["built"].diff().abs().fillna(0).tolist()
     if not any(steps):
         return ""
-    # Of equal steps the newest.
+    # The newest of equal steps counts.
     place = max(range(len(steps)), key=lambda number: (steps[number], number))
     (before, after), (fewer, more) = ([*column[place - 1 : place + 1]] for column in (counts.index, counts["built"]))
     versions = [f"CUDA {version}" if axis == "toolkit" else version for version in map(str, (after, before))]
@@ -283,14 +287,18 @@ def outcomes_by_version(table: pd.DataFrame, axis: str = "library", *, name: str
 
 
 def is_compared(target: str) -> bool:
-    """Return whether the resources of a target's kernels are compared: registers of AMD's processors are other ones than NVIDIA's."""
+    """Return whether the resources of a target's kernels are compared.
+
+    Registers of AMD GPUs are not comparable with NVIDIA's.
+    """
     return str(target).startswith(NVIDIA.real)
 
 
 def resources_by_target(table: pd.DataFrame, resource: str = "registers", *, top: float = 0) -> str:
-    """The greatest ``registers``, ``shared`` or ``spills`` of a kernel by real architecture, one line a toolchain, under the greatest difference of one toolchain.
+    """Draw the greatest ``registers``, ``shared`` or ``spills`` of a kernel by real architecture, one line per toolchain.
 
-    All lines have the same architectures. Empty where no toolchain needs more for one than for another.
+    The title states the greatest difference of one toolchain. All lines have the same architectures. The result is
+    empty if every toolchain needs the same amount for all of them.
 
     Parameters
     ----------
@@ -299,7 +307,7 @@ def resources_by_target(table: pd.DataFrame, resource: str = "registers", *, top
     resource : str
         The column.
     top : float
-        The least upper end of the scale, for pictures with the same one.
+        The minimum upper end of the scale, for pictures with a common scale.
     """
     part = table[table[resource].notna() & table["target"].map(is_compared).astype(bool)]
     if part.empty:
@@ -308,7 +316,7 @@ def resources_by_target(table: pd.DataFrame, resource: str = "registers", *, top
     values = _complete(values.reindex(columns=sorted(values.columns, key=target_key)).astype("float64"))
     different = _same_together(values)
     widths = different.max(axis=1) - different.min(axis=1)
-    if not widths.any():  # nor with one architecture
+    if not widths.any():  # also with only one architecture
         return ""
     row = different.loc[widths.idxmax()]
     unit = {"registers": "registers a thread", "shared": "bytes of shared memory", "spills": "bytes spilled"}[resource]
@@ -319,7 +327,9 @@ def resources_by_target(table: pd.DataFrame, resource: str = "registers", *, top
 
 
 def outcomes_over_time(runs: pd.DataFrame) -> str:
-    """Cells that were built, that are not as expected and that never arrived, run by run, under the latest change; empty where nothing changes.
+    """Draw the numbers of built, unexpected and missing cells run by run.
+
+    The title states the latest change. The result is empty if nothing changes.
 
     Parameters
     ----------
@@ -343,7 +353,11 @@ def outcomes_over_time(runs: pd.DataFrame) -> str:
 
 
 def _comparable(table: pd.DataFrame, axis: str) -> pd.DataFrame:
-    """The cells that every version of an axis was tried with. Versions with few cells are left out until half of the rest's smallest set is common to all."""
+    """Return the cells that every version of an axis was tried with.
+
+    Versions with few cells are dropped until the common cells are at least half of the smallest remaining version's
+    cells.
+    """
     other = "toolkit" if axis == "library" else "library"
     cells = list(zip(table[axis], rows_of(table, ("backend", "case", "variant", "target", other)), strict=True))
     places: dict[str, set[tuple[str, ...]]] = {}
@@ -358,14 +372,14 @@ def _comparable(table: pd.DataFrame, axis: str) -> pd.DataFrame:
 
 
 def _complete(values: pd.DataFrame) -> pd.DataFrame:
-    """The largest part without a gap: the rows with at least some number of values, and the columns that all of these have."""
+    """Return the largest part without a gap: rows with a minimum number of values, and the columns that these rows share."""
     counts = values.notna().sum(axis=1)
     parts = [values[counts >= least].dropna(axis=1) for least in sorted(set(counts))]
     return max(parts, key=lambda part: (part.shape[1] > 1, part.size))
 
 
 def _same_together(values: pd.DataFrame) -> pd.DataFrame:
-    """Toolchains with the same numbers as one line: they would lie upon each other."""
+    """Return toolchains with the same numbers as one line: their lines would overlap."""
     groups: dict[tuple[float, ...], list[str]] = {}
     for name, row in values.iterrows():
         groups.setdefault(tuple(row.fillna(-1)), []).append(str(name))
@@ -378,7 +392,7 @@ def _same_together(values: pd.DataFrame) -> pd.DataFrame:
 
 
 def _series(part: pd.DataFrame) -> pd.Series:
-    """Toolchains as lines of a picture are called: ``cupy-nvrtc 13.6.0, CUDA 12.4``."""
+    """Return the toolchains' labels for lines of a picture: ``cupy-nvrtc 13.6.0, CUDA 12.4``."""
     tool, releases = pd.Series("", part.index), pd.Series("", part.index)
     for key in TOOLCHAIN:
         prefix, there = AXIS[key].prefix, part[key] != ""
@@ -402,28 +416,28 @@ def _kind(outcome: str) -> str:
 
 NAME = "card.png"
 WIDTH, HEIGHT = 1200, 630
-"""In pixels: what Open Graph's users show whole."""
+"""In pixels: consumers of Open Graph show this size without cropping."""
 
 _TOPICS, _TOOLS = 16, 9
 _CARD_INK, _SOFT, _PAPER, _NOTHING = "#1b1f24", "#57606a", "#ffffff", "#eef1f4"
-# From "nothing works" to "all works", told apart by every eye.
+# From "nothing works" to "all works", distinct for colour-blind readers.
 _SHARE = LinearSegmentedColormap.from_list("works", ("#d55e00", "#f3d9a4", "#009e73"))
 _CARD_STYLE = {"font.family": "sans-serif", "font.sans-serif": ["DejaVu Sans"], "text.parse_math": False}
 
 
 def described(table: pd.DataFrame, title: str) -> str:
-    """Alternative text of the picture."""
+    """Return the alternative text of the card."""
     return f"{title}: {len(table):,} cells; {Sum(totals(table)).words}"
 
 
 @mpl.rc_context(_CARD_STYLE)
 def card(table: pd.DataFrame, title: str) -> bytes:
-    """Draw it, as PNG.
+    """Return the card for shared links as PNG.
 
     Parameters
     ----------
     table : DataFrame
-        `harness.analysis.cells_frame`.
+        The cells (`harness.analysis.cells_frame`).
     title : str
         The report's name.
     """
@@ -444,14 +458,14 @@ def card(table: pd.DataFrame, title: str) -> bytes:
     _heat(figure, table)
     stream = io.BytesIO()
     with warnings.catch_warnings():
-        # Letters that the font does not have are drawn as boxes.
+        # Characters that the font lacks are drawn as boxes.
         warnings.filterwarnings("ignore", message="Glyph .* missing")
         FigureCanvasAgg(figure).print_png(stream, metadata={"Software": None})
     return stream.getvalue()
 
 
 def _heat(figure: Figure, table: pd.DataFrame) -> None:
-    """The share of answered cells that work, by topic and backend; the largest ones if there are too many."""
+    """Draw the share of working among answered cells by topic and backend, the largest ones if there are too many."""
     sums = {key: Sum(totals(part)) for key, part in parts(table, "topic", "backend")}
     shares = {key: found.of("works") / found.answered for key, found in sums.items() if found.answered}
     if not shares:

@@ -68,11 +68,11 @@ class Publication:
     Parameters
     ----------
     manifest : Manifest
-        What it was made of.
+        Its manifest.
     merged : Merged
-        Its records, with today's verdicts.
+        Its records, with current verdicts.
     stale : tuple of str
-        Cases that are another program now: their cells are of an earlier version.
+        Cases whose program changed since: their cells are of an earlier version.
     """
 
     manifest: Manifest
@@ -93,7 +93,7 @@ def read_publication(folder: Path, rejudge: Rejudge | None) -> Publication:
     Raises
     ------
     RecordError
-        When it is damaged.
+        If the matrix is damaged.
     """
     records, plans = read_parquet(folder / RECORDS)
     manifest = read_manifest(folder)
@@ -104,18 +104,18 @@ def read_publication(folder: Path, rejudge: Rejudge | None) -> Publication:
 
 
 def is_own(cell: Mapping[str, Any]) -> bool:
-    """Return whether a record, or a planned cell, is the report author's own."""
+    """Return whether a record or a planned cell is the report author's own."""
     return bool(cell.get("environment") != ENVIRONMENT)
 
 
 def own_part(table: pd.DataFrame) -> pd.DataFrame:
-    """The report author's own cells; all cells if there are no others."""
+    """Return the report author's own cells, or all cells if there are no own ones."""
     own = table[table["environment"] != ENVIRONMENT]
     return own if len(own) else table
 
 
 def of_own(merged: Merged) -> Merged | None:
-    """The own cells of a set; None without any."""
+    """Return the own cells of a set, or None without any."""
     records = tuple(record for record in merged.records if is_own(record))
     if not records and not merged.missing:
         return None
@@ -123,9 +123,11 @@ def of_own(merged: Merged) -> Merged | None:
 
 
 def side_by_side(own: Merged, published: Merged) -> Merged:
-    """One's own cells, and those published ones that one has no answer of; where both have one and they differ, one's own says so.
+    """Merge own cells with published cells.
 
-    An answer is never hidden by the lack of one: of a cell that is unavailable to oneself the published answer is shown.
+    If both have an answer and the answers differ, the own record lists the other one.
+
+    A missing answer never hides an answer: for a cell that is unavailable in the own run, the published answer counts.
     """
     theirs = {record["cell"]: record for record in published.records}
     planned = {cell["cell"] for cell in own.missing}
@@ -201,16 +203,16 @@ _COVERAGE = """
 def readme(
     manifest: Mapping[str, Any], others: Mapping[str, Sequence[str]], log: int, seconds: float, coverage: str = ""
 ) -> str:
-    """Text of the README.
+    """Return the text of the README.
 
     Parameters
     ----------
     manifest : Mapping
         The content of ``manifest.json``.
     others : Mapping
-        Versions by header library, and by family of host compilers, that were tried.
+        Tried versions by header library, and by family of host compilers.
     log : int
-        Characters of a log that are kept.
+        Kept characters of a log.
     seconds : float
         Time of the answered cells.
     coverage : str
@@ -244,7 +246,7 @@ def _backend_row(backend: str, of: Mapping[str, Any]) -> str:
 
 
 def _untried(backends: Mapping[str, Mapping[str, Any]], versions: Mapping[str, Sequence[str]]) -> list[str]:
-    """A line for each library, and CUDA: releases that cumatrix knows and that have no cell here."""
+    """Return a line for each library, and for CUDA, with the known releases that have no cell."""
     tried: dict[str, set[str]] = {name: set(found) for name, found in versions.items()}
     for backend, of in backends.items():
         if library := library_of(backend):
@@ -261,13 +263,13 @@ def _untried(backends: Mapping[str, Mapping[str, Any]], versions: Mapping[str, S
 
 
 LOG = 2000
-"""Kept characters of a log, for cells without a telling diagnostic."""
+"""Kept characters of a log, for cells without a diagnostic that explains the outcome."""
 
 KEY = 12
 """Kept digits of a content key."""
 
 _OF_A_MACHINE = ("--out", "-j", "--jobs", "--from", "--page", "--memory", "--trace")
-"""Options that are left out of the commands."""
+"""Options that the published commands omit."""
 
 _TOOLS = (
     "nvrtc",
@@ -286,11 +288,11 @@ class Published:
     out : Path
         The folder.
     cells, answered : int
-        Cells, and those that a compiler answered.
+        The number of cells, and of cells with a compiler's answer.
     sizes : Mapping[str, int]
         Bytes by file.
     stale : Mapping[str, int]
-        Cells that were left out by case: it is another program now, or is gone.
+        The number of omitted cells by case. The case's program changed or the case is gone.
     notes : tuple of str
         Notes for the publisher.
     """
@@ -306,27 +308,27 @@ class Published:
 def publish(
     paths: Sequence[Path], out: Path, cases: Path, *, coverage: Callable[[Sequence[Record]], str] | None = None
 ) -> Published:
-    """Write ``results.parquet``, ``answers.json.gz``, ``manifest.json`` and ``README.md``; all of them, or none.
+    """Write ``results.parquet``, ``answers.json.gz``, ``manifest.json`` and ``README.md``: all files or none.
 
-    The same results and cases give the same bytes: the day is that of the newest run.
+    The same results and cases give the same bytes: the date is that of the newest run.
 
     Parameters
     ----------
     paths : sequence of Path
-        Files of records or Parquet, folders of them, and matrices that were published before.
+        Files of records or Parquet, folders of them, and matrices published earlier.
     out : Path
         Folder of the matrix.
     cases : Path
-        The cases. Of what a case gave that was another program then, nothing is published.
+        The cases. Results of an earlier program of a case are not published.
     coverage : callable, optional
-        Return the coverage of the plan, a table for the README.
+        Returns the coverage of the plan, a table for the README.
 
     Raises
     ------
     RecordError
-        When results are damaged.
+        If the results are damaged.
     NothingToRun
-        When nothing is left to publish.
+        If nothing is left to publish.
     """
     current = _current(paths, read_results(paths), cases)
     notes = list(current.notes)
@@ -352,22 +354,22 @@ def publish(
 
 @dataclass(frozen=True, kw_only=True)
 class _Current:
-    """Results, and those of their records that today's cases would give.
+    """Results, and their records that match the current cases.
 
     Parameters
     ----------
     results : Results
-        What was read.
+        All results.
     records : sequence of Record
-        Those of today's cases.
+        The records of the current cases.
     cases : sequence of Case
         The cases.
     digests : Mapping[str, str]
-        Their digests.
+        The digests of the cases.
     stale : Counter
-        Records by case that is another program now.
+        The number of records by case whose program changed since.
     others : int
-        Records of other projects, of programs, or of a real device.
+        The number of records of other projects, of programs, or of a real device.
     notes : sequence of str
         Notes for the publisher.
     """
@@ -410,12 +412,12 @@ def _current(paths: Sequence[Path], results: Results, cases: Path) -> _Current:
 
 
 def current_records(paths: Sequence[Path], cases: Path) -> Sequence[Record]:
-    """The records, each cell once, that `publish` would take of results: those of the cases as they are now.
+    """Return the records that `publish` would use, one per cell: those of the current cases.
 
     Raises
     ------
     RecordError
-        When results are damaged.
+        If the results are damaged.
     """
     current = _current(paths, read_results(paths), cases)
     return merge_and_judge(replace(current.results, records=tuple(current.records)), None).records
@@ -424,7 +426,10 @@ def current_records(paths: Sequence[Path], cases: Path) -> Sequence[Record]:
 def _made_of(
     paths: Sequence[Path], results: Results, cases: Path, now: Mapping[str, str]
 ) -> tuple[dict[str, Mapping[str, str]], list[str]]:
-    """By run, the digests of the cases as they were then: of the commit that its plan names, or of the matrix that it comes from."""
+    """Return the digests of the cases at the time of each run, and notes.
+
+    The digests are from the commit in the run's plan, or from the matrix that contains the run.
+    """
     found: dict[str, Mapping[str, str]] = {}
     by_commit: dict[str, Mapping[str, str] | None] = {}
     unknown = []
@@ -448,7 +453,7 @@ def _made_of(
 
 
 def _digests_at(commit: str, cases: Path) -> Mapping[str, str] | None:
-    """Digests of the cases at a commit of their repository; None where git does not know it."""
+    """Return the digests of the cases at a commit of their repository, or None if git does not have the commit."""
     checkout = checkout_of(cases.resolve())
     if checkout is None:
         return None
@@ -465,7 +470,10 @@ def _digests_at(commit: str, cases: Path) -> Mapping[str, str] | None:
 
 
 def _slim(record: Record) -> Record:
-    """A record without its log, but where nothing else tells what happened, and with a short content key: hashes do not compress."""
+    """Return a record with a short content key, because hashes do not compress, and without its log.
+
+    The log stays if nothing else explains the outcome.
+    """
     tells = record["diagnostics"] or record["status"] in ("built", "unsupported", "unavailable")
     log, key = "" if tells else record["log"][:LOG], record["fingerprint"][:KEY]
     slim: Record = {**record, "log": log, "fingerprint": key, "cached": False, "environment": ENVIRONMENT}
@@ -476,7 +484,7 @@ _HOME = re.compile(r"(?:/[\w.+@~-]+){1,8}?/\.local/share/cumatrix/")
 
 
 def _without_home(value: Any) -> Any:
-    """A record's value without the folder of the machine that compiled it: a library's message may name it."""
+    """Return a record's value without the compiling machine's folder, which a library's message may contain."""
     if isinstance(value, str):
         return _HOME.sub("$CUMATRIX_HOME/", value) if "/cumatrix/" in value else value
     if isinstance(value, Mapping):
@@ -506,7 +514,7 @@ def _files(merged: Merged, cases: Collection[Case], digests: Mapping[str, str], 
     rows = [_row(record) for record in merged.records]
     facts: list[tuple[str, str, str, Sequence[str], Sequence[str], Any, str]]
     facts = [(record["case"], record["title"], record["topic"], record["features"], record["links"], record["expected"], place_of_fault(record["backend"], record["library"], record["toolkit"])) for record in merged.records]  # fmt: skip
-    # Untried cases can be asked about, too.
+    # Questions may also name untried cases.
     facts += [(case.name, case.title, case.topic, list(case.features), list(case.links), None, "") for case in cases]
     parquet = results_parquet(merged.records, plans, small=True)
     texts = {case.name: [path.read_text("utf-8", "replace") for path in case.sources.values()] for case in cases}
@@ -524,14 +532,14 @@ def _files(merged: Merged, cases: Collection[Case], digests: Mapping[str, str], 
 
 
 def _extra_versions(records: Sequence[Record]) -> dict[str, list[str]]:
-    """Versions by header library, and by family of host compilers, with a compiler's answer."""
+    """Return versions with a compiler's answer by header library, and by family of host compilers."""
     found: dict[str, list[str]] = {}
     answered = [record for record in records if _answered(record)]
     for variant in {record["variant"] for record in answered}:
         _, name, version = split_variant(variant)
         if name:
             found.setdefault(name, []).append(version)
-    # For any requested compiler, or none: its own version.
+    # The compiler's own version, whether a compiler was requested or not.
     for compilers in {own_of(record["backend"], "", record["toolchain"]) for record in answered}:
         for name, version in HostCompiler(version=compilers).versions.items():
             found.setdefault(name, []).append(version if name == "glibc" else version.partition(".")[0])
@@ -583,7 +591,7 @@ def _run(plan: Plan, cells: int) -> dict[str, Any]:
 
 
 def _words(argv: Iterable[Any]) -> list[str]:
-    """A command without what is of one machine: where it wrote, and how many cells it compiled at once."""
+    """Return a command without options that depend on the machine: its output path, and its number of parallel cells."""
     kept: list[str] = []
     words = iter(map(str, argv))
     for word in words:

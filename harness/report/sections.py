@@ -33,7 +33,7 @@ from harness.report.plots import is_compared, outcomes_over_time, pictures, reso
 from harness.toolkits.header_libraries import LIBRARIES, is_release, known_versions
 
 MOST_RUNS = 4
-"""Ranges that change more often than this are described by the statements of each value."""
+"""Maximum number of ranges. The statements of each value describe a parameter with more changes."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,11 +43,11 @@ class ParameterEffect:
     Parameters
     ----------
     parameter : Parameter
-        The parameter, with all values that variants of the case have.
+        The parameter, with all values in the variants of the case.
     first : Statement
-        The statement of its first value: case, backend and headers are those of all.
+        The statement of its first value. Its case, backend and headers are common to all values.
     rest : str
-        The other parameters, as names of variants have them.
+        The other parameters, as in names of variants.
     runs : tuple of (tuple of str, str)
         Consecutive values with the same outcome, and that outcome, such as ``builds``.
     untried : tuple of str
@@ -62,7 +62,7 @@ class ParameterEffect:
 
     @property
     def sentence(self) -> str:
-        """``builds up to bytes=49152; from bytes=49156 rejected at link``, without what the compilers said."""
+        """The effect in words, without compilers' messages: ``builds up to bytes=49152; from bytes=49156 rejected at link``."""
         axis = [value for values, _ in self.runs for value in values]
         parts = []
         for values, what in self.runs:
@@ -70,20 +70,20 @@ class ParameterEffect:
             colon = ":" if ": " in what else ""
             parts.append(f"builds {where}" if what == "builds" else f"{where}{colon} {what}")
         untried = f" ({self.parameter.key} {', '.join(self.untried)} untried)" if self.untried else ""
-        # What has parts itself is a sentence of its own.
+        # An outcome with several parts gets a sentence of its own.
         several = any("; " in what for _, what in self.runs)
         if not several:
             return "; ".join(parts) + untried
-        # The parameter's name stays as it is.
+        # The parameter's name keeps its case.
         begun = [part if part.startswith(self.parameter.key) else part[0].upper() + part[1:] for part in parts]
         return ". ".join(begun) + untried
 
 
 def parameter_effects(statements: Iterable[Statement]) -> list[ParameterEffect]:
-    """The effects of the parameters that are numbers or releases.
+    """Return the effects of the parameters that are numbers or releases.
 
-    A statement needs consecutive values with different outcomes that were tried with the same library, CUDA
-    release and target somewhere, so that the parameter is what differs.
+    A statement requires consecutive values with different outcomes that share a library, CUDA release and target. Only
+    then does the parameter explain the difference.
     """
     subjects: dict[tuple[object, ...], list[Statement]] = {}
     for item in statements:
@@ -127,7 +127,10 @@ def _of_one(parameter: Parameter, rest: str, by_value: Mapping[str, Statement]) 
 
 
 def _plain_headline(statement: Statement) -> str:
-    """The headline without the backend's name, which is the same for all, and without messages, which have the parameter's value in them."""
+    """Return the headline without the backend's name and without messages.
+
+    The backend is the same for all values, and messages contain the parameter's value.
+    """
     plain = tuple(
         replace(clause, parts=tuple(replace(part, message="", messages=0) for part in clause.parts))
         for clause in statement.clauses
@@ -136,7 +139,7 @@ def _plain_headline(statement: Statement) -> str:
 
 
 def _points(statement: Statement) -> set[Point]:
-    """Outcomes that a compiler decided."""
+    """Return the points with a compiler's outcome."""
     silent = statement.gaps | statement.not_applicable
     return {point for clause in statement.clauses for point in _all_points(clause)} - silent
 
@@ -149,7 +152,7 @@ def _all_points(clause: Clause) -> Iterable[Point]:
 
 
 def _releases(parameter: Parameter) -> list[str]:
-    """Known releases of a header library, in order."""
+    """Return the known releases of a header library, in order."""
     known = sorted(known_versions(LIBRARIES[parameter.key]), key=version_key) if parameter.library else []
     return [item for item in known if not Version(item).is_prerelease]
 
@@ -159,25 +162,25 @@ def _version(text: str) -> Version | None:
 
 
 LISTED = 200
-"""Entries of a list; the page says how many there are."""
+"""Maximum number of entries in a list. The page shows the total."""
 
 RESOURCES = 6
-"""Programs to draw with registers and shared memory: those with the largest differences."""
+"""Maximum number of programs whose registers and shared memory are drawn, those with the largest differences first."""
 
 RUNS = 5
 """Runs of each environment that are compared with each other."""
 
-# With more cells than this each run is compared with the one before only: every comparison takes a second.
+# With more cells than this, each run is compared only with the previous one: every comparison takes a second.
 _MANY = 50_000
 
 
 def make_sections(table: pd.DataFrame, history: History | None) -> list[Section]:
-    """Every page that there is something to show on.
+    """Return every page with content.
 
     Parameters
     ----------
     table : DataFrame
-        `harness.analysis.cells_frame`.
+        The cells (`harness.analysis.cells_frame`).
     history : History or None
         Earlier runs.
     """
@@ -199,7 +202,7 @@ def make_sections(table: pd.DataFrame, history: History | None) -> list[Section]
 
 
 def section_names(history: History | None) -> list[tuple[str, str]]:
-    """Name and title of each page."""
+    """Return name and title of each page."""
     names = [
         "support",
         "disagreements",
@@ -211,7 +214,7 @@ def section_names(history: History | None) -> list[tuple[str, str]]:
 
 
 def _links(table: pd.DataFrame) -> dict[str, str]:
-    """Addresses by id of a cell, of those that the matrix has."""
+    """Return the addresses of the matrix's cells, by id."""
     names = ["cell", *PLACE]
     return {
         row[0]: cell_link(dict(zip(names, row, strict=True))) for row in table[names].itertuples(index=False, name=None)
@@ -219,7 +222,7 @@ def _links(table: pd.DataFrame) -> dict[str, str]:
 
 
 def _support(table: pd.DataFrame) -> dict[str, Any]:
-    """Statements by case; variants with the same statements are shown once."""
+    """Return statements by case. Variants with the same statements share an entry."""
     cases: dict[tuple[str, str], dict[tuple[Any, ...], list[Statement]]] = {}
     found = statements(table)
     for item in found:
@@ -238,7 +241,10 @@ def _support(table: pd.DataFrame) -> dict[str, Any]:
 
 
 def _effects(found: Sequence[Statement]) -> dict[str, list[dict[str, Any]]]:
-    """Effects of parameters by case; an effect with several values of the other parameters is shown once."""
+    """Return effects of parameters by case.
+
+    The same effect with several values of the other parameters is one entry.
+    """
     effects: dict[str, dict[tuple[str, str], list[ParameterEffect]]] = {}
     for item in parameter_effects(found):
         of_case = effects.setdefault(item.first.subject.case, {})
@@ -269,7 +275,7 @@ def _statement(items: Sequence[Statement]) -> dict[str, Any]:
 
 
 def _disagreements(table: pd.DataFrame) -> dict[str, Any]:
-    """One fact once, whatever number of variants it is true of; and what several cases have in common, messages too, once as well."""
+    """Return each disagreement once for all its variants, and once for several cases with the same disagreement and messages."""
     facts: dict[tuple[Any, ...], list[Disagreement]] = {}
     for item in disagreements(table):
         sides = tuple((side.outcome, side.toolchains) for side in item.sides)
@@ -292,7 +298,7 @@ def _link_of(items: Sequence[Disagreement]) -> str:
 
 
 def _changes(history: History, links: Mapping[str, str]) -> dict[str, Any]:
-    """Pairs of runs of one environment, the newest first."""
+    """Return pairs of runs of one environment, newest first."""
     runs = _runs(history)
     pairs = []
     for environment, of_it in runs.items():
@@ -326,14 +332,17 @@ def _coverage(table: pd.DataFrame) -> dict[str, Any]:
 
 
 def _pictures(table: pd.DataFrame) -> list[tuple[str, Markup]]:
-    """Titles and pictures. They are markup of ours; every word of others in them is escaped (`harness.report.plots`)."""
-    # Parts of a table are copies of all its columns, and logs and messages are most of it.
+    """Return titles and pictures.
+
+    The pictures are our own markup, and all foreign text in them is escaped (`harness.report.plots`).
+    """
+    # Parts of a table copy all its columns, and logs and messages are most of the data.
     table = table[[*PLACE, "release", "headers", "outcome", *NUMBERS]]
     found = [(name.replace("-", " "), Markup(svg)) for name, svg in pictures(table).items()]  # noqa: S704 (our own markup; every word of others in it is escaped)
     built = table[table["registers"].notna() & table["target"].map(is_compared)]
     spread = built.groupby(["case", "variant"], sort=False)["registers"].nunique()
     programs = spread[spread > 1].sort_values(ascending=False, kind="stable").index
-    # One variant of a case: the others look much the same.
+    # One variant per case: the others look similar.
     most = dict(reversed(list(programs)))
     shown = [program for program in programs if most[program[0]] == program[1]][:RESOURCES]
     of = {program: built[(built["case"] == program[0]) & (built["variant"] == program[1])] for program in shown}
@@ -347,7 +356,7 @@ def _pictures(table: pd.DataFrame) -> list[tuple[str, Markup]]:
 
 
 def _runs(history: History) -> dict[str, list[dict[str, Any]]]:
-    """Runs by environment, oldest first."""
+    """Return runs by environment, oldest first."""
     firsts = history.table.drop_duplicates("run")[["run", "environment", "started", "commit"]]
     runs: dict[str, list[dict[str, Any]]] = {}
     for row in firsts.to_dict("records"):

@@ -68,13 +68,13 @@ EXAMPLES = (
 """Questions that the answer page offers."""
 
 OF_WHEELS = ("does vllm run on an RTX 5090",)
-"""The same where wheels were read."""
+"""Further questions for a matrix with wheels."""
 
 EXAMPLE_CASES = frozenset(("wmma/fragments", "cooperative/grid-sync", "shared-memory/static"))
-"""Cases without which they have no answer."""
+"""Cases that the example questions require for an answer."""
 
 DIFFERING = 5
-"""Disagreements on the answer page."""
+"""Maximum number of disagreements on the answer page."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -86,29 +86,29 @@ class Site:
     merged : Merged
         Records and plans.
     table : DataFrame
-        `harness.analysis.cells_frame` of them.
+        The cells of `merged` (`harness.analysis.cells_frame`).
     warnings : tuple of str
-        What reading had to say.
+        Warnings from reading the records.
     cases : tuple of Path
         Folders of the cases, to show their files.
     programs : Mapping[str, Case]
-        Programs that a project's configuration names, to show theirs.
+        Programs in the project's configuration, to show their files.
     history : History or None
         Earlier runs.
     title : str
-        What the answer page is called.
+        The title of the answer page.
     publication : Publication or None
         A published matrix, whose cells are among `merged`.
     own : Merged or None
-        Records and plans without those; None where there are no others, or nothing else.
+        Records and plans without the published ones; None if there are only own or only published ones.
     address : str
-        Where the report is published, for what is embedded elsewhere; may be empty.
+        The published address of the report, for embedded parts; may be empty.
     artifacts : Path or None
-        Folder of what was built.
+        Folder of the built artifacts.
     wheels : tuple of Package
-        Packages whose wheels were read, of a published matrix.
+        Packages with known wheels of a published matrix.
     coming : bool
-        Own cells are being compiled.
+        Whether own cells are being compiled.
     """
 
     merged: Merged
@@ -127,7 +127,7 @@ class Site:
 
     @cached_property
     def code(self) -> Code | None:
-        """Kept artifacts of the cells; None without that folder."""
+        """Kept artifacts of the cells; None without a folder of artifacts."""
         if self.artifacts is None:
             return None
         records = {record["cell"]: record for record in self.merged.records}
@@ -135,27 +135,27 @@ class Site:
 
     @cached_property
     def own_table(self) -> pd.DataFrame:
-        """The table of `own`; that of everything where there is nothing else."""
+        """The table of `own`, or the whole table if `own` is None."""
         return cells_frame(self.own) if self.own else self.table
 
     @cached_property
     def itself(self) -> Known:
-        """The newest releases with their breakage."""
+        """The cells reduced to support for architectures."""
         return known_of_itself(self.known)
 
     @cached_property
     def releases(self) -> list[NewRelease]:
-        """The newest releases, and what they break."""
+        """The newest releases, and their breakage."""
         return new_releases(self.known, self.itself, self.merged)
 
     @property
     def fed(self) -> bool:
-        """Return whether there is a feed: of a history, and of new releases of a published matrix."""
+        """Return whether there is a feed, from a history or from new releases of a published matrix."""
         return self.history is not None or self.publication is not None
 
     @property
     def exported(self) -> bool:
-        """Return whether records are exported; a published matrix alone is its own export."""
+        """Return whether records are exported. A published matrix alone is its own export."""
         return self.publication is None or self.own is not None
 
     @cached_property
@@ -168,7 +168,7 @@ class Site:
 
     @cached_property
     def known(self) -> Known:
-        """Input of answers."""
+        """The input of answers."""
         return known_of(self.merged, self.table, apart=self.own is not None, texts=self.sources)
 
     @cached_property
@@ -178,18 +178,18 @@ class Site:
 
     @cached_property
     def sources(self) -> dict[str, dict[str, str]]:
-        """By case, the texts of its files; only cases that have any."""
+        """The texts of each case's files, by case. Cases without files are absent."""
         found = {case: files_of(case, self.cases, self.programs) for case in self.files}
         return {case: texts for case, texts in found.items() if texts}
 
     @cached_property
     def groups(self) -> dict[str, list[CellGroup]]:
-        """By case, its cells by what happened."""
+        """The groups of cells by outcome, by case."""
         return group_cells(self.merged)
 
     @cached_property
     def own_groups(self) -> dict[str, list[CellGroup]]:
-        """Those of them that have an own cell."""
+        """The groups that contain an own cell, by case."""
         if not self.own:
             return self.groups
         own = {case: [group for group in of if any(map(is_own, group.cells))] for case, of in self.groups.items()}
@@ -207,7 +207,7 @@ class Site:
         """Upstream failures with cells."""
         records = list(self.merged.records)
         if self.own and self.publication:
-            # A published cell is listed with the own answer that replaced it.
+            # A published cell appears next to the own answer that replaced it.
             shown = {record["cell"] for record in self.own.records}
             records += [record for record in self.publication.merged.records if record["cell"] in shown]
         return stories_of({(record["run"], record["cell"]): record for record in records}.values())
@@ -221,13 +221,16 @@ class Site:
 
     @property
     def links(self) -> list[tuple[str, str]]:
-        """Name and title of those pages."""
+        """Name and title of the pages other than the matrix."""
         stories = [("stories", "Stories")] if self.stories else []
         return [*stories, *([(gpus.NAME, "GPUs")] if self.wheels else ()), *section_names(self.history)]
 
 
 def front_files(site: Site) -> Iterator[tuple[str, bytes]]:
-    """Name and content of the first view's files, and of the pages other than the matrix; one after another, because together they may be large."""
+    """Yield name and content of the first view's files, and of the pages other than the matrix.
+
+    The files come one after another, because together they may be large.
+    """
     for name, data in assets().items():
         yield f"assets/{name}", data
     if address := safe_link(site.frame.address):
@@ -258,7 +261,7 @@ def front_files(site: Site) -> Iterator[tuple[str, bytes]]:
 
 
 def _sitemap(site: Site, address: str) -> bytes:
-    """Addresses of the pages that readers look for."""
+    """Return the addresses of the pages that readers search for."""
     sections = [f"{name}.html" for name, _ in site.links]
     pages = ["index.html", "matrix.html", *sections, *(f"cases/{page}" for page in site.files.values())]
     urls = "".join(f"<url><loc>{escape(address + page)}</loc></url>\n" for page in pages)
@@ -266,7 +269,7 @@ def _sitemap(site: Site, address: str) -> bytes:
 
 
 def front_of(site: Site) -> dict[str, Any]:
-    """Content of the answer page."""
+    """Return the content of the answer page."""
     known, first = site.known, first_target(site.known)
     headings, lines = shown_table(known, first, site.files)
     reasons = {
@@ -309,7 +312,7 @@ def front_of(site: Site) -> dict[str, Any]:
 
 
 def case_files_of(site: Site) -> Iterator[tuple[str, bytes]]:
-    """Name and content of what tells what happened: the matrix's page, that of each case, and the details of its cells."""
+    """Yield name and content of the matrix's page, of each case's page, and of the details of its cells."""
     matrix = matrix_page(
         site.merged, site.own_table, site.own_groups, site.files, site.warnings, site.frame, site.published
     )
@@ -367,25 +370,25 @@ def _text(page: str) -> bytes:
     return page.encode("utf-8", "replace")
 
 
-# The next tag, or the end of the table or list, implies each.
+# The next tag, or the end of the table or list, implies each of these.
 _IMPLIED = re.compile(r"</(?:td|th|tr|thead|tbody|li|dt|dd)>\s*")
 
 
 def _short(page: str) -> bytes:
-    """A page of a case, without its implied end tags."""
+    """Return a case's page without its implied end tags."""
     return _text(_IMPLIED.sub("", page))
 
 
 def in_parallel(one: Callable[[], None], other: Callable[[], None], *, apart: bool) -> None:
-    """Do both; `one` in a process of its own where `apart` is true.
+    """Run both functions, `one` in a separate process if `apart` is true.
 
-    The process is forked, so it has all that was read without a copy, and gives nothing back but the files that it wrote.
-    `one` must not use libraries that have started threads by then, as pyarrow does.
+    The process is forked: it shares all data without a copy, and returns only the files that it wrote. `one` must not
+    use libraries that have already started threads, as pyarrow does.
 
     Raises
     ------
     Exception
-        What either of them raised.
+        The exception of either function.
     """
     if not apart:
         one()
@@ -411,7 +414,7 @@ def in_parallel(one: Callable[[], None], other: Callable[[], None], *, apart: bo
 
 
 def _read(pipe: Connection) -> Exception | None:
-    """The process's last message; None without one."""
+    """Return the process's last message, or None without one."""
     try:
         problem: Exception = pipe.recv()
     except EOFError:

@@ -1,7 +1,7 @@
 """``cumatrix repro``: a folder that reproduces a cell's outcome without cumatrix.
 
-It holds the program, requirements by exact version with hashes, a short script and a README that can be pasted into a bug report.
-The files in `files/` are copied into the folder as they are; cumatrix itself never imports them.
+The folder contains the program, requirements with exact versions and hashes, a short script, and a README to paste into
+a bug report. cumatrix copies the files in `files/` into the folder and never imports them.
 """
 
 from harness.repro.folder import make_folder

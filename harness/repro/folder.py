@@ -33,16 +33,16 @@ _NEAR = 2
 
 @dataclass(frozen=True)
 class Condition:
-    """The effect of one axis on an outcome, with all others fixed.
+    """The effect of one axis on an outcome, with all other axes fixed.
 
     Parameters
     ----------
     axis : str
         Its name.
     text : str
-        Where it happens: ``CUDA 12.4 to 12.6``, ``sm_75 and below``; on all that was tried where nothing differs.
+        Range of the outcome: ``CUDA 12.4 to 12.6``, ``sm_75 and below``; all tried values if none differs.
     same, tried : tuple of str
-        The values with the same outcome, and all of them, in order.
+        The values with the same outcome, and all tried values, in order.
     """
 
     axis: str
@@ -52,24 +52,24 @@ class Condition:
 
     @property
     def counts(self) -> bool:
-        """Return whether it happens on some values and not on others."""
+        """Return whether the outcome occurs for some tried values only."""
         return len(self.same) < len(self.tried)
 
 
 @dataclass(frozen=True)
 class Findings:
-    """The neighborhood of a cell in the records.
+    """The neighbourhood of a cell in the records.
 
     Parameters
     ----------
     conditions : tuple of Condition
-        Axes with several tried values.
+        The axes with several tried values.
     neighbours : tuple of Record
         The nearest cells that differ, on both sides of each axis.
     inside, inside_same : int
-        How many cells were tried where all conditions hold, and how many of them ended in the same way.
+        Number of tried cells that satisfy all conditions, and how many of them have the same outcome.
     elsewhere : int
-        How many ended in the same way where a condition does not hold.
+        Number of cells with the same outcome that violate a condition.
     """
 
     conditions: tuple[Condition, ...]
@@ -80,22 +80,22 @@ class Findings:
 
 
 def outcome_of(record: Record) -> tuple[str, str | None, str]:
-    """The key of equal outcomes: status, stage, and the fingerprint of the first message."""
+    """Return the key by which outcomes are equal: status, stage, and the fingerprint of the first message."""
     first = record["diagnostics"][0] if record["diagnostics"] and record["status"] != "built" else None
-    # What was built may have been linked or not: the same all the same.
+    # Linked and unlinked artifacts are equal outcomes.
     stage = None if record["status"] == "built" else record["stage"]
     return record["status"], stage, (first or {}).get("fingerprint", "") if first else ""
 
 
 def find(record: Record, records: Iterable[Record]) -> Findings:
-    """Look at the cells of the same program.
+    """Find the effect of each axis among the cells of the same program.
 
     Parameters
     ----------
     record : Record
         The cell.
     records : iterable of Record
-        All records; those without a compiler's answer count for nothing.
+        All records; those without a compiler's answer are ignored.
     """
     key = (record["case"], record.get("program"))
     known = [each for each in records if (each["case"], each.get("program")) == key and each["status"] not in _NOTHING]
@@ -130,9 +130,9 @@ def find(record: Record, records: Iterable[Record]) -> Findings:
 
 
 def spell(axis: str, chosen: Sequence[str], tried: Sequence[str]) -> str:
-    """Values as ranges of those that were tried: ``CUDA 12.4 to 12.6``, ``sm_75 and below``, ``bytes 49156 and above``.
+    """Spell values as ranges of tried values: ``CUDA 12.4 to 12.6``, ``sm_75 and below``, ``bytes 49156 and above``.
 
-    A range never goes from real to virtual architectures, nor over a parameter's values that are no numbers.
+    A range never spans real and virtual architectures, or values of a parameter that are not numbers.
     """
     prefix = {"toolkit": "CUDA ", "target": "", "library": ""}.get(axis, f"{axis} = ")
     parts, kinds = [], dict[str, list[str]]()
@@ -160,7 +160,10 @@ def describe(record: Record) -> str:
 
 
 def _axes(record: Mapping[str, Any]) -> dict[str, str]:
-    """A cell's place: its parameters, then toolkit, library, target and backend. A program without a case has its options for a parameter."""
+    """Return a cell's value on each axis: its parameters, then toolkit, library, target and backend.
+
+    A program without a case has its options as a parameter.
+    """
     parameters = {name: str(value) for name, value in parameters_of(record).items()}
     if record.get("program"):
         parameters = {"options": record["variant"]}
@@ -180,7 +183,10 @@ def _toolkit_key(text: str) -> Any:
 
 
 def _kind(axis: str) -> Callable[[str], str]:
-    """Values that a range may take in together; empty for those that have no order."""
+    """Return the function that classifies an axis's values.
+
+    A range spans values of one class. Values of the empty class have no order.
+    """
     if axis == "target":
         return lambda value: "" if Target.parse(value).suffix else Target.parse(value).kind
     if axis == "toolkit":
@@ -203,7 +209,7 @@ def _other_backends(
     known: Sequence[Record],
     wanted: tuple[str, str | None, str],
 ) -> list[Record]:
-    """Cells of other backends that are like this one in all else, one of each, and end in another way."""
+    """Return one cell per other backend that differs from this cell only in its backend, library and status."""
     plain = {**own, "backend": "", "library": ""}
     found: dict[str, Record] = {}
     for place, record in zip(axes, known, strict=True):
@@ -227,14 +233,14 @@ _SURROUNDINGS = {"torch_cuda": "PyTorch's CUDA", "ninja": "ninja", "host_compile
 
 
 def readme(subject: ReproTarget, script: Script, wheels: Sequence[Wheels], findings: Findings) -> str:
-    """The text."""
+    """Write the README."""
     record = subject.record
     parts = [
         f"# {_inline(_title(subject))}",
         _plain(record["title"]),
         "## To reproduce",
         _block("\n".join([*commands(subject, wheels), f".venv/bin/python {SCRIPT}"]), "sh"),
-        f"`{SCRIPT}` ends with 0 and `built` where it builds, and with another exit code where it does not. Linux on x86-64"
+        f"If the program builds, `{SCRIPT}` prints `built` and exits with 0, otherwise with another exit code. It needs Linux on x86-64"
         + (" with a C++ compiler (`g++`)." if BACKENDS[subject.backend].reads_host else "."),
         script.device,
         _builds(subject),
@@ -255,7 +261,7 @@ def readme(subject: ReproTarget, script: Script, wheels: Sequence[Wheels], findi
 
 
 def _builds(subject: ReproTarget) -> str:
-    """Sentences on the wheels of development builds."""
+    """Describe the wheels of development builds."""
     builds = builds_of(subject.record)
     lines = []
     for name, wheel in subject.builds.items():
@@ -271,7 +277,7 @@ def _builds(subject: ReproTarget) -> str:
 
 
 def _copied_headers(subject: ReproTarget) -> str:
-    """Sentences on headers of a folder or a commit, which the folder has as copies."""
+    """Describe the copied headers of folders and commits."""
     lines = []
     origins = subject.observed.get("libraries")
     for place, name in zip(subject.job.include, _copied_names(subject), strict=False):
@@ -288,15 +294,15 @@ def _copied_headers(subject: ReproTarget) -> str:
 
 
 def _copied_names(subject: ReproTarget) -> list[str]:
-    """The library of each include directory that was copied, in their order."""
+    """Return the library of each copied include directory, in order."""
     return [name for name in subject.cell.variant.libraries for _ in headers_of(subject.cell, name)]
 
 
 def commands(subject: ReproTarget, wheels: Sequence[Wheels]) -> list[str]:
-    """The commands that install what the script needs, by uv; pip has the same options."""
+    """Return the uv commands that install the script's requirements; pip has the same options."""
     toolkit = subject.cell.toolchain.toolkit
     variable = "ROCM_PATH" if toolkit.rocm else "CUDA_HOME"
-    where = f"where {named_toolkit(str(replace(toolkit, local=False)))} lies"
+    where = f"the folder of {named_toolkit(str(replace(toolkit, local=False)))}"
     lines = [f"export {variable}=…  # {where}"] if toolkit.local else []
     lines += [f"uv venv --python {python_of(subject)} .venv"]
     for each in wheels:
@@ -325,7 +331,7 @@ def _expected(subject: ReproTarget) -> str:
     record = subject.record
     expected = record["expected"]
     why = _plain(expected["reason"]) + (f" (<{expected['link']}>)" if _LINK.fullmatch(expected["link"]) else "")
-    # A known fault is expected to be there, and should not be.
+    # An expected fault should not exist, so the README expects a build.
     if expected["xfail"] or expected["status"] == "built":
         text = "It builds."
         return f"{text} That it does not is known: {why}" if expected["xfail"] and why else f"{text} {why}".strip()
@@ -418,7 +424,7 @@ def _made(record: Record) -> str:
 
 
 def _inline(text: str) -> str:
-    """Text that Markdown shows as it is."""
+    """Escape a text for Markdown."""
     return re.sub(r"([\\`*_\[\]<>#|])", r"\\\1", text)
 
 
@@ -427,7 +433,7 @@ def _plain(text: str) -> str:
 
 
 def _code(text: str) -> str:
-    """Text that fits between backquotes."""
+    """Make a text safe between backquotes."""
     return one_line(text, 300).replace("`", "'")
 
 
@@ -441,11 +447,11 @@ def _block(text: str, language: str = "") -> str:
 
 
 RECORD = "record.json"
-"""The record of the cell."""
+"""The file with the cell's record."""
 
 
 def make_folder(subject: ReproTarget, records: Iterable[Record], out: Path) -> None:
-    """Write everything that shows a cell's outcome without cumatrix.
+    """Write the folder that reproduces a cell's outcome without cumatrix.
 
     Parameters
     ----------
@@ -454,14 +460,14 @@ def make_folder(subject: ReproTarget, records: Iterable[Record], out: Path) -> N
     records : iterable of Record
         Other records, for the conditions of the outcome.
     out : Path
-        The folder, which is made; it may be there and empty.
+        The folder to create; it may exist if it is empty.
 
     Raises
     ------
     UsageError
-        When something is in `out`, or nothing can be written there.
+        If `out` is not empty, or cannot be written.
     PartUnavailable
-        When versions have to be looked up, and there is no index.
+        If versions must be looked up and no index responds.
     """
     check_free(out)
     wheels, script = wheels_of(subject), script_of(subject)
@@ -488,26 +494,26 @@ def make_folder(subject: ReproTarget, records: Iterable[Record], out: Path) -> N
                 shutil.copyfile(path, whole / place)
             for name, data in contents.items():
                 (whole / name).write_bytes(data)
-            os.replace(whole, out)  # an empty folder gives way
+            os.replace(whole, out)  # replaces an empty folder
     except OSError as error:
         raise UsageError(f"cannot write {out}: {error.strerror or error}") from None
 
 
 def check_free(out: Path) -> None:
-    """Raise `UsageError` where something lies already."""
+    """Raise `UsageError` if a path exists and is not an empty folder."""
     if os.path.lexists(out) and (out.is_symlink() or not out.is_dir() or any(out.iterdir())):
-        raise UsageError(f"{out} is there already: name another folder with --out")
+        raise UsageError(f"{out} already exists: name another folder with --out")
 
 
 @contextmanager
 def copied(folder: Path) -> Iterator[tuple[Path, Path]]:
-    """A copy of a folder, without installed packages, and an empty home; both are removed with the context."""
+    """Yield a copy of a folder without installed packages, and an empty home folder; remove both on exit."""
     with HeldFolder(temporary_folder(), TEMPORARY) as scratch:
         copy, home = Path(scratch, "repro"), Path(scratch, "home")
         made = shutil.ignore_patterns(".venv", "cuda", "cuda-headers", "*-wheels")
         shutil.copytree(
             folder, copy, symlinks=True,
-            ignore=lambda place, names: made(place, names) if Path(place) == folder else (),  # a program may have a folder cuda
+            ignore=lambda place, names: made(place, names) if Path(place) == folder else (),  # a program may have a folder named cuda
         )  # fmt: skip
         home.mkdir()
         yield copy, home

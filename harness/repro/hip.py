@@ -1,4 +1,4 @@
-"""Scripts for compilers of HIP, with the ROCm of the machine."""
+"""Scripts for compilers of HIP with this machine's ROCm."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def _start(subject: ReproTarget, options: Sequence[str], *imports: str, before: 
     return f"""{head}
 {modules}
 os.chdir(os.path.dirname(os.path.abspath(__file__)))
-rocm = os.environ.get("ROCM_PATH", "/usr")  # where ROCm {subject.setup.release} lies; /usr is Debian's
+rocm = os.environ.get("ROCM_PATH", "/usr")  # the folder of ROCm {subject.setup.release}; /usr is Debian's
 options = {lines_of(options)}{before}
 images = []
 for source in {list_of(list(map(str, subject.job.sources)))}:
@@ -30,7 +30,7 @@ _END = JOINED + 'print(f"built: {len(image)} bytes, sha256 {hashlib.sha256(image
 
 
 def hiprtc(subject: ReproTarget) -> Script:
-    """hipRTC's C interface."""
+    """Write a script that calls hipRTC's C interface."""
     text = _start(subject, [f"--offload-arch={subject.job.target}", *hip.options_of(subject.job)], "ctypes") + """\
     places = [f"{folder}/lib{name}.so*" for name in ("hiprtc", "amdhip64") for folder in ("lib", "lib/*")]
     found = [file for place in places for file in sorted(glob.glob(f"{rocm}/{place}"))]
@@ -55,7 +55,7 @@ def hiprtc(subject: ReproTarget) -> Script:
     return Script(text, (), _DEVICE)
 
 
-# clang starts a program of the name lld, which ziglang has as a command.
+# clang starts a program named lld, and ziglang provides it as a subcommand.
 _LLD = """
 with open("lld", "w") as file:
     file.write(f'#!/bin/sh\\nshift 2\\nexec {sys.executable} -m ziglang ld.lld "$@"\\n')
@@ -65,7 +65,7 @@ os.environ["PATH"] = os.getcwd() + os.pathsep + os.environ["PATH"]
 
 
 def hip_clang(subject: ReproTarget) -> Script:
-    """clang's own driver."""
+    """Write a script that runs clang's own driver."""
     version = str(subject.observed.get("clang", "")).split(".")[0]
     if subject.library:
         driver = ["-m", "ziglang", "clang", clang.target_of(platform.machine()), "-resource-dir"]

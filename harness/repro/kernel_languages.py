@@ -1,4 +1,4 @@
-"""Scripts for kernel languages whose library brings its own compiler."""
+"""Scripts for kernel languages whose libraries include their own compilers."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ for name in ("TRITON_PTXAS_PATH", "TRITON_PTXAS_BLACKWELL_PATH"):
 
 
 def triton(subject: ReproTarget) -> Script:
-    """The program, run as Python runs it, then its kernels by ``triton.compile``."""
+    """Write a script that runs the program, then compiles its kernels with ``triton.compile``."""
     job, bundled = subject.job, subject.cell.toolchain.toolkit.bundled
     definitions = job.definitions
     lines = []
@@ -62,7 +62,7 @@ made = []
 
 
 def _running(subject: ReproTarget, before: str, after: str) -> str:
-    """A script that runs the program as Python runs it, after `before`; `after` gives the list ``images``."""
+    """Write a script that runs `before`, the program and `after`, which defines the list ``images``."""
     job = subject.job
     program = text_of(str(job.source))
     head = " ".join(f"# {subject.record['cell']}".encode("ascii", "replace").decode().split())
@@ -86,7 +86,7 @@ for image in images:
 
 
 def cute_dsl(subject: ReproTarget) -> Script:
-    """The program, run as Python runs it, with the target in CuTe DSL's settings."""
+    """Write a script that runs the program with the target in CuTe DSL's settings."""
     before = f"""made = tempfile.mkdtemp()
 os.environ.update(CUTE_DSL_ARCH="sm_{subject.job.arch}", CUTE_DSL_DUMP_DIR=made, CUTE_DSL_NO_CACHE="1")
 os.environ.update(CUTE_DSL_KEEP="cubin,ptx", CUTE_DSL_KEEP_CUBIN="1", CUTE_DSL_KEEP_PTX="1")
@@ -102,7 +102,7 @@ images = [open(os.path.join(made, name), "rb").read() for name in names]"""
 
 
 def warp(subject: ReproTarget) -> Script:
-    """The program, run as Python runs it, then its modules by ``wp.compile_aot_module``."""
+    """Write a script that runs the program, then compiles its modules with ``wp.compile_aot_module``."""
     number, suffix = re.fullmatch(r"(\d+)(\w*)", subject.job.arch).groups()  # type: ignore[union-attr]
     before = f"""
 import warp_by_hand  # noqa: E402
@@ -114,7 +114,7 @@ warp_by_hand.use({text_of(suffix)})"""
 
 
 def cutile(subject: ReproTarget) -> Script:
-    """The program, run as Python runs it, with every export made for the target."""
+    """Write a script that runs the program with every export redirected to the target."""
     before = f"""
 import cutile_by_hand  # noqa: E402
 
@@ -124,5 +124,5 @@ images = cutile_by_hand.use({text_of("sm_" + subject.job.arch.rstrip("af"))})"""
 
 
 def _kind(subject: ReproTarget) -> str:
-    """The ending of the artifact's files."""
+    """Return the extension of the artifact's files."""
     return "ptx" if subject.job.virtual else "cubin"

@@ -1,6 +1,6 @@
-"""Reduction of a reproduction's program with C-Vise or C-Reduce, while its outcome stays.
+"""Reduction of a reproduction's program with C-Vise or C-Reduce, while its outcome stays the same.
 
-Ends with 0 where the program still shows the same first message, and no other errors than the whole one.
+As a script, this module exits with 0 if the program still shows the same first message and no additional errors.
 """
 
 from __future__ import annotations
@@ -44,9 +44,9 @@ class Shown:
     Parameters
     ----------
     code : int or None
-        How it ended: an exit code, a signal below zero, None at the deadline.
+        Exit code, negated signal number, or None at the deadline.
     printed : str
-        What it printed.
+        Its output.
     """
 
     code: int | None
@@ -54,21 +54,23 @@ class Shown:
 
     @property
     def status(self) -> str:
-        """In the words of records."""
+        """The status as in records."""
         if self.code is None:
             return "timed_out"
         return "built" if self.code == 0 else "crashed" if self.code < 0 or self.code > 128 else "rejected"
 
 
 def check_folder(folder: Path, tell: Callable[[str], None]) -> tuple[bool, str]:
-    """Run a folder in a copy and in an environment of its own; whether it shows what its record tells, and a sentence on that.
+    """Run a copy of a folder in its own environment.
 
-    `tell` takes a line for each step, since some take minutes.
+    Return whether it shows the recorded outcome, and a sentence about that.
+
+    `tell` receives a line for each step, because some steps take minutes.
 
     Raises
     ------
     PartUnavailable
-        When what it needs cannot be installed.
+        If a requirement cannot be installed.
     """
     with copied(folder) as (copy, home):
         record: Record = json.loads(copy.joinpath(RECORD).read_text("utf-8"))
@@ -85,12 +87,12 @@ def check_folder(folder: Path, tell: Callable[[str], None]) -> tuple[bool, str]:
 
 
 def install(folder: Path, tell: Callable[[str], None]) -> None:
-    """Do what the README says before the script is run, by the very lines that it has there.
+    """Run the README's install commands exactly as written.
 
     Raises
     ------
     PartUnavailable
-        When that fails.
+        If a command fails.
     """
     text = folder.joinpath("README.md").read_text("utf-8")
     for line in re.findall(r"^uv (venv .*|pip install .*)$", text, re.MULTILINE):
@@ -107,7 +109,7 @@ def install(folder: Path, tell: Callable[[str], None]) -> None:
 
 
 def run(folder: Path, home: Path, seconds: float) -> Shown:
-    """Run the script of a folder that has been installed, with an empty home and nothing of this process's variables."""
+    """Run the script of an installed folder with an empty home folder and none of this process's variables."""
     python = (folder / ".venv" / "bin" / "python").absolute()
     with tempfile.TemporaryFile() as output:
         process = subprocess.Popen(
@@ -120,7 +122,7 @@ def run(folder: Path, home: Path, seconds: float) -> Shown:
         except subprocess.TimeoutExpired:
             code = None
         finally:
-            # What it has started goes with it.
+            # Kill the script's children too.
             try:
                 os.killpg(process.pid, 9)
             except ProcessLookupError:
@@ -131,26 +133,31 @@ def run(folder: Path, home: Path, seconds: float) -> Shown:
 
 
 def seconds_for(record: Record) -> float:
-    """Time limit of a script: it may search for what cumatrix has found before."""
+    """Return a script's time limit in seconds; it may have to repeat a search that cumatrix had cached."""
     least = BACKENDS[record["backend"]].repro_seconds
     return least if record["status"] == "timed_out" else max(least, _MARGIN * record["seconds"])
 
 
 def difference(record: Record, shown: Shown) -> str:
-    """The difference between a script's outcome and a record; empty if there is none."""
+    """Describe the difference between a script's outcome and a record; empty if there is none."""
     status = shown.status
     if record["status"] == "crashed" and status == "rejected" and _DIED.search(shown.printed):
-        status = "crashed"  # a driver such as nvcc ends by itself, and tells of its child
+        status = "crashed"  # a driver such as nvcc exits normally and reports its child's death
     if status != record["status"]:
         last = next((line for line in reversed(shown.printed.splitlines()) if line.strip()), "")
-        return f"{shown.status.replace('_', ' ')} in the place of {record['status'].replace('_', ' ')} ({one_line(last, 300)})"
+        return (
+            f"{shown.status.replace('_', ' ')} instead of {record['status'].replace('_', ' ')} ({one_line(last, 300)})"
+        )
     if record["status"] == "built":
         return ""
     return "" if says(record, shown.printed) else "its first message is another one"
 
 
 def _exactly(record: Record, shown: Shown) -> str:
-    """Return whether artifacts are equal byte for byte. Relocatable code is not, if its compiler makes names out of folders."""
+    """Describe whether the artifact equals the recorded artifact byte for byte.
+
+    Relocatable code differs if its compiler derives names from folders.
+    """
     found = re.search(r"^built: \d+ bytes, sha256 ([0-9a-f]{64})$", shown.printed, re.MULTILINE)
     if not found or not record["artifact"]:
         return ""
@@ -158,12 +165,12 @@ def _exactly(record: Record, shown: Shown) -> str:
 
 
 def says(record: Record, printed: str) -> bool:
-    """Return whether a text has the record's main message, by its fingerprint."""
+    """Return whether a text contains the record's main message or its fingerprint."""
     first = next((item for item in record["diagnostics"] if item["severity"] in ("error", "fatal")), None)
     wanted = first.get("fingerprint", "") if first else ""
     if first is None or wanted in ("", "crash"):
         return True
-    # In a traceback an exception has its module in front; a tool's own first words are in no known form at all.
+    # A traceback prefixes an exception with its module, and a tool's own message may have no known form.
     words = first["message"].split(" | ")[0].removesuffix("…")
     return words in one_line(printed, len(printed)) or any(
         item.fingerprint == wanted for item in parse_log(printed, record["case"])
@@ -171,37 +178,37 @@ def says(record: Record, printed: str) -> bool:
 
 
 def errors_of(printed: str, record: Record) -> list[str]:
-    """Fingerprints of the errors of a text, the most telling first."""
+    """Return the fingerprints of the errors in a text, most significant first."""
     found = parse_log(printed, record["case"])
     return [item.fingerprint for item in found if item.severity in ("error", "fatal")]
 
 
 def _environ(home: Path | None = None, *, uv_cache: bool = False) -> dict[str, str]:
-    """Variables as a fresh login has them; for uv those of this process, but for an environment that it is in."""
+    """Return the variables of a fresh login, or for uv those of this process without its virtual environment."""
     if uv_cache:
         mine = ("VIRTUAL_ENV", "PYTHONPATH", "PYTHONHOME", "UV_PROJECT", "CONDA_PREFIX")
         return {name: value for name, value in os.environ.items() if name not in mine}
     path = os.pathsep.join(["/usr/local/bin", "/usr/bin", "/bin"])
-    # A CUDA or a ROCm of this machine's own is the one thing that no wheel brings.
+    # Only a local CUDA or ROCm is not installed from wheels.
     own = {name: os.environ[name] for name in ("CUDA_HOME", "ROCM_PATH") if os.environ.get(name)}
     return {**own, "PATH": path, "HOME": str(home), "LANG": "C.UTF-8", "TMPDIR": tempfile.gettempdir()}
 
 
 TOOLS = ("cvise", "creduce")
 GOAL = "goal.json"
-"""Input of a reduction's test, next to the reduced folder."""
+"""The file with the input of a reduction's test, next to the reduced folder."""
 
 _SECONDS = 3600.0
 _ENDING = 10.0
 
 
 def reducer() -> str:
-    """The tool that is there.
+    """Return the path of an installed reduction tool.
 
     Raises
     ------
     PartUnavailable
-        When there is none.
+        If neither tool is installed.
     """
     found = next(filter(None, map(shutil.which, TOOLS)), None)
     if found is None:
@@ -212,20 +219,20 @@ def reducer() -> str:
 
 
 def reduce_folder(folder: Path, programs: Sequence[str], tell: Callable[[str], None], seconds: float = _SECONDS) -> str:
-    """Make the program smaller, as long as the script shows the same first message and no other errors than before.
+    """Reduce the program while the script shows the same first message and no additional errors.
 
-    The original program stays as ``NAME.orig``. The state at the deadline, or at an interruption, is kept.
+    The original program is kept as ``NAME.orig``. At the deadline or at an interruption, the current state is kept.
 
     Parameters
     ----------
     folder : Path
-        A folder of `harness.repro.folder.make_folder`.
+        A folder that `harness.repro.folder.make_folder` wrote.
     programs : sequence of str
-        Places of the program's files in it.
+        Paths of the program's files in the folder.
     tell : callable
-        Takes a line of progress now and then.
+        Receives progress lines.
     seconds : float
-        How long it may take.
+        Time limit in seconds.
 
     Returns
     -------
@@ -235,9 +242,9 @@ def reduce_folder(folder: Path, programs: Sequence[str], tell: Callable[[str], N
     Raises
     ------
     PartUnavailable
-        Without a tool, and when what the folder needs cannot be installed.
+        If no tool is installed, or the folder's requirements cannot be installed.
     UsageError
-        When there is nothing to hold on to: the folder does not show what was recorded, or it was built.
+        If the folder does not show the recorded outcome, or the cell was built.
     """
     tool = reducer()
     record: Record = json.loads(folder.joinpath(RECORD).read_text("utf-8"))
@@ -267,7 +274,7 @@ def reduce_folder(folder: Path, programs: Sequence[str], tell: Callable[[str], N
             shutil.copyfile(folder / program, folder / f"{program}.orig")
             shutil.copyfile(work / program, folder / program)
     have = "has" if len(programs) == 1 else "have"
-    summary = f"{' and '.join(programs)} {have} {after} bytes in the place of {before}, by {Path(tool).name}"
+    summary = f"{' and '.join(programs)} {have} {after} bytes instead of {before}, by {Path(tool).name}"
     whole = f"{programs[0]}.orig is" if len(programs) == 1 else "the files that end with .orig are"
     readme = folder / "README.md"
     note = f"{summary}; {whole} what it was made of. Lines that are named below are those of the original.\n\n## Expected\n"
@@ -276,7 +283,7 @@ def reduce_folder(folder: Path, programs: Sequence[str], tell: Callable[[str], N
 
 
 def check_reducible(record: Record) -> None:
-    """Raise `UsageError` where no message says what has to stay."""
+    """Raise `UsageError` if the record has no message that a reduction could preserve."""
     if record["status"] not in ("rejected", "crashed"):
         raise UsageError(
             f"{record['cell']} is {record['status'].replace('_', ' ')}: --reduce makes programs smaller that a compiler refuses or dies on"
@@ -284,7 +291,10 @@ def check_reducible(record: Record) -> None:
 
 
 def _test(copy: Path) -> Path:
-    """The test that the tool calls: a file that ends with 0 where the program in the current folder is still of interest."""
+    """Write the test that the tool calls.
+
+    The test is an executable file that exits with 0 if the program in the current folder is still interesting.
+    """
     test = copy.parent / "interesting.sh"
     words = [sys.executable, "-m", "harness.repro.reduce", str(copy)]
     test.write_text(f"#!/bin/sh\nexec {shlex.join(words)}\n", "utf-8")
@@ -304,7 +314,7 @@ def _run(
         argv, cwd=work, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
         text=True, errors="replace", start_new_session=True,
     )  # fmt: skip
-    # It ends its own children when it is asked to, and leaves the smallest program that it has found.
+    # On SIGINT, the tool ends its own children and keeps the smallest program found.
     timer = threading.Timer(seconds, process.send_signal, [signal.SIGINT])
     timer.start()
     try:
@@ -331,7 +341,7 @@ def _run(
 
 
 def main() -> int:
-    """Run the script of a folder on the program in the current one."""
+    """Run a folder's script on the program in the current folder."""
     folder, here = Path(sys.argv[1]), Path.cwd()
     goal = json.loads(folder.parent.joinpath("goal.json").read_text("utf-8"))
     record: Record = json.loads(folder.joinpath(RECORD).read_text("utf-8"))
@@ -343,7 +353,7 @@ def main() -> int:
 
 
 def link_others(folder: Path, here: Path, programs: Sequence[Path]) -> None:
-    """Link everything of a folder except the program's files into the present one."""
+    """Link everything in a folder except the program's files into the current folder."""
     own = {place for program in programs for place in (program, *program.parents)}
     for below in own - set(programs):
         for path in (folder / below).iterdir():

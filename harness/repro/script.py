@@ -1,4 +1,4 @@
-"""The reproduction script of each backend (`BackendInfo.repro`) and their common lines."""
+"""The reproduction script of each backend (`BackendInfo.repro`), and the lines that scripts share."""
 
 from __future__ import annotations
 
@@ -28,31 +28,31 @@ from harness.nvidia.nvcc import device_only
 from harness.repro.subject import CUDA, HEADERS, ReproTarget
 
 SCRIPT = "repro.py"
-"""Its name."""
+"""The script's file name."""
 
 BUILT = 'print(f"built: {len(image)} bytes, sha256 {hashlib.sha256(image).hexdigest()}")\n'
-"""The end of a script that has an image."""
+"""The last line of a script with an image."""
 
 JOINED = 'image = b"".join(images)\n'
-"""The step before it, if the images of several files are not linked."""
+"""The line before it, for the unlinked images of several files."""
 
 _FILES = Path(__file__).with_name("files")
-# Of cumatrix's own modules, those that import nothing of it.
+# Modules of cumatrix that import nothing else of cumatrix.
 _SHARED = {"c_table.py": c_table.__file__, "renamed.py": renamed.__file__}
 
 
 @dataclass(frozen=True)
 class Script:
-    """A script and its files.
+    """A script and the files that it needs.
 
     Parameters
     ----------
     text : str
         The script.
     files : tuple of str
-        Names in `files/` that it needs.
+        Names of the files in `files/`.
     device : str
-        Sentences of the README about the virtual GPU.
+        The README's sentences about the virtual GPU.
     """
 
     text: str
@@ -60,10 +60,10 @@ class Script:
     device: str = "No GPU is needed."
 
     def contents(self) -> dict[str, bytes]:
-        """Every file by its name in the folder."""
+        """Return every file's content by its name in the folder."""
         found = {SCRIPT: self.text.encode()}
         for name in self.files:
-            # Each library has a stand-in for the GPU of its own, of one name.
+            # Each library has its own stand-in for the GPU; all are copied under one name.
             plain = "virtual_gpu.py" if name.startswith("virtual_gpu_") else name
             found[plain] = Path(_SHARED.get(name) or _FILES.joinpath(name)).read_bytes()
         if "virtual_driver.py" in self.files:
@@ -72,12 +72,12 @@ class Script:
 
 
 def script_of(subject: ReproTarget) -> Script:
-    """Write the script of a cell with the function that its backend names.
+    """Write the script of a cell with the function that the cell's backend names.
 
     Raises
     ------
     UsageError
-        When the function of another distribution cannot be loaded, or returns no script.
+        If the function of another distribution cannot be loaded, or does not return a `Script`.
     """
     hook = BACKENDS[subject.backend].repro
     module, _, name = hook.partition(":")
@@ -92,7 +92,7 @@ def script_of(subject: ReproTarget) -> Script:
 
 
 def start(subject: ReproTarget, *imports: str) -> str:
-    """Imports, and the toolkit."""
+    """Return the lines that import modules and lay out the toolkit."""
     modules = ("cuda_home", "cupy_program", "link", "virtual_gpu")
     names = sorted({"os", *(name for name in imports if name not in modules)})
     own = sorted({"cuda_home", *imports} - set(names))
@@ -102,16 +102,16 @@ def start(subject: ReproTarget, *imports: str) -> str:
 
 
 def of_each(subject: ReproTarget, lines: str) -> str:
-    """Lines that compile the file `source` and put what comes out behind `images`, for each file of the program."""
+    """Return lines that compile each file of the program as `source` and collect the results in `images`."""
     names = list_of(list(map(str, subject.job.sources)))
     return f"images = []\nfor source in {names}:\n{indent(lines, '    ')}"
 
 
 def cuda_of(subject: ReproTarget) -> str:
-    """Lines that lay out the toolkit, or take the one of this machine."""
+    """Return lines that lay out the toolkit, or use this machine's toolkit."""
     toolkit = subject.cell.toolchain.toolkit
     if toolkit.local:
-        first = f'cuda = os.environ["CUDA_HOME"]  # where CUDA {toolkit.release} lies on this machine\n'
+        first = f'cuda = os.environ["CUDA_HOME"]  # the folder of CUDA {toolkit.release} on this machine\n'
         first += f"os.path.lexists({text_of(CUDA)}) or os.symlink(cuda, {text_of(CUDA)})\n"
     else:
         wheels = f', "{CUDA}-wheels"' if subject.library else ""
@@ -122,7 +122,7 @@ def cuda_of(subject: ReproTarget) -> str:
 
 
 def host_of(subject: ReproTarget, *variables: str) -> str:
-    """Lines that name a requested host compiler; change the first variable if it is elsewhere."""
+    """Return lines that set the requested host compiler; the user's first variable overrides its location."""
     host = subject.cell.toolchain.host
     if not host.name:
         return ""
@@ -134,38 +134,38 @@ def host_of(subject: ReproTarget, *variables: str) -> str:
 
 
 def text_of(value: str) -> str:
-    """A text as Python writes it, with double quotes where that can be."""
+    """Return a Python literal of a text, with double quotes if possible."""
     return f'"{value}"' if value.isprintable() and value.isascii() and not set(value) & set('"\\') else repr(value)
 
 
 def words_of(words: Sequence[str]) -> str:
-    """Words with commas between."""
+    """Return the literals of words, separated by commas."""
     return ", ".join(map(text_of, words))
 
 
 def list_of(words: Sequence[str]) -> str:
-    """A list of words on one line."""
+    """Return the literal of a list of words on one line."""
     return f"[{words_of(words)}]"
 
 
 def lines_of(words: Sequence[str]) -> str:
-    """A list of words, on lines of their own where they are many."""
+    """Return the literal of a list of words, with one word per line if the list is long."""
     line = list_of(words)
     return line if len(line) < 100 else "[\n" + "".join(f"    {text_of(word)},\n" for word in words) + "]"
 
 
 def jitify(subject: ReproTarget) -> Script:
-    """As `cupy`, with ``jitify=True``."""
+    """Write the script of `cupy` with ``jitify=True``."""
     return cupy(subject, jitify=True)
 
 
 def cupy(subject: ReproTarget, *, jitify: bool = False) -> Script:
-    """``RawModule``, or a program of CuPy's own API."""
+    """Write a script that compiles a ``RawModule``, or runs a program that uses CuPy's API."""
     setup, job = subject.setup, subject.job
     options = cupy_options_of(setup, job, job.target, macros_too=not is_program(job))
     more = ", jitify=True" if jitify else ""
     more += ", enable_cooperative_groups=True" if job.options.get("enable_cooperative_groups") else ""
-    # CUDA_PATH is where CuPy takes CUDA's headers from; where they come in wheels it must know of no toolkit.
+    # CuPy finds CUDA's headers by CUDA_PATH. If the headers are in wheels, CuPy must find no toolkit.
     if setup.wheels:
         path = (
             'for name in ("CUDA_PATH", "CUDA_HOME"):\n    os.environ.pop(name, None)  # the headers come in a wheel\n'
@@ -205,7 +205,7 @@ image = virtual_gpu.images[-1] if virtual_gpu.images else b""
 
 
 def _stands_in(subject: ReproTarget, how: str) -> str:
-    """Sentences on ``virtual_gpu.py``."""
+    """Describe ``virtual_gpu.py`` for the README."""
     return f"Where this machine has no GPU of compute capability {subject.cell.target.capability}, `virtual_gpu.py` stands in for one: {how}"
 
 
@@ -215,11 +215,11 @@ _PROGRAM = (
     "`cupy_program.py` ends the program with the first kernel that CuPy does not compile."
 )
 _OLD = " CuPy {version} links CUDA's libraries, so that it cannot even be imported without them: `stand_ins.py` builds empty ones; only cudart's answers for the device matter."
-_JITIFY = " Jitify does not show what NVRTC says: `nvrtc_log.c` stands before NVRTC and keeps its log. Jitify may take minutes to find CUDA's headers."
+_JITIFY = " Jitify does not print NVRTC's log: `nvrtc_log.c` wraps NVRTC and records the log. Jitify may take minutes to find CUDA's headers."
 
 
 def _without_toolkit(subject: ReproTarget) -> str:
-    """Lines that have CuPy find no toolkit, as on a machine with the driver alone."""
+    """Return lines that hide every toolkit from CuPy, as on a machine that has only the driver."""
     lines = 'for name in ("CUDA_PATH", "CUDA_HOME", "CONDA_PREFIX"):\n    os.environ.pop(name, None)\n'
     lines += (
         "from cupy import _environment  # noqa: E402\n\n_environment._cuda_path = None  # there is no CUDA toolkit\n"
@@ -232,7 +232,7 @@ def _without_toolkit(subject: ReproTarget) -> str:
 
 
 def _run(subject: ReproTarget, options: Sequence[str], jitify: bool) -> str:
-    """Lines that run a program as cumatrix runs it."""
+    """Return lines that run a program as cumatrix runs it."""
     given = {**subject.job.definitions, "OPTIONS": tuple(options), "JITIFY": jitify}
     program = text_of(str(subject.job.source))
     return f"""
@@ -246,7 +246,7 @@ print("built")
 
 
 def numba(subject: ReproTarget) -> Script:
-    """The program, run as Python runs it, then its kernels compiled for their signatures."""
+    """Write a script that runs the program, then compiles its kernels for their signatures."""
     device = (
         f"{_DRIVER}, and ptxas and nvJitLink that of the driver's linker (`link.py`). A launch does nothing. Numba, NVVM, libdevice, "
         "ptxas and nvJitLink are the real ones."
@@ -256,7 +256,7 @@ def numba(subject: ReproTarget) -> Script:
 
 
 def numba_cuda_mlir(subject: ReproTarget) -> Script:
-    """As for Numba; a program may import ``numba``."""
+    """Write the script for numba-cuda-mlir; the program may import ``numba``."""
     device = f"{_DRIVER}. A launch does nothing. numba-cuda-mlir, NVVM, libdevice and nvJitLink are the real ones."
     files = ("renamed.py", "virtual_driver.py", "virtual_gpu_mlir.py")
     target, package = f', "{subject.job.target}"', "numba_cuda_mlir"
@@ -266,7 +266,10 @@ def numba_cuda_mlir(subject: ReproTarget) -> Script:
 def _numba(
     subject: ReproTarget, more: str, package: str, core: str, dispatcher: str, device: str, files: Sequence[str]
 ) -> Script:
-    """A script for the kernels of `package`, whose class is `dispatcher`; `more` are further arguments for the virtual GPU."""
+    """Write a script for the kernels of `package`, instances of `dispatcher`.
+
+    The arguments of the virtual GPU end with `more`.
+    """
     job, names = subject.job, []
     options = {name: value for name, value in job.options.items() if name in JIT_OPTIONS}
     given = {**job.definitions, "JIT_OPTIONS": options}
@@ -278,7 +281,7 @@ def _numba(
         types = f"sigutils.normalize_signature({text_of(signature)})[0]"
         apart = job.virtual and package == "numba"
         lines.append(_to_ptx(subject, name, types) if apart else f"{name}.compile({types})\n")
-    if not names:  # the program launches its kernels itself; those without arguments need no types
+    if not names:  # the program launches its kernels itself; kernels without parameters need no signature
         lines.append(
             f'for kernel in [value for value in list(globals().values()) if type(value).__name__ == "{dispatcher}"]:\n'
             "    if not kernel.overloads and not kernel.py_func.__code__.co_argcount:\n        kernel.compile(())\n"
@@ -302,7 +305,7 @@ with open({program}, encoding="utf-8") as file:
 
 
 def _to_ptx(subject: ReproTarget, name: str, types: str) -> str:
-    """A virtual architecture ends with PTX, by Numba's public function for that."""
+    """Return lines that compile a kernel to PTX for a virtual architecture with Numba's public function."""
     old = subject.backend == "numba" and subject.series < (0, 60)
     more = "" if old else ', device=False, abi="numba", output="ptx"'
     suffix = subject.cell.target.suffix
@@ -315,7 +318,7 @@ def _to_ptx(subject: ReproTarget, name: str, types: str) -> str:
 
 
 def cuda_core(subject: ReproTarget) -> Script:
-    """``cuda.core``'s Program and Linker."""
+    """Write a script that uses ``cuda.core``'s Program and Linker."""
     setup, job = subject.setup, subject.job
     name = "name=os.path.basename(source), " if subject.series >= (0, 3) else ""
     module = "cuda.core" if subject.series >= (0, 5) else "cuda.core.experimental"
@@ -349,7 +352,7 @@ images.append(image.encode() if isinstance(image, str) else bytes(image))
 
 
 def nvrtc(subject: ReproTarget) -> Script:
-    """NVRTC through ctypes."""
+    """Write a script that calls NVRTC through ctypes."""
     setup, job = subject.setup, subject.job
     options = [f"--gpu-architecture={job.target}", *nvrtc_backend.options_of(setup, job)]
     lto = ', "-lto"' if job.lto else ""
@@ -382,7 +385,7 @@ images.append(image.raw{stripped})
 
 
 def ptxas(subject: ReproTarget) -> Script:
-    """ptxas as a process."""
+    """Write a script that runs ptxas as a process."""
     job = subject.job
     rdc = ["-c"] if job.options.get("rdc") else []
     options = [f"-arch=sm_{job.arch}", "-v", *ptxas_backend.options_of(job), *rdc]
@@ -397,7 +400,7 @@ with open("kernel.cubin", "rb") as file:
 
 
 def nvcc(subject: ReproTarget) -> Script:
-    """nvcc as a process."""
+    """Write a script that runs nvcc as a process."""
     setup, job = subject.setup, subject.job
     arch = f"-arch={job.target}" if job.lto else f"-gencode=arch={subject.cell.target.as_virtual},code={job.target}"
     folders = nvcc_backend.include_of(setup, job)
@@ -436,7 +439,7 @@ print("built:", os.path.getsize({made[0]!r}), "bytes")
 
 
 def clang(subject: ReproTarget) -> Script:
-    """clang's own driver, which runs the toolkit's ptxas."""
+    """Write a script that runs clang's own driver, which calls the toolkit's ptxas."""
     setup, job = subject.setup, subject.job
     place = clang_backend.headers_place(subject.observed)
     if not place:
@@ -459,7 +462,10 @@ with open("kernel.out", "rb") as file:
 
 
 def torch(subject: ReproTarget) -> Script:
-    """``torch.utils.cpp_extension``, the whole unit where the cell has the device pass alone."""
+    """Write a script that calls ``torch.utils.cpp_extension``.
+
+    The script compiles the whole unit even if the cell compiled the device pass only.
+    """
     setup, job = subject.setup, subject.job
     capability = subject.cell.target.capability + subject.cell.target.suffix
     options = [*nvcc_backend.options_of(job), *nvcc_backend.behind_toolkit(setup, job)]

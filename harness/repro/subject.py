@@ -32,16 +32,16 @@ _MOST_FILES, _MOST_BYTES = 5000, 64 << 20
 
 @dataclass
 class Program:
-    """A program as laid out in another folder.
+    """A program laid out in another folder.
 
     Parameters
     ----------
     sources : list of str
-        Places of the program's files there, in order.
+        Paths of the program's files in the folder, in order.
     include : list of str
-        Its include directories there, in search order.
+        Its include directories in the folder, in search order.
     files : dict
-        Every file that is needed, by its place there.
+        Every required file by its path in the folder.
     """
 
     sources: list[str]
@@ -59,7 +59,7 @@ class Program:
         return "utf-8"
 
     def below(self, folder: str) -> Program:
-        """The same in a folder of its own."""
+        """Return the program laid out in a subfolder."""
         return Program(
             [f"{folder}/{place}" for place in self.sources],
             [f"{folder}/{place}" for place in self.include],
@@ -68,22 +68,22 @@ class Program:
 
 
 def gather(sources: Sequence[Path], include: Sequence[Path]) -> Program:
-    """The program, and what it includes or imports out of its own folder and of `include`.
+    """Collect the program, and the files that it includes or imports from its own folder and from `include`.
 
-    Conditions of the preprocessor are not looked at: a header that only some compilers read is there as well. Headers whose names are made
-    by macros are not found, nor are data files.
+    Preprocessor conditions are ignored, so a header that only some compilers read is collected too. Headers whose names
+    come from macros, and data files, are not found.
 
     Parameters
     ----------
     sources : sequence of Path
-        The program's files: CUDA C++, or one of Python.
+        The program's files: CUDA C++, or one Python file.
     include : sequence of Path
-        Include directories, without the toolkit's.
+        Include directories other than the toolkit's.
 
     Raises
     ------
     UsageError
-        When the program cannot be read, or is too much to be copied.
+        If the program cannot be read, or is too large to copy.
     """
     sources, include = list(map(_real, sources)), [_real(folder) for folder in include]
     if sources[0].suffix == ".py":
@@ -91,7 +91,7 @@ def gather(sources: Sequence[Path], include: Sequence[Path]) -> Program:
         found, near = files, files
     else:
         found, near = _headers(sources, include)
-    # What is reached by "../x.h" lies as it does here, seen from the program; so does what surrounds the program.
+    # Files that are reached by "../x.h", and the directories around the program, keep their relative places.
     around = [folder for folder in include if any(each.is_relative_to(folder) for each in sources)]
     root = Path(os.path.commonpath([*around, *(path.parent for path in (*sources, *near))]))
     places = {folder: folder.relative_to(root).as_posix() for folder in include if folder.is_relative_to(root)}
@@ -110,18 +110,19 @@ def gather(sources: Sequence[Path], include: Sequence[Path]) -> Program:
 
 
 def _real(path: Path) -> Path:
-    # The program's real place decides which headers are next to it: links to files stay, those to folders are followed.
+    # The program's real folder decides which headers are next to it: links to files stay, links to folders are
+    # resolved.
     return path.absolute().parent.resolve() / path.name
 
 
 def _headers(sources: Sequence[Path], include: Sequence[Path]) -> tuple[list[Path], list[Path]]:
-    """The files and all that they include; and those of them that are not found by way of an include directory."""
+    """Return the files with all that they include, and those not found through an include directory."""
     found, near = dict.fromkeys(sources), dict.fromkeys(sources)
     waiting = list(sources)
     while waiting and len(found) <= _MOST_FILES:
         path = waiting.pop()
         for header, folder in _included(path, include):
-            # Headers next to one in an include directory are found there, too.
+            # Headers next to a header in an include directory are found through that directory too.
             companions = folder is None and (path in near or not any(header.is_relative_to(each) for each in include))
             if header not in found or (companions and header not in near):
                 found[header] = None
@@ -131,7 +132,7 @@ def _headers(sources: Sequence[Path], include: Sequence[Path]) -> tuple[list[Pat
 
 
 def _included(path: Path, include: Sequence[Path]) -> Iterator[tuple[Path, Path | None]]:
-    """Headers that a file names, each with its include directory, None for the file's own folder."""
+    """Yield the headers that a file includes, each with its include directory, or None for the file's own folder."""
     for quoted, pointed in _INCLUDE.findall(_text(path)):
         for folder in (None, *include) if quoted else include:
             header = Path(os.path.normpath((folder or path.parent) / (quoted or pointed)))
@@ -141,7 +142,7 @@ def _included(path: Path, include: Sequence[Path]) -> Iterator[tuple[Path, Path 
 
 
 def _modules(source: Path) -> list[Path]:
-    """The program and the modules and packages next to it that it imports, directly or not."""
+    """Return the program, and the neighbouring modules and packages that it imports directly or indirectly."""
     found: dict[Path, None] = {source: None}
     waiting = [source]
     while waiting and len(found) <= _MOST_FILES:
@@ -157,7 +158,7 @@ def _imported(path: Path) -> set[str]:
     try:
         tree = ast.parse(_text(path))
     except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return set()  # that it cannot be read may be what is to be shown
+        return set()  # the syntax error may be the outcome to reproduce
     names = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
@@ -175,29 +176,29 @@ def _text(path: Path) -> str:
 
 
 CUDA, HEADERS = "cuda", "cuda-headers"
-"""Folders of the toolkit that the compiler comes from, and of the one that headers come from where that is another."""
+"""Folders of the compiler's toolkit, and of the headers' toolkit if it is a different one."""
 
 _TAKEN = (CUDA, f"{CUDA}-wheels", HEADERS, f"{HEADERS}-wheels", ".venv")
 
 
 @dataclass(frozen=True)
 class ReproTarget:
-    """A cell to show.
+    """A cell to reproduce.
 
     Parameters
     ----------
     record : Record
-        What became of it.
+        The cell's record.
     cell : Cell
         The cell.
     program : Program
         Its program and headers.
     job : Job
-        What its compiler is asked, with the places that files have in the folder that is made.
+        The compile job, with paths in the folder that is written.
     setup : Setup
-        Its toolkit, likewise.
+        The job's toolkit, with paths in the same folder.
     builds : Mapping[str, Path]
-        Wheels of development builds, by distribution.
+        Wheels of development builds by distribution.
     """
 
     record: Record
@@ -214,23 +215,23 @@ class ReproTarget:
 
     @property
     def library(self) -> str:
-        """Version of the library behind it, without where that takes CUDA's headers from."""
+        """Version of its library, without the suffix for CUDA's headers from wheels."""
         return self.cell.toolchain.library.removesuffix(WHEELS)
 
     @property
     def series(self) -> tuple[int, int]:
-        """The library's first two numbers."""
+        """The library's major and minor version."""
         version = Version(self.library)
         return version.major, version.minor
 
     @property
     def observed(self) -> dict[str, Any]:
-        """Versions of what was really loaded."""
+        """Versions of the loaded libraries and tools."""
         return self.record["toolchain"]["observed"]
 
     @property
     def relocatable(self) -> bool:
-        """Return whether the compiler's output still has to be linked."""
+        """Return whether the compiler's output requires linking."""
         return "link" in self.record["stages"] or any(note.startswith("not linked") for note in self.record["notes"])
 
 
@@ -241,12 +242,12 @@ def check_shown(record: Record) -> None:
 
 
 def cell_of(record: Record, case: Case) -> Cell:
-    """The cell of a record, out of its case as that is now.
+    """Return the cell of a record from the case's current version.
 
     Raises
     ------
     UsageError
-        When the case has no such cell any more.
+        If the case no longer has the cell, or the record is incomplete.
     """
     requested = record["toolchain"]["requested"]
     try:
@@ -256,7 +257,7 @@ def cell_of(record: Record, case: Case) -> Cell:
             rocm=str(record["toolkit"]).endswith(ROCM),
         )  # fmt: skip
         packages, host = dict(requested["packages"]), str(requested.get("host_compiler", ""))
-        # These become part of scripts, and a record may come from a stranger.
+        # These values become part of scripts, and a record may come from a stranger.
         if not all(re.fullmatch(r"\d{1,3}\.\d{1,3}", release) for release in (toolkit.release, toolkit.headers)):
             raise ValueError
         if record["library"]:
@@ -282,7 +283,7 @@ def cell_of(record: Record, case: Case) -> Cell:
 
 
 def headers_of(cell: Cell, library: str) -> tuple[Path, ...]:
-    """Include directories of a header library that is a folder or a commit; none for a release."""
+    """Return the include directories of a header library from a folder or a commit; empty for a release."""
     built = cell.case.libraries[library].built.get(cell.variant.libraries[library])
     return built.include if built else ()
 
@@ -290,23 +291,23 @@ def headers_of(cell: Cell, library: str) -> tuple[Path, ...]:
 def subject_of(
     record: Record, case: Case, include: Sequence[Path] = (), builds: Mapping[str, Path] | None = None
 ) -> ReproTarget:
-    """Everything that is needed to show a record's outcome.
+    """Collect everything that reproduces a record's outcome.
 
     Parameters
     ----------
     record : Record
         The record.
     case : Case
-        Its case, or the program without a case as one.
+        Its case; a program without a case is passed as a case too.
     include : sequence of Path
         Include directories of the run.
     builds : Mapping[str, Path], optional
-        Wheels of its development builds, by distribution.
+        Wheels of its development builds by distribution.
 
     Raises
     ------
     UsageError
-        When there is nothing to show, or the case has changed.
+        If the record cannot be reproduced, or the case has changed.
     """
     check_shown(record)
     cell = cell_of(record, case)
@@ -319,15 +320,16 @@ def subject_of(
         )
     own = [*include, *include_of(case, options)]
     options.pop("memory", None)
-    # Headers of a folder or a commit go along with the program's own; those of a release come from a wheel.
+    # Headers of a folder or a commit are copied with the program; headers of a release come from a wheel.
     copied = [folder for name in cell.variant.libraries for folder in headers_of(cell, name)]
     program = gather([source, *(case.together if language != "python" else ())], [*copied, *own])
-    # A compiler that receives text does not find headers next to the program, although they would be in the script's folder.
+    # A compiler that receives text does not find headers next to the program, but would find them in the script's
+    # folder.
     if BACKENDS[record["backend"]].text_only or any(place.split("/")[0] in _TAKEN for place in program.files):
         program = program.below("program")
     toolkit = cell.toolchain.toolkit
     headers = CUDA if toolkit.headers == toolkit.release else HEADERS
-    # From 13 on, CCCL has a folder of its own.
+    # From 13 on, CCCL has a separate folder.
     cccl = [f"{headers}/include/cccl"] if int(toolkit.headers.split(".")[0]) >= 13 else []
     folders = [] if toolkit.rocm else [f"{headers}/include", *cccl]
     copied_to, program_include = program.include[: len(copied)], program.include[len(copied) :]
@@ -351,16 +353,16 @@ def subject_of(
 
 @dataclass(frozen=True)
 class Wheels:
-    """One file of requirements.
+    """A requirements file.
 
     Parameters
     ----------
     file : str
         Its name.
     folder : str
-        The folder that they are unpacked into (``--target``); empty for the virtual environment.
+        The folder to unpack the wheels into (``--target``); empty for the virtual environment.
     text : str
-        What it holds.
+        Its content.
     """
 
     file: str
@@ -369,16 +371,17 @@ class Wheels:
 
 
 def wheels_of(subject: ReproTarget) -> list[Wheels]:
-    """The library under test goes into the virtual environment; all of CUDA's wheels go elsewhere, where no library looks for them.
+    """Return the requirements files.
 
-    Without a library, the toolkit goes into the virtual environment.
+    The library under test is installed into the virtual environment, and CUDA's wheels into a folder that no library
+    searches. Without a library, the toolkit is installed into the virtual environment.
 
     Raises
     ------
     UsageError
-        When the record names no versions.
+        If the record names no versions.
     PartUnavailable
-        When an index is needed for hashes, and does not answer.
+        If hashes require an index and no index responds.
     """
     groups = []
     toolkit = subject.cell.toolchain.toolkit
@@ -400,7 +403,7 @@ def wheels_of(subject: ReproTarget) -> list[Wheels]:
 
 
 def _toolkit(subject: ReproTarget, key: str) -> dict[str, str]:
-    """Wheels of a toolkit by the record, which knows parts such as cuFFT too; by cumatrix's own table where it is silent."""
+    """Return a toolkit's wheels from the record, which includes parts such as cuFFT, or else from cumatrix's table."""
     toolkit = subject.cell.toolchain.toolkit
     release = toolkit.release if key == "wheels" else toolkit.headers
     found = subject.observed.get(key)
@@ -412,7 +415,7 @@ def _toolkit(subject: ReproTarget, key: str) -> dict[str, str]:
 
 
 def _pinned(what: str, wanted: Mapping[str, str]) -> str:
-    """Lines with known hashes; an index provides those of other versions."""
+    """Return requirement lines with known hashes; an index provides the hashes of other versions."""
     known, unknown = [], {}
     for name, version in _checked(wanted).items():
         hashes = pinned(name, version)
@@ -426,14 +429,17 @@ def _pinned(what: str, wanted: Mapping[str, str]) -> str:
 
 
 def _resolved(subject: ReproTarget) -> str:
-    """The library, the packages of the record, and their dependencies: those are not in the record, and are resolved now."""
+    """Resolve the library, the record's packages and their dependencies.
+
+    The record does not list dependencies, so they resolve to current versions.
+    """
     library = BACKENDS[subject.backend].library
     table = LIBRARIES[library]
     requested = subject.record["toolchain"]["requested"]["packages"]
     known = {**{name.replace("_", "-"): version for name, version in subject.observed.items()}, **requested}
     names = [*table.distributions, *table.companions, *LIBRARIES["numpy"].distributions]
     names += LIBRARIES["nvidia-cuda-runtime"].distributions if subject.setup.wheels else ()
-    # The first distribution that the environment had counts: conditions call all of them by one name.
+    # The first distribution in the environment is the library: conditions use one name for all its distributions.
     own = next((name for name in table.distributions if name in requested), None)
     wanted = {name: known[name] for name in names if isinstance(known.get(name), str) and known[name]}
     wanted = {name: version for name, version in wanted.items() if name not in table.distributions or name == own}
@@ -442,17 +448,17 @@ def _resolved(subject: ReproTarget) -> str:
     builds = {name: wheel.as_uri() for name, wheel in subject.builds.items()}
     lines = [f"{name} @ {address}" for name, address in builds.items()]
     lines += [f"{name}=={version}" for name, version in _checked(wanted).items() if name not in builds]
-    # What a release needs and does not ask for itself: ninja and setuptools for PyTorch's extensions.
+    # A release may need packages that it does not require: ninja and setuptools for PyTorch's extensions.
     more = {re.split(r"[=<>!~]", item)[0] for release in table.releases for item in release.companions}
     lines += sorted(more - set(wanted) - set(table.companions))
     text = _lock(f"{own} {wanted[own]}", lines, deps=True, python=python_of(subject))
-    for name, address in builds.items():  # the folder has them
+    for name, address in builds.items():  # the folder contains these wheels
         text = text.replace(f"{name} @ {address}", f"./{subject.builds[name].name}")
     return text
 
 
 def python_of(subject: ReproTarget) -> str:
-    """The Python that the record tells of: ``"3.11"``."""
+    """Return the record's version of Python, such as ``"3.11"``, which is also the default."""
     version = str(
         subject.observed.get("python") or subject.record["toolchain"]["requested"]["packages"].get("python", "")
     )
@@ -466,7 +472,7 @@ def _lock(what: str, lines: list[str], *, deps: bool, python: str = "") -> str:
 
 
 def _checked(wanted: Mapping[str, str]) -> dict[str, str]:
-    """The same; a record may come from a stranger, and an installer reads these lines."""
+    """Validate versions by normalized name: a record may come from a stranger, and an installer reads these lines."""
     for name, version in wanted.items():
         if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*", name) or not _is_version(version):
             raise UsageError(f"the record names {name!r} {version!r}, which is no version of a wheel")

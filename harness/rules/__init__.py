@@ -1,4 +1,4 @@
-"""Rule learning: the smallest conditions that separate outcomes (`learn`). Pure: no files, cases or records."""
+"""Rule learning: the smallest conditions that separate outcomes (`learn`). Uses no files, cases or records."""
 
 from harness.rules.axes import Inseparable, TooManyRules
 from harness.rules.search import Example, Rule, learn

@@ -1,4 +1,4 @@
-"""The axes of a set of cells: the facts that differ, and the values where outcomes change."""
+"""Axes of a set of cells: the facts that differ, and the values at which outcomes change."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ CellValues = Mapping[str, Any]
 
 
 class ValueKind(Enum):
-    """The kinds of a fact's values, which decide how to compare them."""
+    """Types of a fact's values, which decide how values compare."""
 
     VERSION = "version"
     NUMBER = "number"
@@ -33,22 +33,22 @@ class ValueKind(Enum):
 
 @dataclass(frozen=True, eq=False)
 class RuleAxis:
-    """A fact that is not the same for all cells.
+    """A fact with different values among the cells.
 
-    Sets of cells and of groups are integers with one bit for each member.
+    Sets of cells and of groups are integers with one bit per member.
 
     Parameters
     ----------
     name : str
-        The fact, as conditions call it.
+        Name of the fact in conditions.
     kind : ValueKind
-        Of its values.
+        Type of the values.
     groups : tuple of tuple
-        Its values, in order; those that never make a difference stand together.
+        Values in order, grouped: values of one group never make a difference.
     cells : tuple of int
-        For each group, the cells that have such a value; one more for the cells that have none.
+        For each group, the cells with one of its values; the last item is the cells without a value.
     weight : float
-        How much a comparison of it counts: what says least of the cause counts most.
+        Factor on the cost of a comparison. Facts that explain least cost most.
     """
 
     name: str
@@ -59,7 +59,7 @@ class RuleAxis:
 
     @property
     def absent(self) -> int:
-        """The bit of cells without a value."""
+        """Bit of the cells without a value."""
         return 1 << len(self.groups)
 
     @property
@@ -68,30 +68,30 @@ class RuleAxis:
         return self.absent * 2 - 1
 
     def cells_of(self, chosen: int) -> int:
-        """The cells of a set of groups."""
+        """Return the cells of a set of groups."""
         found = 0
         for index in bits(chosen):
             found |= self.cells[index]
         return found
 
     def values_of(self, chosen: int) -> list[Any]:
-        """The values of a set of groups."""
+        """Return the values of a set of groups."""
         return [value for index, group in enumerate(self.groups) if chosen >> index & 1 for value in group]
 
 
 def bits(number: int) -> Iterator[int]:
-    """Places of the bits that are set."""
+    """Yield the positions of the bits that are set."""
     while number:
         lowest = number & -number
         yield lowest.bit_length() - 1
         number ^= lowest
 
 
-# The order of facts in conditions; parameters of the case come between the two.
+# Order of facts in conditions; a case's parameters come between _FIRST and _LAST.
 _LAST = ("virtual", "suffix", "cc", "toolkit", "headers", "numpy", "python")
 _LIBRARIES = tuple(name for name in names_in_conditions() if name not in _LAST)
 _FIRST = ("backend", *_LIBRARIES, "library", "wheels", "device")
-# A target is its kind, its capability and its suffix: rules about these say more.
+# A target consists of its kind, capability and suffix, and rules on those explain more.
 _LEFT_OUT = frozenset({"target"})
 _WEIGHTS = {
     **dict.fromkeys(_LIBRARIES, 1.1),
@@ -104,14 +104,14 @@ _WEIGHTS = {
 
 
 def axes_of(facts: Sequence[CellValues], outcomes: Sequence[Hashable], *, grouped: bool) -> list[RuleAxis]:
-    """Axes of cells.
+    """Return the axes of cells.
 
     Parameters
     ----------
     facts, outcomes : sequence
-        Of each cell.
+        Facts and outcome of each cell.
     grouped : bool
-        Put neighbouring values of an ordered axis together where the outcome is the same for all that was tried with both.
+        Group neighbouring values of an ordered axis if their outcomes agree on everything tested with both.
     """
     seen: set[tuple[Any, ...]] = set()
     columns: dict[str, tuple[Any, ...]] = {}
@@ -119,7 +119,7 @@ def axes_of(facts: Sequence[CellValues], outcomes: Sequence[Hashable], *, groupe
         {name for each in facts for name in each} - _LEFT_OUT, key=lambda name: (_weight(name), _place(name), name)
     ):
         column = tuple(_public(each.get(name)) for each in facts)
-        # What always differs together is one axis, under the name that says most.
+        # Facts that always differ together form one axis, under the name that explains most.
         pattern = _pattern(column)
         if len(set(pattern)) > 1 and pattern not in seen:
             seen.add(pattern)
@@ -149,7 +149,7 @@ def _axis(
 def _grouped(
     values: list[Any], name: str, columns: Mapping[str, tuple[Any, ...]], outcomes: Sequence[Hashable]
 ) -> list[tuple[Any, ...]]:
-    """Neighbours that were tried with the same and gave the same, at least once and without an exception."""
+    """Group neighbouring values whose outcomes agree on all shared settings of the other facts, at least one of them."""
     others = [column for other, column in columns.items() if other != name]
     tried: dict[Any, dict[tuple[Any, ...], Hashable]] = {value: {} for value in values}
     for index, value in enumerate(columns[name]):
@@ -169,13 +169,13 @@ def _grouped(
 
 
 def _pattern(column: Sequence[Any]) -> tuple[int, ...]:
-    """Cells with the same value."""
+    """Number the distinct values in order of appearance, so equal numbers mark cells with the same value."""
     numbers: dict[Any, int] = {}
     return tuple(numbers.setdefault(value, len(numbers)) for value in column)
 
 
 def _public(value: Any) -> Any:
-    """A version without what builders add to it (``13.6.0+local``), which comparisons pass over."""
+    """Strip the local part of a version (``13.6.0+local``), which comparisons ignore."""
     return Version(value.public) if isinstance(value, Version) and value.local else value
 
 
@@ -199,23 +199,23 @@ def _place(name: str) -> int:
 
 
 _FURTHER = 0.35
-"""The cost of each further value of a list; a comparison costs 1."""
+"""Cost of each further value in a list; a comparison costs 1."""
 
 
 @dataclass(frozen=True)
 class Literal:
-    """A part of a condition that is about one axis.
+    """A part of a condition on one axis.
 
     Parameters
     ----------
     text : str
         ``toolkit >= "12.4" and toolkit < "12.8"``.
     chosen : int
-        The groups of the axis that match.
+        Groups of the axis that match.
     cost : float
-        How much of a reader's attention it takes.
+        Cost of reading it.
     loose : bool
-        Whether it needs parentheses next to an ``and``.
+        Whether the text needs parentheses next to an ``and``.
     """
 
     text: str
@@ -225,7 +225,7 @@ class Literal:
 
 
 def spell(axis: RuleAxis, must: int, never: int) -> Literal | None:
-    """The cheapest comparison that holds for all of some groups and for none of others; None where there is none."""
+    """Return the cheapest comparison that holds for all groups of `must` and for none of `never`; None without one."""
     found = [each for each in _candidates(axis, must, never) if each.chosen & must == must and not each.chosen & never]
     return min(found, key=lambda each: (each.cost, len(each.text), each.text), default=None)
 
@@ -237,7 +237,7 @@ def _candidates(axis: RuleAxis, must: int, never: int) -> Iterator[Literal]:
         return
     inside, outside = axis.values_of(must), axis.values_of(never)
     if len(inside) == 1:
-        # At an end of an axis, what comes beyond it is more likely to be the same.
+        # Values beyond the end of an axis probably behave like the last one, so == costs slightly more than a limit.
         yield from _compared(axis, "==", inside[0], 1.02 if axis.kind.ordered else 1)
     elif inside:
         yield from _listed(axis, inside, _length(axis, inside), negated=False)
@@ -250,7 +250,7 @@ def _candidates(axis: RuleAxis, must: int, never: int) -> Iterator[Literal]:
 
 
 def _length(axis: RuleAxis, values: list[Any]) -> float:
-    """The cost of a list; on ordered axes, limits explain more than lists."""
+    """Return the cost of a list; on ordered axes, limits explain more than lists."""
     return (2 if axis.kind.ordered else 1 + _FURTHER) + _FURTHER * (len(values) - 2)
 
 
@@ -274,8 +274,8 @@ def _intervals(axis: RuleAxis, must: int, never: int) -> Iterator[Literal]:
 
 
 def _lower(axis: RuleAxis, place: int) -> Iterator[Literal]:
-    """From a group on."""
-    if place and axis.kind is ValueKind.NUMBER:  # limits are what still works
+    """Yield comparisons that hold from a group on."""
+    if place and axis.kind is ValueKind.NUMBER:  # a limit is the last working value
         yield from _compared(axis, ">", axis.groups[place - 1][-1], 1)
     else:
         yield from _compared(axis, ">=", axis.groups[place][0], 1)
@@ -284,7 +284,7 @@ def _lower(axis: RuleAxis, place: int) -> Iterator[Literal]:
 
 
 def _upper(axis: RuleAxis, place: int) -> Iterator[Literal]:
-    """Up to a group, which is left out."""
+    """Yield comparisons that hold for the groups before a group."""
     if place and axis.kind is ValueKind.NUMBER:
         yield from _compared(axis, "<=", axis.groups[place - 1][-1], 1)
     elif place:
@@ -319,13 +319,13 @@ def _value(value: Any) -> str:
 
 
 def _made(axis: RuleAxis, text: str, predicate: Predicate, cost: float) -> Literal:
-    """Evaluate a comparison for each value: pre-releases are neither below nor above their release."""
+    """Evaluate a comparison for each value: a pre-release is neither below nor above its release."""
     chosen = 0
     for place, group in enumerate(axis.groups):
         if all(predicate.holds({axis.name: value}) for value in group):
             chosen |= 1 << place
         elif any(predicate.holds({axis.name: value}) for value in group):
-            return Literal(text, 0, cost)  # it would tear apart what stands together
+            return Literal(text, 0, cost)  # the comparison would split a group
     if predicate.holds({axis.name: None}):
         chosen |= axis.absent
     return Literal(text, chosen, cost * axis.weight)
@@ -337,7 +337,7 @@ class Inseparable(ValueError):
     Parameters
     ----------
     one, other : int
-        Their places among the examples.
+        Positions of the cells among the examples.
     """
 
     def __init__(self, one: int, other: int) -> None:
@@ -347,19 +347,19 @@ class Inseparable(ValueError):
 
 
 class TooManyRules(ValueError):
-    """Outcomes that follow nothing that a condition can ask."""
+    """Outcomes that follow no fact in conditions."""
 
 
 @dataclass(frozen=True)
 class Example:
-    """A cell, and what became of it.
+    """A cell and its outcome.
 
     Parameters
     ----------
     facts : Mapping[str, Any]
-        As conditions see them (`harness.model.Cell.facts`).
+        Facts as in conditions (`harness.model.Cell.facts`).
     outcome : Hashable
-        Cells with an equal one may have a rule in common.
+        Cells with equal outcomes may share a rule.
     settled : bool
         Whether the outcome is expected without a rule.
     """
@@ -370,23 +370,23 @@ class Example:
 
 
 Box = Mapping[int, Literal]
-"""By number of the axis what must hold there; everything without any."""
+"""Required comparison by number of the axis; an empty box holds for every cell."""
 
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """Evidence for rules.
+    """Examples as bit sets, the input of the search for rules.
 
     Parameters
     ----------
     axes : list of RuleAxis
-        What may be compared.
+        Axes that rules may compare.
     outcomes : tuple
-        The different outcomes.
+        Distinct outcomes.
     cells : tuple of int
-        For each outcome the cells that had it.
+        For each outcome, the cells with it.
     unsettled : int
-        The cells that need a rule.
+        Cells that need a rule.
     """
 
     axes: list[RuleAxis]
@@ -404,21 +404,21 @@ class Table:
         return found
 
     def cells_of(self, box: Box) -> int:
-        """The cells in a box."""
+        """Return the cells in a box."""
         found = self.everything
         for axis, literal in box.items():
             found &= self.axes[axis].cells_of(literal.chosen)
         return found
 
     def spell(self, axis: int, must: int, never: int) -> Literal | None:
-        """`harness.rules.axes.spell`, each once."""
+        """Call `harness.rules.axes.spell`, with a cache."""
         key = (axis, must, never)
         if key not in self._spelled:
             self._spelled[key] = spell(self.axes[axis], must, never)
         return self._spelled[key]
 
     def groups(self, axis: int, cells: int) -> int:
-        """The groups of an axis that some of the cells have."""
+        """Return the groups of an axis that contain some of the cells."""
         found = 0
         for place, each in enumerate(self.axes[axis].cells):
             if each & cells:
@@ -426,7 +426,7 @@ class Table:
         return found
 
     def simplest(self, box: Box, want: int, bad: int) -> dict[int, Literal]:
-        """A box with as little in it as holds for `want` and for none of `bad`."""
+        """Drop and simplify comparisons while the box still holds for `want` and for none of `bad`."""
         made = dict(box)
         for number in sorted(made, key=lambda number: (-made[number].cost, number)):
             others = self.cells_of({axis: literal for axis, literal in made.items() if axis != number})
@@ -440,12 +440,12 @@ class Table:
 
 
 def make_table(examples: Sequence[Example], *, grouped: bool) -> Table:
-    """Bit sets of examples; indistinguishable examples are one.
+    """Build the bit sets of examples; indistinguishable examples count as one.
 
     Raises
     ------
     Inseparable
-        When such two have different outcomes.
+        If indistinguishable examples have different outcomes.
     """
     places: dict[tuple[Any, ...], int] = {}
     for place, example in enumerate(examples):
@@ -453,7 +453,7 @@ def make_table(examples: Sequence[Example], *, grouped: bool) -> Table:
         first = places.setdefault(key, place)
         if examples[first].outcome != example.outcome:
             raise Inseparable(first, place)
-    # What comes out does not depend on the order of the examples.
+    # The sort makes the result independent of the order of the examples.
     chosen = [examples[places[key]] for key in sorted(places)]
     outcomes = tuple(sorted({example.outcome for example in chosen}, key=repr))
     cells = [0] * len(outcomes)
@@ -467,7 +467,7 @@ def make_table(examples: Sequence[Example], *, grouped: bool) -> Table:
 
 
 def spell_rule(table: Table, boxes: Sequence[Box]) -> str:
-    """A condition that holds in any of the boxes, what they have in common once: ``rdc and (cc < "7.0" or toolkit < "12.4")``."""
+    """Return a condition that holds in any of the boxes, with common parts once: ``rdc and (cc < "7.0" or toolkit < "12.4")``."""
     if len(boxes) == 1:
         return _all(_parts(table, boxes[0]))
     common = [
@@ -485,7 +485,7 @@ def _parts(table: Table, box: Box) -> list[tuple[str, bool]]:
 
 
 def _all(parts: Sequence[tuple[str, bool]]) -> str:
-    """Parts of a conjunction; those with an ``or`` are in parentheses next to others."""
+    """Join the parts of a conjunction; a part with ``or`` gets parentheses next to other parts."""
     if len(parts) == 1:
         return parts[0][0]
     return " and ".join(f"({text})" if loose else text for text, loose in parts)

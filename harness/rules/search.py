@@ -1,7 +1,7 @@
-"""The search for boxes: conjunctions of comparisons that cover many cells of one outcome and none of another.
+"""Search for boxes: conjunctions of comparisons that cover many cells of one outcome and none of another.
 
-The smallest list of all cannot be found in any useful time; this one is found by taking boxes one after another, in several ways, each
-time from what is left, and by making the list smaller afterwards for as long as every example still comes out right.
+Finding the smallest list of rules takes too long. The search takes one box after another, in several ways, each time
+from the remaining cells. It then shrinks the list while every example keeps its outcome.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ _FINISHED = 12
 
 @dataclass(frozen=True)
 class Found:
-    """A box.
+    """A box with the cells that it covers.
 
     Parameters
     ----------
     box : dict
         Comparisons by axis.
     cells : int
-        The matching cells, of those examined.
+        Matching cells among those examined.
     cost : float
-        Of reading it.
+        Cost of reading the box.
     """
 
     box: dict[int, Literal]
@@ -38,7 +38,7 @@ class Found:
 
 @dataclass(frozen=True)
 class _State:
-    """Groups that are left of each axis, and the cells in them."""
+    """Remaining groups of each axis, and the cells in them."""
 
     chosen: tuple[int, ...]
     good: int
@@ -46,7 +46,10 @@ class _State:
 
 
 def boxes(table: Table, want: int, bad: int) -> list[Found]:
-    """Boxes that hold for some of `want` and for none of `bad`, each as simple as can be; a beam search from the box that has all."""
+    """Return simple boxes that hold for some of `want` and for none of `bad`.
+
+    The function runs a beam search that starts from the box with all cells.
+    """
     start = _State(tuple(axis.everything for axis in table.axes), want, bad)
     finished: dict[tuple[int, ...], _State] = {}
     beam = [start]
@@ -70,7 +73,7 @@ def boxes(table: Table, want: int, bad: int) -> list[Found]:
 
 
 def _narrower(table: Table, state: _State) -> Iterator[tuple[float, _State]]:
-    """States with one axis narrowed, with what that gains (as FOIL counts it: what stays good, by how much purer it is)."""
+    """Yield states with one axis narrowed, with FOIL's gain: the remaining good cells times the increase in purity."""
     total_good, total_bad = state.good.bit_count(), state.bad.bit_count()
     before = math.log2(total_good / (total_good + total_bad))
     ranked = []
@@ -89,7 +92,7 @@ def _narrower(table: Table, state: _State) -> Iterator[tuple[float, _State]]:
 
 
 def _choices(good: list[int], bad: list[int], *, ordered: bool) -> Iterator[tuple[int, int, int]]:
-    """Candidate sets of groups, with the number of good and bad cells they keep; the last place is for cells without a value."""
+    """Yield candidate sets of groups, each with its numbers of good and bad cells; the last position is cells without a value."""
     count = len(good) - 1
     some = [place for place, number in enumerate(good) if number]
     pure = [place for place in some if not bad[place]]
@@ -115,7 +118,7 @@ def _choices(good: list[int], bad: list[int], *, ordered: bool) -> Iterator[tupl
 
 
 def _found(table: Table, state: _State, want: int, bad: int) -> Found | None:
-    """The comparisons of a state; None if no comparison expresses it."""
+    """Return the comparisons of a state; None if no comparison expresses it."""
     box: dict[int, Literal] = {}
     good = state.good
     narrowed = [number for number, axis in enumerate(table.axes) if state.chosen[number] != axis.everything]
@@ -134,21 +137,21 @@ def _found(table: Table, state: _State, want: int, bad: int) -> Found | None:
 
 @dataclass(frozen=True)
 class Step:
-    """A rule: it holds where one of its boxes does.
+    """A rule, which holds if at least one of its boxes does.
 
     Parameters
     ----------
     outcome : int
         Number of the outcome.
     boxes : tuple of Box
-        At least one.
+        At least one box.
     """
 
     outcome: int
     boxes: tuple[Box, ...]
 
     def cells(self, table: Table) -> int:
-        """The matching cells."""
+        """Return the matching cells."""
         found = 0
         for box in self.boxes:
             found |= table.cells_of(box)
@@ -156,7 +159,7 @@ class Step:
 
 
 def exact(table: Table, steps: Sequence[Step]) -> bool:
-    """Return whether every cell has its outcome."""
+    """Return whether every cell gets its outcome."""
     left = table.everything
     for step in steps:
         here = step.cells(table) & left
@@ -167,13 +170,13 @@ def exact(table: Table, steps: Sequence[Step]) -> bool:
 
 
 def cost_of(steps: Sequence[Step]) -> tuple[float, int]:
-    """Complexity: the amount to read, and the number of rules."""
+    """Return the complexity: the cost of reading, and the number of rules."""
     total = sum(2 + sum(0.5 + sum(each.cost for each in box.values()) for box in step.boxes) for step in steps)
     return round(total, 6), len(steps)
 
 
 def shrink(table: Table, steps: Sequence[Step]) -> list[Step]:
-    """A list that says the same of all cells, with fewer and simpler rules."""
+    """Return an equivalent list with fewer and simpler rules."""
     made = list(steps)
     while True:
         before = cost_of(made)
@@ -194,7 +197,7 @@ def _without_needless(table: Table, steps: list[Step]) -> list[Step]:
 
 
 def _without_one(table: Table, steps: list[Step]) -> list[Step]:
-    """Drop a rule if those after it can replace it, once they are separated by more."""
+    """Drop a rule if the remaining rules, narrowed, replace it at a lower cost."""
     for step in steps:
         fewer = _mended(table, [each for each in steps if each is not step])
         if fewer is not None and exact(table, fewer) and cost_of(fewer) < cost_of(steps):
@@ -203,7 +206,7 @@ def _without_one(table: Table, steps: list[Step]) -> list[Step]:
 
 
 def _mended(table: Table, steps: list[Step]) -> list[Step] | None:
-    """Each rule narrowed to what it is right for."""
+    """Narrow each rule to the cells whose outcome it gives."""
     made: list[Step] = []
     left = table.everything
     for step in steps:
@@ -221,7 +224,7 @@ def _mended(table: Table, steps: list[Step]) -> list[Step] | None:
 
 
 def _simpler(table: Table, steps: list[Step]) -> list[Step]:
-    """Each box with as little in it as its place in the list asks for, from the last one up."""
+    """Simplify each box as its position in the list permits, from the last rule to the first."""
     made = list(steps)
     for place in reversed(range(len(made))):
         step = made[place]
@@ -235,7 +238,7 @@ def _simpler(table: Table, steps: list[Step]) -> list[Step]:
 
 
 def _united(table: Table, steps: list[Step]) -> list[Step]:
-    """Two boxes that differ in one axis, as one."""
+    """Merge boxes that differ in one axis."""
     made = list(steps)
     first = 0
     while first < len(made):
@@ -280,7 +283,7 @@ def _chosen(box: Box, axis: int) -> int | None:
 
 
 def _joined(table: Table, steps: list[Step]) -> list[Step]:
-    """Rules with the same outcome that ask about the same names, as one."""
+    """Merge rules with the same outcome on the same names."""
     made = list(steps)
     first = 0
     while first < len(made):
@@ -303,19 +306,19 @@ def _joined(table: Table, steps: list[Step]) -> list[Step]:
 __all__ = ["Example", "Inseparable", "Rule", "TooManyRules", "learn"]
 
 MAX_RULES = 40
-"""More rules than this say no more than a list of cells."""
+"""A longer list of rules explains no more than a list of cells."""
 
 
 @dataclass(frozen=True)
 class Rule:
-    """A condition, and what comes out where it holds.
+    """A condition, and the outcome of the cells that match it.
 
     Parameters
     ----------
     condition : str
-        In the language of `harness.model.condition.Condition`; empty where it always holds.
+        Condition in the syntax of `harness.model.condition.Condition`; empty if the rule always holds.
     outcome : Hashable
-        As in the examples.
+        Outcome, as in the examples.
     """
 
     condition: str
@@ -323,26 +326,26 @@ class Rule:
 
 
 def learn(examples: Sequence[Example], *, most: int = MAX_RULES) -> list[Rule]:
-    """The smallest list of rules found that gives every example its outcome; the first rule that holds counts.
+    """Return the smallest list of rules found that gives every example its outcome; the first matching rule counts.
 
     Parameters
     ----------
     examples : sequence of Example
-        Cells. Those that are settled may be left without a rule.
+        Cells. Settled examples may have no rule.
     most : int
-        How many boxes the rules may be made of.
+        Maximum number of boxes in all rules.
 
     Raises
     ------
     Inseparable
-        When two examples with different outcomes differ in nothing that a condition can ask.
+        If two examples with different outcomes have the same facts.
     TooManyRules
-        When more than `most` are needed.
+        If more than `most` boxes are needed.
     """
     table = make_table(examples, grouped=True)
     steps = _best(table, most)
     if steps is None:
-        # Values that make no difference each by itself may make one together.
+        # Values that make no difference alone may make one together.
         table = make_table(examples, grouped=False)
         steps = _best(table, most)
     if steps is None:
@@ -351,7 +354,7 @@ def learn(examples: Sequence[Example], *, most: int = MAX_RULES) -> list[Rule]:
 
 
 def _best(table: Table, most: int) -> list[Step] | None:
-    """The cheapest of the lists that several ways of choosing lead to."""
+    """Return the cheapest list of several ways of choosing boxes."""
     found: list[list[Step]] = []
     for everything in (False, True):
         for thrifty in (False, True):
@@ -363,18 +366,18 @@ def _best(table: Table, most: int) -> list[Step] | None:
 
 
 def _cover(table: Table, most: int, *, everything: bool, thrifty: bool) -> list[Step] | None:
-    """Take boxes until no cell needs one; None where it takes too many.
+    """Take boxes until no cell needs one; return None if more than `most` are needed.
 
     Parameters
     ----------
     table : Table
-        The cells.
+        Cells.
     most : int
-        How many boxes there may be.
+        Maximum number of boxes.
     everything : bool
-        Make rules for settled cells as well: an exception first may make the rule after it smaller.
+        Make rules for settled cells as well: an exception in front may simplify the following rule.
     thrifty : bool
-        Prefer boxes with many cells for what they cost, not those with most cells.
+        Prefer boxes with many cells per cost to boxes with most cells.
     """
     left = table.everything
     need = left if everything else table.unsettled
@@ -388,7 +391,7 @@ def _cover(table: Table, most: int, *, everything: bool, thrifty: bool) -> list[
                 value = count / (1 + each.cost) if thrifty else float(count)
                 if best is None or (value, -each.cost) > (best[0], best[1]):
                     best = (value, -each.cost, outcome, each)
-        # Boxes hardly get larger: what does not fit the rest of them by far never will.
+        # Later boxes are rarely larger, so far more remaining cells than the remaining boxes can cover is hopeless.
         if best is None or (left & need).bit_count() > 2 * best[3].cells.bit_count() * (most - len(steps)):
             return None
         steps.append(Step(best[2], (best[3].box,)))

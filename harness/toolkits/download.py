@@ -1,4 +1,4 @@
-"""Wheels downloaded by uv from the user's index, each verified by its SHA-256."""
+"""Wheels that uv downloads from the user's index, each verified by its SHA-256."""
 
 from __future__ import annotations
 
@@ -39,14 +39,16 @@ def _pins() -> dict[str, dict[Version, dict[str, list[str]]]]:
 
 
 def pinned(name: str, version: str) -> frozenset[str] | None:
-    """SHA-256 (hexadecimal) of the wheels of a version that this machine may take; None for a version that is not pinned at all.
+    """Return the pinned SHA-256 hashes (hexadecimal) of a version's wheels for this machine.
+
+    Return None if the version is not pinned.
 
     Parameters
     ----------
     name : str
         Full name of the wheel on PyPI: ``nvidia-cutlass``.
     version : str
-        Its version; 3.5.1 is the same as 3.5.1.0.
+        Version; 3.5.1 equals 3.5.1.0.
     """
     wheels = _pins().get(canonicalize_name(name), {}).get(Version(version))
     if wheels is None:
@@ -55,14 +57,14 @@ def pinned(name: str, version: str) -> frozenset[str] | None:
 
 
 def pinned_versions(name: str) -> list[str]:
-    """Every version of a wheel that is pinned, oldest first, pre-releases among them."""
+    """Return every pinned version of a wheel, pre-releases included, oldest first."""
     return list(map(str, sorted(_pins().get(canonicalize_name(name), {}))))
 
 
 PYPI = "https://pypi.org/simple"
-"""The index where none is configured."""
+"""The default index."""
 
-# What uv calls pip's settings of an index.
+# uv's variables for pip's index settings.
 _SETTINGS = {
     "index-url": "UV_DEFAULT_INDEX",
     "extra-index-url": "UV_INDEX",
@@ -70,7 +72,7 @@ _SETTINGS = {
     "cert": "SSL_CERT_FILE",
 }
 _KEYS = (*_SETTINGS, "no-index")
-# An index that is given by one of these variables, or by one of these keys of a uv.toml, is meant for uv.
+# A user who sets one of these variables, or one of these keys in uv.toml, has configured an index for uv.
 _UV_VARIABLES = (
     "UV_DEFAULT_INDEX",
     "UV_INDEX",
@@ -83,18 +85,18 @@ _UV_KEYS = {"index", "index-url", "extra-index-url", "find-links", "no-index"}
 
 
 def index_settings(environ: Mapping[str, str] = os.environ) -> tuple[dict[str, str], list[str]]:
-    """Variables and options that tell uv the index which the user has configured for pip.
+    """Return the variables and options that make uv use the index configured for pip.
 
-    Empty where an index is configured for uv itself (its variables, the user's or the machine's ``uv.toml``), and where there is none for pip
-    either: uv takes PyPI then. Of pip there are its variables (``PIP_INDEX_URL``) and its configuration files; as pip does, all its indexes are looked
-    at for the best match.
+    Both are empty if an index is configured for uv itself, by its variables or the user's or the machine's ``uv.toml``.
+    They are also empty if no index is configured for pip: uv then uses PyPI. pip's settings are its variables
+    (``PIP_INDEX_URL``) and its configuration files. uv selects the best match across all indexes, as pip does.
 
     Returns
     -------
     variables : dict
-        To be added to those of the process.
+        Variables to add to the environment of the process.
     options : list
-        For uv's command line.
+        Options for uv's command line.
     """
     if any(environ.get(name) for name in _UV_VARIABLES) or any(map(_names_index, _uv_files(environ))):
         return {}, []
@@ -107,7 +109,7 @@ def index_settings(environ: Mapping[str, str] = os.environ) -> tuple[dict[str, s
 
 
 def index_addresses(environ: Mapping[str, str] = os.environ) -> tuple[list[str], list[str]]:
-    """Indexes that uv asks, the first one first, and its folders or pages of wheels (``find-links``)."""
+    """Return the indexes that uv queries, in order, and its folders or pages of wheels (``find-links``)."""
     variables, options = index_settings(environ)
     settings = {**environ, **variables}
     default = ""
@@ -128,20 +130,20 @@ def index_addresses(environ: Mapping[str, str] = os.environ) -> tuple[list[str],
     more = [*settings.get("UV_INDEX", "").split(), *settings.get("UV_EXTRA_INDEX_URL", "").split(), *more]
     links = [*filter(None, settings.get("UV_FIND_LINKS", "").split(",")), *links]
     default = settings.get("UV_DEFAULT_INDEX") or settings.get("UV_INDEX_URL") or default or PYPI
-    # An index may be written with a name: NAME=ADDRESS.
+    # uv accepts an index with a name: NAME=ADDRESS.
     indexes = [re.sub(r"^[\w.-]+=", "", address) for address in [*more, default]]
     return ([] if "--no-index" in options else list(dict.fromkeys(indexes))), links
 
 
 def index_called(environ: Mapping[str, str] = os.environ) -> str:
-    """Names of uv's index in messages: ``PyPI``, or the configured machines and folders."""
+    """Return the name of uv's index for messages: ``PyPI``, or the configured hosts and folders."""
     indexes, links = index_addresses(environ)
     named = ["PyPI" if address == PYPI else _index_host(address) for address in [*indexes, *links]]
     return " and ".join(dict.fromkeys(named)) or "no index"
 
 
 def _index_host(address: str) -> str:
-    """The host of an address; a folder as it is. Never the whole address, which may hold a password."""
+    """Return the host of an address, or a folder unchanged. The whole address may contain a password."""
     try:
         return urlsplit(address).hostname or public(address)
     except ValueError:
@@ -155,20 +157,20 @@ def _pip_settings(environ: Mapping[str, str]) -> dict[str, str]:
         try:
             parser.read_string(path.read_text("utf-8"))
         except (OSError, ValueError, configparser.Error):
-            continue  # pip itself will say what is wrong with it
+            continue  # pip itself reports the error
         for section in ("global", "install"):
             items = dict(parser.items(section)) if parser.has_section(section) else {}
             found |= {key: items[key] for key in _KEYS if items.get(key)}
     named = {key: environ.get(f"PIP_{key.upper().replace('-', '_')}", "") for key in _KEYS}
     found |= {key: value for key, value in named.items() if value}
-    for key in ("extra-index-url", "find-links"):  # several, between spaces or on lines of their own
+    for key in ("extra-index-url", "find-links"):  # several values, separated by spaces or line breaks
         if key in found:
             found[key] = (" " if key == "extra-index-url" else ",").join(found[key].split())
     return found
 
 
 def _pip_files(environ: Mapping[str, str]) -> Iterator[Path]:
-    """Configuration files of pip, as ``pip config debug`` lists them: later ones win."""
+    """Yield pip's configuration files, as ``pip config debug`` lists them; later files override earlier ones."""
     named = environ.get("PIP_CONFIG_FILE")
     if named == os.devnull:
         return
@@ -184,7 +186,7 @@ def _pip_files(environ: Mapping[str, str]) -> Iterator[Path]:
 
 
 def _uv_files(environ: Mapping[str, str]) -> Iterator[Path]:
-    """The user's and the machine's ``uv.toml`` (https://docs.astral.sh/uv/concepts/configuration-files/)."""
+    """Yield the user's and the machine's ``uv.toml`` (https://docs.astral.sh/uv/concepts/configuration-files/)."""
     if environ.get("UV_NO_CONFIG"):
         return
     if named := environ.get("UV_CONFIG_FILE"):
@@ -200,7 +202,7 @@ def _table(path: Path) -> dict[str, Any]:
     try:
         return tomllib.loads(path.read_text("utf-8"))
     except (OSError, ValueError):
-        return {}  # uv itself will say what is wrong with it
+        return {}  # uv itself reports the error
 
 
 def _names_index(path: Path) -> bool:
@@ -210,9 +212,9 @@ def _names_index(path: Path) -> bool:
 
 
 TIMEOUT = 1800
-"""Seconds that uv may take."""
+"""Time limit of uv in seconds."""
 
-# uv ends with this process, however it ends: prctl(PR_SET_PDEATHSIG, SIGKILL), which outlives execve(2).
+# The kernel kills uv as soon as this process ends: prctl(PR_SET_PDEATHSIG, SIGKILL) survives execve(2).
 _TIED = (
     "import ctypes, os, sys; ctypes.CDLL(None).prctl(1, 9); "
     "os.getppid() == int(sys.argv[1]) or os._exit(1); os.execv(sys.argv[2], sys.argv[2:])"
@@ -220,14 +222,14 @@ _TIED = (
 
 
 class NothingInstallable(PartUnavailable):
-    """A part that cannot be installed, as no other can.
+    """A part that cannot be installed, for a reason that affects every part.
 
     Parameters
     ----------
     what : str
-        The part.
+        The part's name.
     why : str
-        Why: uv is missing, or the index cannot be reached.
+        The reason: uv is missing, or the index is unreachable.
     """
 
     def __init__(self, what: str, why: str) -> None:
@@ -236,12 +238,12 @@ class NothingInstallable(PartUnavailable):
 
 
 def uv_program() -> str:
-    """Path of uv: that of its wheel, or one on the PATH, as conda installs it.
+    """Return the path of uv: from its wheel, or else from PATH, where conda installs it.
 
     Raises
     ------
     FileNotFoundError
-        Without one.
+        If uv is not installed.
     """
     try:
         from uv import find_uv_bin
@@ -250,35 +252,35 @@ def uv_program() -> str:
     except (ImportError, FileNotFoundError):
         if found := shutil.which("uv"):
             return found
-        raise FileNotFoundError("there is no program uv, which cumatrix requires: install it") from None
+        raise FileNotFoundError("cumatrix requires uv, which is not installed: install it") from None
 
 
 def run_uv(what: str, words: Sequence[str], folder: Path, *, built: bool = False) -> str:
-    """Run uv, and give what it prints.
+    """Run uv and return its output.
 
     Parameters
     ----------
     what : str
-        ``CUDA 12.4``, for messages.
+        The subject of messages, such as ``CUDA 12.4``.
     words : sequence of str
-        Its command line: ``pip compile -`` or ``venv PATH``. Those of ``pip`` receive the index.
+        uv's arguments: ``pip compile -`` or ``venv PATH``. ``pip`` commands also receive the index options.
     folder : Path
-        A folder to work in (`harness.process_locks.work_folder`).
+        The working folder (`harness.process_locks.work_folder`).
     built : bool
-        Whether it may build, and not only take wheels from the index.
+        Whether uv may build a distribution; otherwise it only installs wheels from the index.
 
     Raises
     ------
     NothingInstallable
-        When there is no uv, or no index to reach.
+        If uv is not installed, or the index is unreachable.
     PartUnavailable
-        When it fails, is killed, or does not end within `TIMEOUT`; the message has uv's own.
+        If uv fails, is killed, or exceeds `TIMEOUT`; the message includes uv's message.
     """
     project, temporary = folder / "project", folder / "tmp"
     for path in (project, temporary):
         path.mkdir(exist_ok=True)
-    # uv uses the settings of the project that it is in, which may be a stranger's: this one has none, and is in no other, even if
-    # the data folder is in one.
+    # uv reads the settings of the surrounding project, which may belong to a stranger. This empty project shields uv
+    # from any project around the data folder.
     for name in ("uv.toml", "pyproject.toml"):
         (project / name).touch()
     try:
@@ -323,7 +325,7 @@ def run_uv(what: str, words: Sequence[str], folder: Path, *, built: bool = False
 
 
 def _first_the_cause(error: str) -> str:
-    """uv's message about a failed build: the last line of the build's own output first, which is the exception."""
+    """Return uv's message about a failed build, with the build's exception (the last line of its output) first."""
     lines = [line.strip() for line in error.splitlines() if line.strip()]
     words = [line for line in lines if not line.startswith("hint:")]
     return f"{words[-1][:300]} (uv: {' '.join(' '.join(lines).split())[-400:]})" if words else ""
@@ -331,16 +333,16 @@ def _first_the_cause(error: str) -> str:
 
 @dataclass(frozen=True)
 class Wheel:
-    """A wheel that an index offers.
+    """A wheel on an index.
 
     Parameters
     ----------
     name, version : str
-        As requested.
+        The requested name and version.
     sha256 : str
-        What the index says of it, in hexadecimal digits; empty where it says nothing.
+        Its hash on the index in hexadecimal digits; empty if the index provides none.
     host : str
-        Where it comes from, for messages.
+        Its origin, for messages.
     """
 
     name: str
@@ -350,26 +352,26 @@ class Wheel:
 
     @property
     def known(self) -> bool:
-        """Return whether cumatrix has the version's hash pinned."""
+        """Return whether cumatrix pins the version's hash."""
         return pinned(self.name, self.version) is not None
 
 
 def choose(what: str, wanted: Mapping[str, str], folder: Path) -> list[Wheel]:
-    """Ask the index for the wheels of some exact versions.
+    """Query the index for the wheels of some exact versions.
 
     Parameters
     ----------
     what : str
-        ``CUDA 12.4``, for messages.
+        The subject of messages, such as ``CUDA 12.4``.
     wanted : Mapping[str, str]
-        Version by the full name of the wheel.
+        Versions by the full name of the wheel.
     folder : Path
-        A folder to work in.
+        The working folder.
 
     Raises
     ------
     PartUnavailable
-        When a wheel is unavailable, has another hash than the pinned one, or none at all.
+        If a wheel is unavailable, has no hash, or its hash differs from the pinned one.
     """
     lines = "".join(f"{name}=={version}\n" for name, version in wanted.items())
     requirements = folder / "requirements.in"
@@ -382,40 +384,40 @@ def choose(what: str, wanted: Mapping[str, str], folder: Path) -> list[Wheel]:
 
 
 def unpack(what: str, wheels: Sequence[Wheel], site: Path, folder: Path) -> None:
-    """Download wheels and unpack them into `site`; see `choose`.
+    """Download wheels that `choose` returned, and unpack them into `site`.
 
     Raises
     ------
     PartUnavailable
-        When one cannot be downloaded, or differs from the index's entry.
+        If a wheel cannot be downloaded, or differs from the index's entry.
     """
     requirements = folder / "requirements.txt"
     requirements.write_text("".join(f"{w.name}=={w.version} --hash=sha256:{w.sha256}\n" for w in wheels), "utf-8")
-    # A copy, so that a file changed in a toolkit stays out of uv's cache and of other toolkits.
+    # Copies keep a modified file of a toolkit out of uv's cache and of other toolkits.
     words = ["install", "--require-hashes", "--link-mode", "copy", "--target", str(site), "-r", str(requirements)]
     _uv(what, words, folder)
 
 
 def lock(what: str, lines: Sequence[str], folder: Path, *, deps: bool, python: str = "") -> str:
-    """Exact versions with the hashes of all their wheels, as a file of requirements has them.
+    """Resolve requirements to exact versions with the hashes of all their wheels, in the format of a requirements file.
 
     Parameters
     ----------
     what : str
-        What they are for, for messages.
+        The subject of messages.
     lines : sequence of str
         Requirements.
     folder : Path
-        A folder to work in.
+        The working folder.
     deps : bool
-        Whether what they need is resolved as well.
+        Whether to resolve dependencies too.
     python : str
-        The Python that they are for, as ``3.11``; this one where it is empty.
+        The Python to resolve for, such as ``3.11``; by default, this process's Python.
 
     Raises
     ------
     PartUnavailable
-        When the index does not answer, or a download fails.
+        If the index does not respond, or a download fails.
     """
     requirements = folder / "requirements.in"
     requirements.write_text("".join(f"{line}\n" for line in lines), "utf-8")
@@ -446,12 +448,12 @@ def _choose(what: str, name: str, version: str, package: Mapping[str, Any]) -> W
         wheel = min(found, key=lambda pair: pair[0])[1]
         raise PartUnavailable(
             f"{what} is not installed: the wheel of {name} {version} at {wheel.host} is not the one that cumatrix knows. "
-            f"Its SHA-256 is {wheel.sha256 or 'not told'}, and should be {' or '.join(sorted(known)) or 'none: there was no wheel for this machine'}. "
+            f"Its SHA-256 is {wheel.sha256 or 'unknown'}, and should be {' or '.join(sorted(known)) or 'none: there was no wheel for this machine'}. "
             "Find out who changed it, or take another index"
         )
     wheel = min(right, key=lambda pair: pair[0])[1]
     if not wheel.sha256:
-        raise PartUnavailable(f"{what} is not installed: {wheel.host} tells no SHA-256 of {name} {version}")
+        raise PartUnavailable(f"{what} is not installed: {wheel.host} provides no SHA-256 of {name} {version}")
     return wheel
 
 
@@ -461,6 +463,6 @@ def _host(address: str) -> str:
 
 
 def _uv(what: str, words: Sequence[str], folder: Path, *, deps: bool = False) -> str:
-    """Run ``uv pip`` on wheels, which are never built here, and bring nothing along without `deps`."""
+    """Run ``uv pip`` on wheels only, without dependencies unless `deps` is set."""
     common = ["--only-binary", ":all:", "--python", sys.executable, *([] if deps else ["--no-deps"])]
     return run_uv(what, ["pip", *words, *common], folder)

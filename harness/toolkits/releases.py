@@ -31,9 +31,9 @@ class LocalToolkit(Installed):
 
     @cached_property
     def fingerprint(self) -> str:
-        """Hash over name, size and time of change of every file that compiling may read.
+        """Hash of the name, size and modification time of every file that a compilation may read.
 
-        Not over their content: these are gigabytes, and no list of hashes comes with them.
+        The contents are not hashed: the files have gigabytes, and no list of hashes comes with them.
         """
         digest = hashlib.sha256(f"{self.release}\0{self.home}".encode())
         for path in sorted(self._files()):
@@ -54,19 +54,19 @@ class BundledTools(Installed):
 
     @cached_property
     def fingerprint(self) -> str:
-        """The name alone: the library's files are among those that cells read."""
+        """The release alone identifies the tools: cells record the library's files that they read."""
         return f"{self.release}{BUNDLED}"
 
 
 def local_toolkit(home: Path) -> LocalToolkit:
-    """The toolkit in a folder, with the release that its ptxas tells.
+    """Return the toolkit in a folder, with the release that its ptxas reports.
 
     Raises
     ------
     UsageError
-        When there is none.
+        If the folder contains no toolkit.
     PartUnavailable
-        When it cannot be asked.
+        If its ptxas does not run, or reports no release.
     """
     home = home.resolve()
     tool = home / "bin" / "ptxas"
@@ -78,14 +78,14 @@ def local_toolkit(home: Path) -> LocalToolkit:
         raise PartUnavailable(f"cannot run {tool}: {error}") from None
     found = re.search(r"release (\d+\.\d+)", output)
     if not found:
-        raise PartUnavailable(f"{tool} does not say its release")
+        raise PartUnavailable(f"{tool} does not report its release")
     return LocalToolkit(release=found[1], home=home, packages={})
 
 
 def find_local() -> dict[str, Path]:
-    """CUDA toolkits of this machine by release; of two with the same release the first found counts.
+    """Return this machine's CUDA toolkits by release; the first one found wins if two have the same release.
 
-    In the order of ``CUDA_HOME``, ``CUDA_PATH``, the nvcc on the path, ``/usr/local/cuda``, ``/usr/local/cuda-*``.
+    The search order is ``CUDA_HOME``, ``CUDA_PATH``, the nvcc on PATH, ``/usr/local/cuda``, ``/usr/local/cuda-*``.
     """
     nvcc = shutil.which("nvcc")
     places = [os.environ.get("CUDA_HOME"), os.environ.get("CUDA_PATH")]
@@ -103,18 +103,18 @@ def find_local() -> dict[str, Path]:
 
 @dataclass(frozen=True, kw_only=True)
 class Release:
-    """One CUDA release as wheels.
+    """A CUDA release and its wheels.
 
     Parameters
     ----------
     name : str
         ``"12.4"``.
     packages : Mapping[str, str]
-        Exact version by the full name of the wheel on PyPI.
+        Exact versions by the full name of the wheel on PyPI.
     borrowed : Mapping[str, str]
-        Wheels that are another CUDA release's, since its own lack files, and that release.
+        Wheels borrowed from another CUDA release, because the release's own wheels lack files, and that release.
     day : date
-        The day on which PyPI got its first NVRTC.
+        Upload date of its first NVRTC on PyPI.
     """
 
     name: str
@@ -147,13 +147,15 @@ RELEASES: Mapping[str, Release] = _read()
 def parse_toolkits(text: str) -> list[ToolkitRef]:
     """Read ``11.8,12.4..13.0``, ``all``, or ``13.5+headers13.0`` for headers of another release.
 
-    A major version alone is its newest release (``13``), and at the end of a range all of them (``12.4..13``). ``local`` is every CUDA toolkit of this machine (`harness.toolkits.releases.find_local`),
-    ``12.4@local`` for one of them, and a path for the one there. ``rocm`` and ``5.2@rocm`` name ROCm installations in the same way. ``12.8@bundled`` is what libraries such as Triton have of that release in their wheels.
+    A major version selects its newest release (``13``), and at the end of a range all its releases (``12.4..13``).
+    ``local`` selects every CUDA toolkit on this machine (`harness.toolkits.releases.find_local`), ``12.4@local`` one of
+    them, and a path the toolkit in that folder. ``rocm`` and ``5.2@rocm`` select ROCm installations in the same way.
+    ``12.8@bundled`` selects the tools of that release in the wheels of libraries such as Triton.
 
     Raises
     ------
     UsageError
-        On a release that is not known; a range may span unknown ones, but not be empty.
+        If a release is unknown, or a range is empty; a range may span unknown releases.
     """
     found: dict[ToolkitRef, None] = {}
     for part in filter(None, (item.strip() for item in text.split(","))):
@@ -168,16 +170,16 @@ def parse_toolkits(text: str) -> list[ToolkitRef]:
 
 
 def release_of(day: date, majors: Iterable[int], newest: str) -> str:
-    """The newest CUDA release of some majors that was out on a day, up to `newest`; the first one where none was.
+    """Return the newest CUDA release of some majors on a day, up to `newest`; the first one if none was out.
 
     Parameters
     ----------
     day : date
         The day.
     majors : iterable of int
-        Major releases to choose from; of all where there are none.
+        Major releases to select from; empty for all.
     newest : str
-        A release.
+        The newest release to return.
     """
     wanted = {str(major) for major in majors}
     fitting = [name for name in RELEASES if not wanted or name.split(".")[0] in wanted]
@@ -204,7 +206,7 @@ def _refs(part: str) -> list[ToolkitRef]:
             if first <= Version(name) <= last or (name in _major(high) and first <= Version(name))
         ]
         if not names:
-            raise UsageError(f"no CUDA release lies in {part}; known are {', '.join(RELEASES)}")
+            raise UsageError(f"no CUDA release is in {part}; known are {', '.join(RELEASES)}")
     else:
         names = [_known(part)]
     return [ToolkitRef(release=name, headers=name) for name in names]
@@ -237,7 +239,7 @@ def _known(name: str) -> str:
 
 
 def _major(text: str) -> list[str]:
-    """Releases of a major version that is named alone, oldest first."""
+    """Return the releases of a major version, oldest first; empty if the text is not a major version."""
     return [name for name in RELEASES if name.split(".")[0] == text]
 
 
@@ -250,16 +252,16 @@ def _number(text: str) -> Version:
 
 @dataclass(frozen=True, kw_only=True)
 class Component:
-    """A library or an interface of CUDA that comes in a wheel of its own.
+    """A library or an interface of CUDA that has a wheel of its own.
 
     Parameters
     ----------
     name : str
         What users call it: ``cufft``.
     headers : tuple of str
-        Headers by which programs ask for it, as they are included, or patterns of them; none for a tool.
+        Headers, or patterns of headers, that programs include to use the part; empty for a tool.
     wheels : Mapping[str, tuple of str]
-        Full name of the wheel on PyPI and its exact version, by CUDA release; not all releases have one.
+        Full name of the wheel on PyPI and its exact version, by CUDA release; some releases have none.
     """
 
     name: str
@@ -268,7 +270,7 @@ class Component:
 
 
 PARTS_OF_TORCH = ("cublas", "cusparse", "cusolver", "curand", "cufft")
-"""Parts whose headers those of PyTorch's CUDA part include."""
+"""The parts whose headers PyTorch's CUDA headers include."""
 
 
 def _read_parts() -> dict[str, Component]:
@@ -294,14 +296,14 @@ PARTS: Mapping[str, Component] = _read_parts()
 
 
 def parse_parts(text: str, releases: Iterable[str]) -> list[str]:
-    """Read ``cufft,curand``, or ``all`` for what every one of these releases has.
+    """Read ``cufft,curand``, or ``all`` for the parts of all the releases.
 
     Raises
     ------
     UsageError
-        On a part that is not known.
+        If a part is unknown.
     PartUnavailable
-        On one that is not on PyPI for one of the releases.
+        If PyPI has no wheel of a part for one of the releases.
     """
     names = list(dict.fromkeys(filter(None, (item.strip() for item in text.split(",")))))
     if not names:
@@ -320,10 +322,10 @@ def parse_parts(text: str, releases: Iterable[str]) -> list[str]:
 
 
 def wheels_of(parts: Iterable[str], release: str) -> dict[str, str]:
-    """Exact version by full name of the wheels of some parts."""
+    """Return the exact versions of the parts' wheels by full name."""
     return dict(PARTS[name].wheels[release] for name in parts)
 
 
 def parts_among(packages: Mapping[str, str], release: str) -> list[str]:
-    """Parts that a toolkit made of these wheels has."""
+    """Return the parts whose wheels are among a toolkit's wheels."""
     return [name for name, part in PARTS.items() if part.wheels.get(release, ("",))[0] in packages]

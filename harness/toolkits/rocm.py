@@ -1,4 +1,4 @@
-"""The ROCm installations of this machine, found by their files: AMD's packages below ``/opt/rocm``, or Debian's below ``/usr``."""
+"""The ROCm installations of this machine: AMD's packages below ``/opt/rocm``, or Debian's below ``/usr``."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from harness.model import ToolkitRef
 from harness.toolkits.installed import Installed
 
 DEFAULT: Final = "5.2"
-"""The release of Debian 12, for cells of a machine without any."""
+"""Debian 12's release, for cells on a machine without ROCm."""
 
 PACKAGES: Final = "libamdhip64-dev libhiprtc-builtins5 rocm-device-libs clang-15 lld-15"
-"""Packages of Debian 12 that have it."""
+"""The packages of Debian 12 that contain it."""
 
 HIP_VERSION: Final = "include/hip/hip_version.h"
-"""HIP's header with its version, below the folder of a ROCm."""
+"""HIP's version header, relative to a ROCm's folder."""
 
-# What compilers read: HIP's headers and libraries, Comgr, and AMD's device libraries.
+# The files that compilers read: HIP's headers and libraries, Comgr, and AMD's device libraries.
 _FILES = (
     "include/hip/**/*",
     *(f"{lib}/lib{name}.so*" for lib in ("lib", "lib/*") for name in ("amdhip64", "hiprtc*", "amd_comgr")),
@@ -43,12 +43,12 @@ class Rocm(Installed):
 
     @property
     def include(self) -> list[Path]:
-        """No folders: compilers of HIP find its headers by the installation's path."""
+        """No directories: HIP's compilers find its headers by the installation's path."""
         return []
 
     @cached_property
     def fingerprint(self) -> str:
-        """Hash over name, size and time of change of every file that compiling may read."""
+        """Hash of the name, size and modification time of every file that a compilation may read."""
         digest = hashlib.sha256(f"rocm\0{self.release}\0{self.home}".encode())
         for path in sorted(set(self._files())):
             stat = path.stat()
@@ -61,12 +61,12 @@ class Rocm(Installed):
 
 
 def rocm_in(home: Path) -> Rocm:
-    """The ROCm in a folder, with the release that HIP's header tells.
+    """Return the ROCm in a folder, with the release that HIP's header defines.
 
     Raises
     ------
     UsageError
-        When there is none.
+        If the folder contains no ROCm.
     """
     home = home.resolve()
     try:
@@ -76,14 +76,14 @@ def rocm_in(home: Path) -> Rocm:
     numbers = [re.search(rf"#define HIP_VERSION_{part} (\d+)", text) for part in ("MAJOR", "MINOR")]
     release = ".".join(number[1] for number in numbers if number)
     if "." not in release:
-        raise UsageError(f"{home} is no ROCm: {HIP_VERSION} does not tell its version")
+        raise UsageError(f"{home} is no ROCm: {HIP_VERSION} does not define its version")
     return Rocm(release=release, home=home, packages={})
 
 
 def find_rocm() -> dict[str, Path]:
-    """ROCm installations of this machine by release; of two with the same release the first found counts.
+    """Return this machine's ROCm installations by release; the first one found wins if two have the same release.
 
-    In the order of ``ROCM_PATH``, ``/opt/rocm``, ``/opt/rocm-*`` and ``/usr``.
+    The search order is ``ROCM_PATH``, ``/opt/rocm``, ``/opt/rocm-*`` and ``/usr``.
     """
     places = [os.environ.get("ROCM_PATH"), "/opt/rocm"]
     places += [*map(str, sorted(Path("/opt").glob("rocm-*"), reverse=True)), "/usr"]
@@ -98,27 +98,27 @@ def find_rocm() -> dict[str, Path]:
 
 
 def ref_of(release: str, home: Path | str) -> ToolkitRef:
-    """The name of a ROCm in cells; without `home`, of one that the machine lacks."""
+    """Return the reference to a ROCm in cells; without `home`, the ROCm is not installed."""
     return ToolkitRef(release=release, headers=release, home=str(home), local=True, rocm=True)
 
 
 def own_rocm() -> ToolkitRef:
-    """The first ROCm of this machine, else `DEFAULT`, which is not there."""
+    """Return the first ROCm on this machine, or else `DEFAULT`, which is not installed."""
     return next((ref_of(release, home) for release, home in find_rocm().items()), ref_of(DEFAULT, ""))
 
 
 def not_installed(release: str) -> str:
-    """The sentence about a missing ROCm."""
+    """Return the sentence about a missing ROCm."""
     return f"this machine has no ROCm {release}: `apt-get install {PACKAGES}` installs that of Debian 12 ({DEFAULT}), and ROCM_PATH or -t names the folder of another"
 
 
 def parse_rocm(text: str) -> list[ToolkitRef]:
-    """Read ``rocm`` for every one of this machine, or ``5.2@rocm`` for one of them, which may be missing.
+    """Read ``rocm`` for every ROCm on this machine, or ``5.2@rocm`` for one release, which may be missing.
 
     Raises
     ------
     UsageError
-        When it is no release.
+        If the text is not a release.
     """
     homes, wanted = find_rocm(), text.removesuffix("rocm").removesuffix("@")
     if not wanted:

@@ -50,26 +50,26 @@ def lay_out(site: Path, home: Path) -> tuple[dict[str, str], dict[str, str]]:
 
 
 def move(site: Path, home: Path, place_of: Callable[[str], str | None]) -> tuple[dict[str, str], dict[str, str]]:
-    """Move the files of wheels that were unpacked into `site` to their places below `home`.
+    """Move the files of wheels unpacked into `site` to their places below `home`.
 
     Parameters
     ----------
     site, home : Path
-        From where, and to where.
+        Source and destination.
     place_of : callable
-        Place of a file below `home` by its name in the wheel; None for one that is not needed.
+        Maps a file's name in the wheel to its place below `home`; None for a file that is not needed.
 
     Returns
     -------
     packages : dict
-        Version by name of every wheel, from its own metadata.
+        Versions of the wheels by name, from their metadata.
     hashes : dict
-        SHA-256 (hexadecimal) of every file by its path below `home`, from the wheels' own records.
+        SHA-256 (hexadecimal) of every file by path below `home`, from the wheels' RECORD files.
 
     Raises
     ------
     PartUnavailable
-        When a wheel has nothing that is needed, or names a file outside of itself.
+        If a wheel contains no needed file, or names a file outside itself.
     """
     from importlib.metadata import Distribution  # only installations need it
 
@@ -90,7 +90,7 @@ def move(site: Path, home: Path, place_of: Callable[[str], str | None]) -> tuple
             target, placed = home / place, True
             encoded = hashed.removeprefix("sha256=")
             digest = base64.urlsafe_b64decode(encoded + "=" * (-len(encoded) % 4)).hex()
-            if place in hashes:  # two wheels have it, and the one that was unpacked last has won
+            if place in hashes:  # two wheels contain the file, and the one unpacked last has replaced the other
                 if hashes[place] != digest:
                     hashes[place] = hashlib.sha256(target.read_bytes()).hexdigest()
                 continue
@@ -99,7 +99,7 @@ def move(site: Path, home: Path, place_of: Callable[[str], str | None]) -> tuple
             hashes[place] = digest
         if not placed:
             raise PartUnavailable(
-                f"the wheel {info.name.removesuffix('.dist-info')} has none of the files it is taken for"
+                f"the wheel {info.name.removesuffix('.dist-info')} contains none of the required files"
             )
     return packages, hashes
 
@@ -112,33 +112,34 @@ def _place(name: str) -> str | None:
 
 
 def _complete(home: Path) -> None:
-    """Add the names under which compilers and libraries look for what the wheels hold."""
+    """Add the names under which compilers and libraries look for the wheels' files."""
     (home / "lib").symlink_to("lib64")
     nvvm = home / "nvvm" / "lib64"
     nvvm.mkdir(parents=True, exist_ok=True)
-    # CUDA 13's wheel keeps libnvvm.so.4 in lib; older ones have only the bare name, which Numba's finder passes over
-    # in favour of any libnvvm that the dynamic loader knows.
+    # CUDA 13's wheel has libnvvm.so.4 in lib. Older wheels have only the unversioned name. Numba's finder skips it in
+    # favour of any libnvvm that the dynamic loader finds.
     for real in ("../../lib64/libnvvm.so.4", "libnvvm.so"):
         if (nvvm / real).is_file():
             for alias in ("libnvvm.so", "libnvvm.so.4"):
                 if not (nvvm / alias).exists():
                     (nvvm / alias).symlink_to(real)
             break
-    # The linker wants unversioned names (-lcudart); the wheels have only the versioned ones.
+    # The linker requires unversioned names (-lcudart), and the wheels have only versioned ones.
     for library in sorted((home / "lib64").glob("lib*.so.*")):
         plain = re.sub(r"\.so\..*", ".so", library.name)
         if ".alt." not in library.name and not (library.parent / plain).exists():
             (library.parent / plain).symlink_to(library.name)
 
 
-# The folders of a wheel below a toolkit's home; only CCCL is ever borrowed.
+# The folders of a wheel below a toolkit's home; only CCCL is borrowed.
 _BORROWED_FOLDERS = {"nvidia-cuda-cccl": ("include/cub", "include/cuda", "include/nv", "include/thrust")}
 
 
 def borrowed(home: Path) -> dict[str, str]:
-    """Folders below a toolkit's home whose files are another CUDA release's, and that release.
+    """Return the folders below a toolkit's home with another CUDA release's files, and that release.
 
-    ``{"include/cub": "12.4", …}`` for CUDA 12.0 to 12.2 and 11.7; empty for every other one, and for a CUDA of the machine's own.
+    For CUDA 12.0 to 12.2 and 11.7, this is ``{"include/cub": "12.4", …}``. For other releases and for local CUDA
+    toolkits, it is empty.
     """
     manifest = home / MANIFEST
     try:
@@ -148,14 +149,14 @@ def borrowed(home: Path) -> dict[str, str]:
 
 
 def note(home: Path, read: Iterable[str | Path]) -> str | None:
-    """One sentence for a cell that read borrowed files, or None for one that did not.
+    """Return a sentence for a cell that read borrowed files, otherwise None.
 
     Parameters
     ----------
     home : Path
-        The toolkit that the headers come from.
+        The toolkit that provides the headers.
     read : iterable
-        Paths of the files that were read while the cell came about.
+        Paths of the files that the cell read.
     """
     taken = borrowed(home)
     if not taken:
@@ -186,23 +187,23 @@ Wanted = Callable[[Installed | None], Mapping[str, str]]
 
 
 def say(text: str) -> None:
-    """Tell users something on stderr."""
+    """Print a message for users on stderr."""
     print(no_command(f"cumatrix: {one_line(text, 2000)}"), file=sys.stderr)
 
 
 class WheelStore:
-    """Sets of wheels in a folder, each laid out under its version.
+    """Sets of wheels in a folder, one subfolder per version.
 
     Parameters
     ----------
     root : Path
         The folder.
     library : str
-        Name of the header library that the versions are of; empty for CUDA itself.
+        Name of the header library; empty for CUDA itself.
     tell : callable
-        Is given a sentence where a user should know of something before it is done; on stderr by default.
+        Receives a sentence before a step that the user should know about; prints it on stderr by default.
     wait : float
-        Seconds to wait for another process that installs the same.
+        Seconds to wait for another process that installs the same version.
     """
 
     def __init__(self, root: Path, library: str = "", tell: Callable[[str], None] = say, wait: float = TIMEOUT) -> None:
@@ -212,7 +213,7 @@ class WheelStore:
         self.wait = wait
 
     def find(self, release: str) -> Installed | None:
-        """The installation of a version, or None."""
+        """Return the installation of a version, or None."""
         home = self.root / release
         try:
             manifest = json.loads((home / MANIFEST).read_text("utf-8"))
@@ -224,7 +225,7 @@ class WheelStore:
             return None
 
     def folders(self) -> list[Installed]:
-        """Every version that there is a folder of; without packages where that does not tell what it holds."""
+        """Return every version with a folder; a version without a valid manifest has no packages."""
         try:
             paths = sorted(path for path in self.root.iterdir() if re.fullmatch(r"[0-9][^/]*", path.name))
         except OSError:
@@ -244,26 +245,26 @@ class WheelStore:
         *,
         force: bool,
     ) -> Installed:
-        """Install wheels from PyPI unless they are there; complete or not at all.
+        """Install wheels from PyPI, completely or not at all, unless they are installed.
 
         Parameters
         ----------
         name : str
-            The version to keep them under.
+            The version to install them under.
         wanted : callable
-            Exact versions by the full name of the wheel, given what is installed.
+            Returns exact versions by the full name of the wheel, given the current installation.
         lay_out : callable
-            Moves what was unpacked to its place (`harness.toolkits.store`).
+            Moves the unpacked files to their places (`harness.toolkits.store`).
         right : callable
-            Return whether versions by name are the requested ones.
+            Returns whether versions by name match the requested ones.
         force : bool
-            Install again what is there.
+            Whether to replace an existing installation.
 
         Raises
         ------
         PartUnavailable
-            When a wheel cannot be downloaded, has another hash than the pinned one, or another version than requested; when another
-            process installs the same for too long.
+            If a wheel cannot be downloaded, its hash differs from the pinned one, or its version differs from the
+            requested one, or another process takes too long to install the same version.
         """
         what = f"{self.library or 'CUDA'} {name}"
         try:
@@ -304,11 +305,11 @@ class WheelStore:
         return wheels
 
     def sweep(self) -> None:
-        """Remove what installations have left that were killed."""
+        """Remove the remains of killed installations."""
         sweep_installs(self.root)
 
     def remove(self, release: str) -> bool:
-        """Remove a version; False where there was none."""
+        """Remove a version; return False if it is not installed."""
         if not (self.root / release).is_dir():
             return False
         with self._alone(release), work_folder(self.root, release) as folder:
@@ -322,7 +323,7 @@ class WheelStore:
 
 
 class ToolkitStore(WheelStore):
-    """Toolkits in a folder: ``$CUMATRIX_HOME/toolkits``, or the user's data folder.
+    """Toolkits in a folder, by default ``$CUMATRIX_HOME/toolkits`` or the user's data folder.
 
     Parameters
     ----------
@@ -336,7 +337,7 @@ class ToolkitStore(WheelStore):
         super().__init__(root or data_folder() / "toolkits", tell=tell)
 
     def install(self, release: Release, parts: Sequence[str] = (), *, force: bool = False) -> Installed:
-        """Install a release from PyPI, with `parts` and with those that it has already, unless it is there: see `put`."""
+        """Install a release from PyPI with `parts` in addition to its installed parts; see `put`."""
 
         def wanted(found: Installed | None) -> dict[str, str]:
             every = [*parts, *parts_among(found.packages if found else {}, release.name)]
@@ -345,7 +346,7 @@ class ToolkitStore(WheelStore):
         return self.put(release.name, wanted, lay_out, lambda got, requested: dict(got) == requested, force=force)
 
     def of(self, ref: ToolkitRef) -> tuple[Installed | None, Installed | None]:
-        """The toolkits of a compiler and of its headers; None for what is not installed."""
+        """Return the toolkits of a compiler and of its headers; None for one that is not installed."""
         if ref.bundled:
             home = self.root.parent / "bundled"
             home.mkdir(parents=True, exist_ok=True)
@@ -358,12 +359,12 @@ class ToolkitStore(WheelStore):
         return toolkit, toolkit if ref.headers == ref.release else self.find(ref.headers)
 
     def installed(self) -> list[Installed]:
-        """Every toolkit that is there, oldest release first."""
+        """Return every installed toolkit, oldest release first."""
         return [toolkit for name in RELEASES if (toolkit := self.find(name))]
 
 
 def data_folder() -> Path:
-    """``$CUMATRIX_HOME``, or the user's data folder for cumatrix."""
+    """Return ``$CUMATRIX_HOME``, or else cumatrix's folder in the user's data folder."""
     home = os.environ.get("CUMATRIX_HOME")
     return Path(home).expanduser().absolute() if home else users("XDG_DATA_HOME", "~/.local/share")
 
@@ -387,16 +388,17 @@ _NAMED = 5
 
 
 def problems(installed: Installed) -> list[str]:
-    """Differences between an installation and its wheels, each in a few words.
+    """Describe the differences between an installation and its wheels, each in a few words.
 
-    Every file is compared with the hash in its wheel; additional files and links that lead elsewhere are named.
+    Every file is compared with the hash in its wheel. Additional files, and links that lead out of the folder, are
+    listed.
     The hash of each wheel is compared with the pinned one.
     """
     return [*_files(installed), *_wheels(installed)]
 
 
 def not_pinned(installed: Installed) -> list[str]:
-    """Wheels of it that cumatrix does not know: their hash is what the index said when they were installed."""
+    """Return an installation's wheels without a pinned hash: the index provided their hash during the installation."""
     found = installed.packages.items()
     return [f"{name} {version}" for name, version in found if pinned(name, version) is None]
 
@@ -416,7 +418,7 @@ def _wheels(installed: Installed) -> Iterator[str]:
 
 
 def _versions(installed: Installed) -> dict[str, str]:
-    """The wheels of a CUDA release and of its parts, as cumatrix knows them."""
+    """Return the known versions of the wheels of a CUDA release and its parts."""
     release = installed.release
     if installed.library or release not in RELEASES:
         return {}
@@ -443,7 +445,7 @@ def _files(installed: Installed) -> Iterator[str]:
 
 
 def _listed(home: Path) -> tuple[set[str], list[str]]:
-    """Files below a folder, without links; and links that lead out of it or nowhere."""
+    """Return the files below a folder without links, and the links that lead out of it or nowhere."""
     there, links = set(), []
     for folder, folders, names in os.walk(home):
         for name in [*folders, *names]:

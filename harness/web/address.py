@@ -14,19 +14,19 @@ _QUERY = re.compile(r"(https?://[^\s'\"?#]*)\?[^\s'\"]*")
 
 
 class AddressError(ValueError):
-    """An address that cannot be asked; the message holds nothing of the address."""
+    """An invalid address; the message quotes no part of it."""
 
 
 @dataclass(frozen=True)
 class Address:
-    """An address that can be asked over HTTP.
+    """An HTTP address and its credentials.
 
     Parameters
     ----------
     url : str
-        Without a user's name and password.
+        The address without user name and password.
     authorization : str
-        The header that has these; those of ``.netrc`` where the address has none, and empty without any.
+        The Authorization header, from the address or else from ``.netrc``; empty without credentials.
     """
 
     url: str
@@ -34,18 +34,18 @@ class Address:
 
     @property
     def origin(self) -> tuple[str, str, int]:
-        """Scheme, host and port: credentials are for one origin."""
+        """Scheme, host and port; credentials are sent to one origin only."""
         parts = urlsplit(self.url)
         return parts.scheme, (parts.hostname or "").rstrip("."), parts.port or _PORTS[parts.scheme]
 
 
 def read_address(text: str) -> Address:
-    """Take an address apart.
+    """Split an address into its URL and credentials.
 
     Raises
     ------
     AddressError
-        When it is no address of the web.
+        If the text is not a valid HTTP address.
     """
     parts = _parts(text)
     if parts.scheme not in _PORTS:
@@ -65,13 +65,13 @@ def read_address(text: str) -> Address:
 
 
 def public(text: str) -> str:
-    """The address without a user's name, a password, a query or a fragment; whatever else is returned as it is."""
+    """Return an address without user name, password, query and fragment; return any other text unchanged."""
     if "://" not in text:
         return text
     try:
         return urlunsplit(_bare(_parts(text))._replace(query="", fragment=""))
     except AddressError:
-        # The password may have a "/" in it: everything in front of the last "@" may be a part of it.
+        # A password may contain "/": everything before the last "@" may be a part of it.
         scheme, _, rest = re.split(r"[?#]", text, maxsplit=1)[0].partition("://")
         return f"{scheme}://{rest.rpartition('@')[2]}"
 
@@ -79,7 +79,7 @@ def public(text: str) -> str:
 def _parts(text: str) -> SplitResult:
     try:
         parts = urlsplit(text)
-        _ = parts.port  # which is read here
+        _ = parts.port  # raises ValueError for an invalid port
     except ValueError:
         raise AddressError("its host or port is not valid") from None
     return parts
@@ -98,7 +98,7 @@ def _of_netrc(host: str) -> tuple[str, str]:
 
 
 def redact(text: str) -> str:
-    """Drop the user's name, the password and the query of each address in a text; ``git@`` of ssh stays."""
+    """Remove the user name, the password and the query from each address in a text, but keep ssh's ``git@``."""
     return _QUERY.sub(r"\1", _CREDENTIALS.sub(_without_password, text))
 
 
@@ -109,14 +109,14 @@ def _without_password(match: re.Match[str]) -> str:
 
 
 def refuse_credentials(address: str) -> None:
-    """Refuse an address that has a password, or a token in its place.
+    """Refuse an address with a password, or with a token in its place.
 
-    Records, messages and commands to repeat a cell name the address as it is.
+    Records, messages and the commands that reproduce a cell contain the address unchanged.
 
     Raises
     ------
     AddressError
-        When it has one. The user's name of an ssh address is none.
+        If the address has a password or a token. The user name of an ssh address is allowed.
     """
     if redact(address).partition("?")[0] != address.partition("?")[0]:
         raise AddressError(

@@ -23,7 +23,7 @@ from urllib.parse import quote, urljoin
 
 from harness.web.address import Address, AddressError, read_address
 
-_SILENCE = 30.0  # seconds without a byte
+_SILENCE = 30.0  # seconds without data
 _REDIRECTS = 10
 _MOVED = (301, 302, 303, 307, 308)
 _PIECE = 1 << 20
@@ -31,19 +31,19 @@ _LATE = "it did not arrive within the time limit"
 
 
 class DownloadError(Exception):
-    """A download that failed; the message is a clause that follows the address, and holds nothing that the server wrote."""
+    """A failed download; the message is a clause that follows the address, and quotes nothing that the server sent."""
 
 
 @dataclass(frozen=True)
 class Response:
-    """A server's answer.
+    """A server's response.
 
     Parameters
     ----------
     status : int
         The HTTP status. Only the body of a 200 is kept.
     content_type : str
-        In lower case, without its parameters.
+        Media type in lower case, without parameters.
     """
 
     status: int
@@ -51,7 +51,7 @@ class Response:
 
     @property
     def reason(self) -> str:
-        """The status in words: ``404 Not Found``."""
+        """The status with its phrase: ``404 Not Found``."""
         names = {status.value: status.phrase for status in HTTPStatus}
         return f"{self.status} {names.get(self.status, '')}".rstrip()
 
@@ -65,36 +65,36 @@ def download(
     headers: Mapping[str, str] | None = None,
     certificates: str | None = None,
 ) -> Response:
-    """Download what an address names.
+    """Download an address.
 
-    A thread of its own downloads, so that the limit of time holds wherever it waits: for a name server, a handshake, headers, or chunks.
+    A separate thread downloads, which enforces the time limit during name resolution, handshakes, headers and chunks too.
 
     Parameters
     ----------
     address : Address
-        What to ask.
+        The address.
     file : BinaryIO
-        Takes the body.
+        Receives the body.
     largest : int
-        Bytes that the body may have.
+        Maximum size of the body in bytes.
     seconds : float
-        How long all of it may take, redirects included.
+        Time limit in seconds, redirects included.
     headers : Mapping[str, str], optional
-        More headers, for each server that a redirect names as well: no secrets.
+        Additional headers. Every server of a redirect receives them, so they must contain no secrets.
     certificates : str, optional
-        File of certificate authorities; the system's when left out.
+        File of certificate authorities; the system's by default.
 
     Raises
     ------
     DownloadError
-        When it failed, or reached a limit.
+        If the download fails, or exceeds a limit.
     """
     attempt = _Attempt(address, largest, time.monotonic() + seconds, headers or {}, certificates)
     thread = threading.Thread(target=attempt.run, args=(file,), name="download", daemon=True)
     thread.start()
     try:
         thread.join(max(seconds, 0))
-        # What ends from here on may have ended because its connection was closed.
+        # A thread that ends later may have ended because its connection was closed.
         late = thread.is_alive()
     finally:
         attempt.sockets.close()
@@ -107,7 +107,7 @@ def download(
 
 
 class _Sockets:
-    """Connections of one download, which another thread can end."""
+    """The connections of one download; another thread can close them."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -115,32 +115,32 @@ class _Sockets:
         self._closed = False
 
     def open(self, *arguments: Any, **named: Any) -> socket.socket:
-        """Connect, as `socket.create_connection` does."""
+        """Connect like `socket.create_connection`."""
         opened = socket.create_connection(*arguments, **named)
         with self._lock:
             if self._closed:
                 opened.close()
                 raise TimeoutError
-            # A copy of the descriptor: TLS takes the first one over.
+            # A copy of the descriptor, because TLS takes over the original.
             self._copies.append(opened.dup())
         return opened
 
     def close(self) -> None:
-        """End every connection; threads that wait for one continue at once."""
+        """Close every connection; threads that wait for one continue at once."""
         with self._lock:
             self._closed = True
             for copy in self._copies:
                 try:
                     copy.shutdown(socket.SHUT_RDWR)
                 except OSError:
-                    pass  # the server has ended it
-                # What a server goes on sending would still be read: connecting to no family resets the connection (connect(2)).
+                    pass  # the server has closed it
+                # The process would still read what the server keeps sending. Connecting to AF_UNSPEC resets the connection (connect(2)).
                 ctypes.CDLL(None).connect(copy.fileno(), bytes(16), 16)
                 copy.close()
 
 
 class _NoRedirect(urllib.request.HTTPRedirectHandler):
-    """Leaves redirects to `_Attempt`: urllib reads their whole body, and sends each header on."""
+    """Leaves redirects to `_Attempt`: urllib reads the whole body of a redirect, and forwards every header."""
 
     def http_error_302(self, *arguments: Any) -> None:
         return None
@@ -179,7 +179,7 @@ class _Https(urllib.request.HTTPSHandler):
 
 @dataclass
 class _Attempt:
-    """A download as its thread sees it."""
+    """The state of a download in its thread."""
 
     address: Address
     largest: int
@@ -191,14 +191,14 @@ class _Attempt:
     error: BaseException | None = None
 
     def run(self, file: BinaryIO) -> None:
-        """Download, and keep the response or the error."""
+        """Download, and store the response or the error."""
         try:
             self.response = self._download(file)
         except BaseException as error:  # noqa: BLE001 (the caller's thread raises it)
             self.error = self._explained(error)
 
     def _explained(self, error: BaseException) -> BaseException:
-        """The error as a clause; one that no server causes stays as it is."""
+        """Convert an error that a server causes into a `DownloadError`; return any other error unchanged."""
         if isinstance(error, AddressError):
             return DownloadError(f"a redirect names no valid address: {error}")
         if isinstance(error, (http.client.HTTPException, ValueError, ArithmeticError)):
@@ -253,7 +253,7 @@ class _Attempt:
         raise DownloadError(f"it has more than {self.largest >> 20} MiB")
 
     def _remaining(self) -> float:
-        """Seconds that the next operation may take."""
+        """Return the seconds left for the next operation."""
         remaining = self.deadline - time.monotonic()
         if remaining <= 0:
             raise DownloadError(_LATE)
@@ -261,9 +261,12 @@ class _Attempt:
 
 
 def _redirected(before: Address, location: str) -> Address:
-    """The address that a redirect names; neither credentials in it nor those of ``.netrc`` are the user's for this download."""
+    """Return the target of a redirect without credentials.
+
+    Neither the credentials in the address nor those in ``.netrc`` are meant for this download.
+    """
     try:
-        # A header is Latin-1 where it is not ASCII.
+        # Non-ASCII bytes of a header are Latin-1.
         joined = urljoin(before.url, quote(location, encoding="iso-8859-1", safe=punctuation))
     except ValueError:
         raise AddressError("its host or port is not valid") from None
@@ -274,8 +277,8 @@ def _of_http(error: Exception) -> str:
     if isinstance(error, http.client.IncompleteRead):
         return "the connection ended before all of it had come"
     if isinstance(error, http.client.RemoteDisconnected):
-        return "the connection ended without an answer"
-    return f"the answer is no valid HTTP ({type(error).__name__})"
+        return "the connection ended without a response"
+    return f"the response is not valid HTTP ({type(error).__name__})"
 
 
 def _of_system(error: OSError) -> str:
@@ -289,5 +292,5 @@ def _of_system(error: OSError) -> str:
     if isinstance(reason, OSError) and reason.strerror:
         return reason.strerror
     if found := re.match(r"Tunnel connection failed: (\d{3})\b", str(reason)):
-        return f"the proxy answers {found[1]}"
+        return f"the proxy returned {found[1]}"
     return type(reason).__name__

@@ -1,4 +1,4 @@
-"""Device code in binaries: the SASS and PTX that wheels, libraries and archives ship, and the GPUs that run it.
+"""Device code in binaries: the SASS and PTX in wheels, libraries and archives, and the GPUs that run it.
 
-``docs/wheels.md`` describes the command. Nothing of a binary is executed.
+``docs/wheels.md`` describes the command. Nothing in a binary is executed.
 """

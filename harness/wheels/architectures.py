@@ -31,7 +31,7 @@ class Served:
     gpu : Gpu
         The GPU.
     code : Target
-        A real target where it runs natively, a virtual one where the driver compiles.
+        A real target if the GPU runs it natively, a virtual one if the driver compiles it.
     """
 
     gpu: Gpu
@@ -40,20 +40,20 @@ class Served:
 
 @dataclass(frozen=True)
 class ArchitectureList:
-    """The architectures that a build has to make code for.
+    """The architectures that a build generates code for.
 
     Parameters
     ----------
     real, virtual : tuple of Target
         Targets of SASS and of PTX, in order.
     served : tuple of Served
-        Each GPU with its code.
+        Each GPU with the code that it runs.
     least : Release
-        The first CUDA release that makes all of it.
+        The first CUDA release that generates code for all of them.
     last : Release or None
-        The last one; None for the newest.
+        The last CUDA release that does; None if the newest does.
     warnings : tuple of str
-        Traps, a sentence each.
+        Known pitfalls, one sentence each.
     """
 
     real: tuple[Target, ...]
@@ -68,7 +68,7 @@ class ArchitectureList:
         """``TORCH_CUDA_ARCH_LIST``: ``8.0;9.0a;12.0+PTX``."""
         found = {target: target.capability + target.suffix for target in self.real}
         for target in self.virtual:
-            found[target.real] = f"{target.capability}{target.suffix}+PTX"  # PyTorch makes SASS for it, too
+            found[target.real] = f"{target.capability}{target.suffix}+PTX"  # PyTorch generates SASS for it, too
         return ";".join(found[target] for target in sorted(found, key=lambda each: each.sort_key))
 
     @property
@@ -80,30 +80,30 @@ class ArchitectureList:
 
     @property
     def nvcc(self) -> list[str]:
-        """Options for nvcc."""
+        """nvcc's options."""
         return [f"-gencode arch={target.as_virtual},code={target}" for target in (*self.real, *self.virtual)]
 
 
 def architectures(
     gpus: Sequence[Gpu], cuda: str = "", suffixes: Mapping[int, str] | None = None, *, forward: bool = False
 ) -> ArchitectureList:
-    """Plan the smallest list.
+    """Return the smallest list of architectures for some GPUs.
 
     Parameters
     ----------
     gpus : sequence of Gpu
         GPUs that the build is for.
     cuda : str
-        Its CUDA release; the first that has SASS for all by default.
+        The build's CUDA release; by default, the first with SASS for all GPUs.
     suffixes : Mapping, optional
         Suffixes that the kernels need, by compute capability: ``{90: "a"}``.
     forward : bool
-        Whether PTX for GPUs that come later is added.
+        Whether to add PTX for future GPUs.
 
     Raises
     ------
     UsageError
-        When no release makes code for all of them, or this one for one of them.
+        If no release generates code for all GPUs, or `cuda` generates none for one of them.
     """
     suffixes = suffixes or {}
     least, last = _range(gpus)
@@ -118,7 +118,7 @@ def architectures(
             code = _ptx(gpu, cuda)
             virtual.append(code)
         served.append(Served(gpu, code))
-    # PTX of the newest target serves the others that have none of their own.
+    # The PTX of the newest target serves every GPU without SASS.
     if virtual:
         virtual = [max(virtual, key=lambda target: target.cc)]
         served = [Served(each.gpu, virtual[0]) if each.code.virtual else each for each in served]
@@ -161,7 +161,7 @@ def _ends(gpus: Sequence[Gpu]) -> str:
 
 
 def _fewest(ccs: Sequence[int], suffixes: Mapping[int, str]) -> list[Target]:
-    """The fewest real targets whose SASS runs on all compute capabilities."""
+    """Return the fewest real targets whose SASS runs on all compute capabilities."""
     chosen: list[Target] = []
     for cc in sorted(set(ccs)):
         plain = Target(virtual=False, cc=cc)
@@ -173,7 +173,7 @@ def _fewest(ccs: Sequence[int], suffixes: Mapping[int, str]) -> list[Target]:
 
 
 def _ptx(gpu: Gpu, cuda: str) -> Target:
-    """PTX that the driver compiles for a GPU which a release does not know."""
+    """Return the PTX that the driver compiles for a GPU unknown to the release."""
     last = last_release_of_gpu(gpu.cc)
     if last and newer(_release(cuda), last) != last:
         raise UsageError(f"CUDA {cuda} makes no code for {gpu}: the last release that does is {last.cuda}")

@@ -27,9 +27,9 @@ from harness.wheels.entries import (
 
 _ELF, _ARCHIVE, _THIN = b"\x7fELF", b"!<arch>\n", b"!<thin>\n"
 HEAD = 8
-"""Bytes that tell a kind of file."""
+"""Number of bytes that identify a file format."""
 _LARGEST_IMAGE = 256 << 20
-"""Bytes of a cubin or of PTX."""
+"""Largest cubin or PTX, in bytes."""
 _PIECE = 8 << 20
 _MOST_MEMBERS = 200_000
 _MOST_STARTS = 1_000_000
@@ -37,12 +37,12 @@ _MEMBER = struct.Struct("16s12s6s6s8s10s2s")
 
 
 def is_binary(name: str, head: bytes) -> bool:
-    """Return whether a file can have device code, by its name and its first bytes."""
+    """Return whether the name or the first bytes of a file allow device code in it."""
     return head.startswith((_ELF, _ARCHIVE, _THIN, MAGIC)) or name.lower().endswith(".ptx")
 
 
 def read_library(path: Path, name: str) -> Library:
-    """Read the device code of a file, without its names of kernels.
+    """Read the device code of a file, without the names of its kernels.
 
     Parameters
     ----------
@@ -54,13 +54,13 @@ def read_library(path: Path, name: str) -> Library:
     Raises
     ------
     Broken
-        When the file is not as its format has it.
+        If the file violates its format.
     """
     size = path.stat().st_size
     if not size:
         return Library(name, 0)
     with path.open("rb") as file:
-        # Not closed: views of it may be alive. It goes with the last of them.
+        # Not closed: views of the mapping may outlive this function. It is freed with the last view.
         data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
     return Library(name, size, tuple(_units(data, name)))
 
@@ -83,7 +83,7 @@ def _units(data: mmap.mmap, name: str) -> Iterator[Unit]:
 
 def _of_elf(data: Buffer, base: int, member: str) -> Iterator[Unit]:
     if bytes(data[4:6]) in (b"\x01\x01", b"\x01\x02", b"\x02\x02"):
-        return  # of 32 bits or big-endian, which CUDA makes no longer
+        return  # 32-bit or big-endian, which CUDA no longer generates
     try:
         elf = Elf(data)
     except (ValueError, struct.error) as error:
@@ -109,7 +109,7 @@ def _of_elf(data: Buffer, base: int, member: str) -> Iterator[Unit]:
 
 
 def _marked(units: Sequence[Unit], section: Section, base: int, linked: Sequence[int]) -> Iterator[Unit]:
-    """Fatbins with the mark of nvlink, by their addresses, which relocations may hold instead."""
+    """Mark the fatbins that nvlink wrote, by their addresses; relocations may hold the addresses instead."""
     places, whole = set(linked), all(linked)
     for unit in units:
         known: bool | None = section.address + unit.place - base - section.place in places
@@ -119,7 +119,7 @@ def _marked(units: Sequence[Unit], section: Section, base: int, linked: Sequence
 
 
 def _elsewhere(reader: Reader, elf: Elf, known: set[int]) -> Iterator[Unit]:
-    """Fatbins in other sections with data, which a program hands to the driver itself."""
+    """Yield the fatbins in other sections with data; the program passes them to the driver itself."""
     behind, starts, search = 0, 0, _Search(reader)  # sections of a hostile file may overlap
     for section in sorted(elf.all_sections, key=lambda each: each.place):
         if section.place in known or not section.data or section.name.startswith(".text"):
@@ -133,13 +133,16 @@ def _elsewhere(reader: Reader, elf: Elf, known: set[int]) -> Iterator[Unit]:
             unit = reader.container(place, end, section.name)
             if unit:
                 yield unit
-            # The code of a fatbin is skipped: the search takes linear time.
+            # Skip the fatbin's code, so that the search takes linear time.
             last = max((entry.place + entry.size - reader.base for entry in unit.entries), default=0) if unit else 0
             place = max(place + len(MAGIC), last)
 
 
 class _Search:
-    """Finds the magic number in a file, without a copy, in time that grows with its length, and forgets pages that were read."""
+    """Finds the magic number in a file.
+
+    The search copies nothing, takes linear time, and drops the pages that it has read.
+    """
 
     def __init__(self, reader: Reader) -> None:
         data = reader.data
@@ -148,7 +151,7 @@ class _Search:
         self._whole, self._base, self._read = whole, reader.base if isinstance(data, memoryview) else 0, 0
 
     def next(self, place: int, end: int) -> int:
-        """Next place between two; -1 where there is none."""
+        """Return the next match between two offsets, or -1."""
         while place < end:
             last = min(place + _PIECE, end)
             found = self._whole.find(MAGIC, self._base + place, self._base + last)
@@ -188,7 +191,10 @@ def _limited(data: Buffer) -> bytes:
 
 
 def _of_archive(data: mmap.mmap) -> Iterator[Unit]:
-    """Members that are ELF files (https://en.wikipedia.org/wiki/Ar_(Unix), the variants of GNU and BSD)."""
+    """Yield the fatbins of the members that are ELF files.
+
+    The GNU and BSD variants are supported (https://en.wikipedia.org/wiki/Ar_(Unix)).
+    """
     view, names, place = memoryview(data), b"", len(_ARCHIVE)
     for _ in range(_MOST_MEMBERS):
         if place + _MEMBER.size > len(data):
@@ -214,7 +220,7 @@ def _of_archive(data: mmap.mmap) -> Iterator[Unit]:
 
 
 def _member_name(label: bytes, names: bytes, data: memoryview) -> tuple[str, int]:
-    """The name of a member, and how many bytes of its data are that name."""
+    """Return a member's name, and how many bytes of its data hold that name."""
     if label.startswith(b"#1/") and label[3:].isdigit():
         length = int(label[3:])
         if length > min(len(data), 4096):

@@ -16,18 +16,18 @@ from harness.wheels.kernels import template_of
 
 @dataclass(frozen=True)
 class Coverage:
-    """The relation of a library to one GPU.
+    """A library's coverage of one GPU.
 
     Parameters
     ----------
     gpu : Gpu
         The GPU.
     units : Mapping
-        How many of its fatbins run there in each way.
+        Number of the library's fatbins that run on the GPU in each way.
     isa : tuple of int
-        The newest version of PTX that has to be compiled for the GPU; (0, 0) for none.
+        The newest version of PTX that the driver compiles for the GPU; (0, 0) for none.
     why : str
-        Why code is missing, or may not run; empty where all of it runs.
+        Why code is missing or may not run; empty if all of it runs.
     """
 
     gpu: Gpu
@@ -47,19 +47,22 @@ class Coverage:
 
     @property
     def way(self) -> Way:
-        """The way in which the library runs: natively only if all code that runs is native."""
+        """The way the library runs: native only if all code that runs is native."""
         if self.units.get(Way.JIT):
             return Way.JIT
         return best([way for way, count in self.units.items() if count])
 
     @property
     def complete(self) -> bool:
-        """Return whether every fatbin runs there."""
+        """Return whether every fatbin runs on the GPU."""
         return self.running == self.total
 
     @property
     def release(self) -> Release | None:
-        """The CUDA release whose driver is the first to compile or link its code for this GPU; None where nothing is compiled, or for an unknown version."""
+        """The first CUDA release whose driver compiles or links the library's code for this GPU.
+
+        None if nothing is compiled, or if the version of the PTX is unknown.
+        """
         if not self.units.get(Way.JIT):
             return None
         of_gpu = release_of_gpu(self.gpu.cc)
@@ -70,14 +73,17 @@ class Coverage:
 
 
 def coverage(library: Library, gpus: Sequence[Gpu]) -> list[Coverage]:
-    """The relation of a library to each GPU."""
+    """Return the coverage of a library for each GPU."""
     return [_coverage(library.kinds, library.parts, library.own, gpu) for gpu in gpus]
 
 
 def _coverage(
     kinds: Mapping[tuple[Codes, bool | None], int], parts: Collection[Codes], own: Codes, gpu: Gpu
 ) -> Coverage:
-    """The relation of fatbins to a GPU; nvlink has made those that are linked from `parts`, and the library itself loads `own`."""
+    """Return the coverage of fatbins for a GPU.
+
+    nvlink made the linked fatbins from `parts`. The library itself loads `own`.
+    """
     units: Counter[Way] = Counter()
     isa, missing = (0, 0), set[Code]()
     again = bool(parts) and all(_best(codes, gpu.cc) in (Way.NATIVE, Way.JIT) for codes in parts)
@@ -97,7 +103,7 @@ def _coverage(
         missing |= frozenset[Code]().union(*parts)
     why = _why(missing, gpu.cc, units) if missing else ""
     if missing and (way := _best(own, gpu.cc)) in (Way.NATIVE, Way.JIT):
-        # A library may keep kernels of other GPUs there, as cuFFT does: together they are one more fatbin.
+        # A library may keep kernels for other GPUs there, as cuFFT does: together they count as one more fatbin.
         units[way] += 1
         isa = max(isa, _compiled(own, gpu.cc)) if way is Way.JIT else isa
         why += "; what the library loads itself has code"
@@ -115,13 +121,13 @@ def _way(code: Code, cc: int) -> Way:
 
 
 def _compiled(codes: Iterable[Code], cc: int) -> tuple[int, int]:
-    """Version of the PTX that the driver compiles: of the highest target that it may."""
+    """Return the version of the PTX that the driver compiles: that of the highest target it accepts."""
     there = [code for code in codes if code[0] is Kind.PTX and _way(code, cc) is Way.JIT]
     return max(there, key=lambda code: (code[1].sort_key, code[2]))[2] if there else (0, 0)
 
 
 def _why(codes: Iterable[Code], cc: int, units: Mapping[Way, int]) -> str:
-    """The reason why code does not run: the nearest code, and its limits."""
+    """Explain why code does not run: the nearest code, and its limits."""
     if not units.get(Way.NONE):
         rules = {
             answer(target, cc).rule
@@ -140,7 +146,7 @@ def _why(codes: Iterable[Code], cc: int, units: Mapping[Way, int]) -> str:
 
 
 def _limits(targets: Sequence[Target], what: str) -> str:
-    """Code that does not run: ``PTX of compute_90a (for 9.0 alone)``."""
+    """Describe code that does not run: ``PTX of compute_90a (for 9.0 alone)``."""
     parts = []
     for target in targets:
         words = {"a": f"for {target.capability} alone", "f": f"for {target.cc // 10}.x from {target.capability} on"}
@@ -155,13 +161,13 @@ class KernelGroup:
     Parameters
     ----------
     template : str
-        Name without the arguments of templates.
+        Name without template arguments.
     targets : tuple of Target
         Their targets.
     names : tuple of str
-        As the linker has them.
+        Mangled names.
     missing : tuple of Gpu
-        GPUs that none of this code runs on.
+        GPUs that run none of this code.
     """
 
     template: str
@@ -171,7 +177,10 @@ class KernelGroup:
 
 
 def uneven(library: Library, gpus: Sequence[Gpu]) -> list[Unit]:
-    """Fatbins of a library that do not run on a GPU which others of its fatbins run on; none where the program chooses one itself."""
+    """Return the fatbins that do not run on a GPU that runs other fatbins of the library.
+
+    Return none if the program selects its fatbins itself.
+    """
     if library.chooses_itself:
         return []
     runs = {codes: _running(codes, gpus) for codes in {unit.codes for unit in library.loaded}}
@@ -184,7 +193,7 @@ def _running(codes: Codes, gpus: Sequence[Gpu]) -> frozenset[int]:
 
 
 def kernel_groups(library: Library, gpus: Sequence[Gpu]) -> list[KernelGroup]:
-    """Kernels by template and targets, in the order of their names."""
+    """Return kernels grouped by template and targets, sorted by name."""
     groups: dict[tuple[str, frozenset[Target]], list[str]] = defaultdict(list)
     for name, targets in library.kernels.items():
         groups[template_of(name), targets].append(name)

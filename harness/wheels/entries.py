@@ -1,7 +1,7 @@
 """Device code entries as plain values, and the fatbins that contain them.
 
-The layout of a fatbin is what ``fatbinary`` and ``nvcc`` of CUDA 11.8 to 13.5 write (tests/wheels/test_fatbin.py makes such files), and what
-cuobjdump lists of it (docs/wheels.md). All numbers are little-endian.
+The layout of a fatbin is what ``fatbinary`` and ``nvcc`` of CUDA 11.8 to 13.5 write (tests/wheels/test_fatbin.py makes such files) and what
+cuobjdump lists (docs/wheels.md). All numbers are little-endian.
 
     container   magic 0xBA55ED50, u16 version 1, u16 size of this header 16, u64 bytes that follow
     entry       u16 kind (1 PTX, 2 SASS, 8 LTO IR), u16 version, u32 size of this header, u64 bytes of code that follow,
@@ -43,22 +43,22 @@ class Packing(StrEnum):
 
 @dataclass(frozen=True)
 class Entry:
-    """One piece of device code.
+    """A piece of device code.
 
     Parameters
     ----------
     kind : Kind
-        What it is.
+        Its kind.
     target : Target
-        Its target: a real one for SASS, else a virtual one.
+        A real target for SASS, otherwise a virtual one.
     isa : tuple of int
         Version of the PTX; (0, 0) for SASS.
     place, size : int
-        Where its bytes are in the file, and how many, as stored.
+        Offset and length of its bytes in the file, as stored.
     packing : Packing
         Its compression.
     length : int
-        Bytes without compression.
+        Uncompressed length in bytes.
     name : str
         Identifier that the compiler gave it, such as the source's name.
     """
@@ -74,7 +74,7 @@ class Entry:
 
     @property
     def code(self) -> Code:
-        """The properties that decide on its GPUs."""
+        """The properties that select the GPUs it runs on."""
         return self.kind, self.target, self.isa
 
 
@@ -89,17 +89,17 @@ class Unit:
     Parameters
     ----------
     entries : tuple of Entry
-        In file order.
+        Entries in file order.
     section : str
-        ELF section that has it; empty for a file of its own.
+        ELF section of the fatbin; empty for a file that is a fatbin itself.
     member : str
-        Member of an archive; empty outside of archives.
+        Member of the archive; empty outside archives.
     place : int
-        Where it is in the file.
+        Offset in the file.
     linked : bool or None
-        Whether nvlink wrote it, and the relocatable fatbins of the same file are its input; None where the file does not tell.
+        Whether nvlink wrote it from the relocatable fatbins of the same file; None if the file does not show it.
     empty : bool
-        Whether its code has neither functions nor variables: no program needs it on any GPU.
+        Whether its code has neither functions nor variables. No program needs an empty fatbin on any GPU.
     """
 
     entries: tuple[Entry, ...]
@@ -111,12 +111,12 @@ class Unit:
 
     @property
     def codes(self) -> Codes:
-        """The properties of its entries that decide on its GPUs."""
+        """The properties of its entries that select the GPUs it runs on."""
         return frozenset(entry.code for entry in self.entries)
 
 
 LINKED, RELOCATABLE = ".nv_fatbin", "__nv_relfatbin"
-"""Sections that the CUDA runtime registers, and that nvlink reads."""
+"""The sections that the CUDA runtime registers and that nvlink reads."""
 
 
 _OTHER = 2
@@ -137,11 +137,11 @@ class Library:
     size : int
         In bytes.
     units : tuple of Unit
-        Its fatbins, in file order. Those without code count in no other property.
+        Its fatbins in file order. Every other property ignores fatbins without code.
     kernels : Mapping
-        Targets by the name of each kernel, as far as names were read.
+        Targets by kernel name, for the names that were read.
     unread : tuple of str
-        Why the names of some code are missing, a sentence each.
+        Why some names are missing, one sentence each.
     """
 
     name: str
@@ -152,12 +152,15 @@ class Library:
 
     @cached_property
     def with_code(self) -> tuple[Unit, ...]:
-        """Fatbins with functions or variables."""
+        """Fatbins that contain functions or variables."""
         return tuple(unit for unit in self.units if not unit.empty)
 
     @cached_property
     def loaded(self) -> tuple[Unit, ...]:
-        """Fatbins that decide where the file runs: of each member those that the runtime registers, else those for nvlink, else any."""
+        """The fatbins that decide which GPUs run the file.
+
+        Of each member, those that the CUDA runtime registers, otherwise those for nvlink, otherwise all.
+        """
         of_member: dict[str, int] = {}
         for unit in self.with_code:
             rank = _rank(unit)
@@ -166,15 +169,15 @@ class Library:
 
     @cached_property
     def further(self) -> tuple[Unit, ...]:
-        """Fatbins of other sections than cuobjdump lists, which the program loads itself, next to those that decide."""
+        """Fatbins in sections that cuobjdump does not list, which the program loads in addition to `loaded`."""
         others = tuple(unit for unit in self.with_code if _rank(unit) == _OTHER)
         return others if any(_rank(unit) != _OTHER for unit in self.loaded) else ()
 
     @cached_property
     def kinds(self) -> Counter[tuple[Codes, bool | None]]:
-        """Numbers of `loaded` by their code, and by whether nvlink wrote them."""
+        """Number of `loaded` fatbins by their code, and by whether nvlink wrote them."""
         kinds = Counter((unit.codes, unit.linked) for unit in self.loaded)
-        if self.chooses_itself:  # each of the fatbins has a part of the targets
+        if self.chooses_itself:  # each fatbin has only some of the targets
             return Counter([(frozenset(code for codes, _ in kinds for code in codes), False)])
         return kinds
 
@@ -190,27 +193,27 @@ class Library:
 
     @property
     def chooses_itself(self) -> bool:
-        """Return whether the program loads fatbins of its own sections, and none that the CUDA runtime registers."""
+        """Return whether the program loads fatbins from its own sections only, and the CUDA runtime registers none."""
         return not self.of(LINKED, RELOCATABLE, "")
 
     @property
     def relocatable(self) -> bool:
-        """Return whether all of it has yet to be linked."""
+        """Return whether all of its code is still to be linked."""
         return not self.of(LINKED, "") and bool(self.of(RELOCATABLE))
 
     def of(self, *sections: str) -> tuple[Unit, ...]:
-        """Fatbins of some sections."""
+        """Return the fatbins of some sections."""
         return tuple(unit for unit in self.with_code if unit.section in sections)
 
 
 def counted_targets(units: Iterable[Unit], kind: Kind) -> dict[Target, int]:
-    """Numbers of entries of a kind by target, in the order of targets."""
+    """Count the entries of a kind by target, in the order of targets."""
     found = Counter(entry.target for unit in units for entry in unit.entries if entry.kind is kind)
     return {target: found[target] for target in sorted(found, key=lambda target: target.sort_key)}
 
 
 def newest_isa(units: Sequence[Unit], target: Target) -> tuple[int, int]:
-    """The newest version of the PTX for a target, which decides on the driver that compiles all of it."""
+    """Return the newest version of the PTX for a target; a driver of that version compiles all of it."""
     return max((entry.isa for unit in units for entry in unit.entries if entry.kind is Kind.PTX and entry.target == target), default=(0, 0))  # fmt: skip
 
 
@@ -221,16 +224,16 @@ _CONTAINER = struct.Struct("<IHHQ")
 _ENTRY = struct.Struct("<HHIQIIHHIIIQQQ")
 _WRAPPER, _WRAPPER_MAGIC = struct.Struct("<IIQQ"), 0x466243B1
 LINK_VERSION = 2
-"""Version of a fatbin in ``.nvFatBinSegment`` that nvlink wrote."""
+"""Version in ``.nvFatBinSegment`` of a fatbin that nvlink wrote."""
 _KINDS = {1: Kind.PTX, 2: Kind.SASS, 8: Kind.LTO}
 _ZSTD, _LZ4, _OLD = 0x8000, 0x2000, 0x1000
 _SUFFIXES = {0x100000: "a", 0x200000: "f"}
 _LONGEST_HEADER, _LONGEST_NAME = 1 << 20, 4096
-_MOST_PARTS = 2_000_000  # of one file
+_MOST_PARTS = 2_000_000  # in one file
 
 
 class Broken(ValueError):
-    """A file whose parts are not as its format has them; the message is a clause."""
+    """A file that violates its format; the message is a clause."""
 
 
 class Reader:
@@ -241,9 +244,9 @@ class Reader:
     data : Buffer
         The file, or a member of an archive.
     base : int
-        Where that begins in the file.
+        Offset of `data` in the file.
     member : str
-        Name of the member.
+        Name of the archive's member.
     """
 
     def __init__(self, data: Buffer, base: int = 0, member: str = "") -> None:
@@ -251,18 +254,21 @@ class Reader:
         self._parts = 0
 
     def segment(self, data: memoryview) -> list[tuple[int, int]]:
-        """Versions and addresses of the fatbins that ``.nvFatBinSegment`` registers (``fatbinary_section.h`` of the toolkit)."""
+        """Return the versions and addresses of the fatbins that ``.nvFatBinSegment`` registers.
+
+        The toolkit's ``fatbinary_section.h`` declares the layout.
+        """
         whole = len(data) // _WRAPPER.size * _WRAPPER.size
         found = _WRAPPER.iter_unpack(data[:whole])
         return [(version, address) for magic, version, address, _ in found if magic == _WRAPPER_MAGIC]
 
     def section(self, place: int, end: int, name: str) -> Iterator[Unit]:
-        """Fatbins of a section, one after another with padding between them.
+        """Yield the fatbins of a section; padding may separate them.
 
         Raises
         ------
         Broken
-            When a container or an entry is cut off, or there is something else between them.
+            If a container or an entry is cut off, or other data separates two fatbins.
         """
         while place < end:
             if self.data[place : place + 4] != MAGIC:
@@ -274,7 +280,7 @@ class Reader:
             yield unit
 
     def _behind_padding(self, place: int, end: int) -> int:
-        """Next place of something that is no zero, on a boundary of 8 bytes."""
+        """Return the offset of the next non-zero byte, rounded down to a multiple of 8."""
         while place < end:
             piece = bytes(self.data[place : min(place + (1 << 16), end)])
             left = piece.lstrip(b"\0")
@@ -284,7 +290,10 @@ class Reader:
         return end
 
     def container(self, place: int, end: int, name: str) -> Unit | None:
-        """The fatbin at a place that has its magic number; None where the rest is no fatbin, as in other sections than a fatbin's own."""
+        """Return the fatbin at an offset with the magic number, or None if the bytes that follow are no fatbin.
+
+        Sections other than a fatbin's own may contain the magic number by chance.
+        """
         try:
             unit, _ = self._container(place, end, name)
         except Broken:
@@ -338,7 +347,7 @@ class Reader:
         return entry, place + header + size
 
     def _count(self) -> None:
-        """Count a container or an entry: those of a hostile file may lie within each other."""
+        """Count a container or an entry: a hostile file may nest them."""
         self._parts += 1
         if self._parts > _MOST_PARTS:
             raise Broken(f"it has more than {_MOST_PARTS:,} fatbins and entries of device code")

@@ -1,4 +1,4 @@
-"""Download of a requirement's wheel from the user's index, with its hash. The wheel is neither installed nor run."""
+"""Downloads of a requirement's wheel from the user's index, verified by hash; nothing is installed or run."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _SECONDS = 3600.0
 
 @dataclass(frozen=True)
 class Chosen:
-    """A wheel that the index has.
+    """A wheel on the index.
 
     Parameters
     ----------
@@ -43,7 +43,7 @@ class Chosen:
 
 
 def requirement_of(text: str) -> Requirement | None:
-    """A requirement of a package, such as ``bitsandbytes==0.50.2``; None for any other text."""
+    """Parse a package requirement such as ``bitsandbytes==0.50.2``; return None for any other text."""
     try:
         found = Requirement(text)
     except InvalidRequirement:
@@ -52,21 +52,23 @@ def requirement_of(text: str) -> Requirement | None:
 
 
 def releases(requirement: Requirement, index: Index, tag: str = "") -> list[Chosen]:
-    """The wheel of each release that a requirement allows, oldest first: for this machine, else for another Linux.
+    """Return the wheel of each release that satisfies a requirement, oldest first.
+
+    Wheels for this machine are preferred to wheels for another Linux.
 
     Parameters
     ----------
     requirement : Requirement
-        The requirement; extras do not count.
+        The requirement; extras are ignored.
     index : Index
         The user's index.
     tag : str
-        A part of the file's name that it must have: ``aarch64``, ``cp312``.
+        Required part of the file name: ``aarch64``, ``cp312``.
 
     Raises
     ------
     PartUnavailable
-        When the index has no such wheel.
+        If the index has no such wheel.
     """
     ranks = {each: rank for rank, each in enumerate(sys_tags())}
     files = index.files(canonicalize_name(requirement.name))
@@ -93,7 +95,7 @@ def releases(requirement: Requirement, index: Index, tag: str = "") -> list[Chos
 
 
 def choose(requirement: Requirement, index: Index, tag: str = "") -> Chosen:
-    """The wheel of the newest release that a requirement allows; raises as `releases`."""
+    """Return the wheel of the newest release that satisfies a requirement; raise as `releases`."""
     return releases(requirement, index, tag)[-1]
 
 
@@ -101,7 +103,10 @@ _OTHER, _FOREIGN = 1_000_000, 3_000_000
 
 
 def _rank(tags: frozenset[Tag], ranks: dict[Tag, int]) -> int:
-    """Order of preference: wheels for this Python, for any Linux of this processor, for other processors, and for other systems."""
+    """Rank a wheel by its tags.
+
+    Wheels for this Python rank first, then those for any Linux on this processor, other processors, and other systems.
+    """
     mine = min((ranks[tag] for tag in tags if tag in ranks), default=None)
     if mine is not None:
         return mine
@@ -136,23 +141,23 @@ def _none(requirement: Requirement, files: Sequence[File], wheels: Sequence[obje
 
 @contextmanager
 def fetched(chosen: Chosen, tell: Callable[[str], None]) -> Iterator[Path]:
-    """Download a wheel into a temporary folder, and hold it against the index's hash.
+    """Download a wheel into a temporary folder and verify its hash.
 
     Parameters
     ----------
     chosen : Chosen
         The wheel.
     tell : callable
-        Takes a sentence about the download.
+        Receives a sentence about the download.
 
     Raises
     ------
     PartUnavailable
-        When it cannot be downloaded, or has another hash.
+        If the wheel cannot be downloaded, or its hash differs from the index's.
     """
     file = chosen.file
     if not file.address:
-        raise PartUnavailable(f"{index_called()} tells no address of {one_line(file.name)}")
+        raise PartUnavailable(f"{index_called()} provides no address of {one_line(file.name)}")
     with HeldFolder(temporary_folder(), TEMPORARY) as folder:
         path = folder / Path(file.name).name
         place = _local(file.address)
@@ -181,7 +186,7 @@ def _local(address: str) -> Path | None:
 
 
 def _download(file: File, path: Path) -> None:
-    from harness.web.download import DownloadError, download  # ssl and more, which few commands need
+    from harness.web.download import DownloadError, download  # imports ssl and more, which few commands need
 
     try:
         address = _with_rights(read_address(file.address))
@@ -197,7 +202,7 @@ def _download(file: File, path: Path) -> None:
 
 
 def _with_rights(address: Address) -> Address:
-    """The address with the credentials that the user's index has at the same origin."""
+    """Return the address with the credentials that the user's index has for the same origin."""
     for index in index_addresses()[0]:
         try:
             known = read_address(index)

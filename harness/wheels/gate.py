@@ -24,9 +24,9 @@ class Requirement:
     gpus : tuple of Gpu
         The GPUs.
     native : bool
-        Whether compilation by the driver does not count.
+        Whether code that the driver compiles does not count.
     complete : bool
-        Whether each fatbin of a library must run, and not some of them alone.
+        Whether every fatbin of a library must run, instead of at least one.
     """
 
     gpus: tuple[Gpu, ...]
@@ -34,7 +34,7 @@ class Requirement:
     complete: bool = False
 
     def lacks(self, relation: Coverage) -> str:
-        """The gap of a library for a GPU, as a clause; empty where there is none."""
+        """Return a library's gap for a GPU as a clause; empty if it has none."""
         if relation.way in (Way.NONE, Way.UNKNOWN):
             return relation.why or "no device code"
         native = relation.units.get(Way.NATIVE, 0)
@@ -58,7 +58,7 @@ class Missing:
     gpu : Gpu
         The GPU.
     why : str
-        What it lacks.
+        The missing code.
     """
 
     source: str
@@ -68,7 +68,7 @@ class Missing:
 
 
 def missing(found: Sequence[Found], required: Requirement) -> list[Missing]:
-    """Every library that lacks something, in order."""
+    """Return the gaps of every library, in order."""
     return [
         Missing(source.name, library.name, relation.gpu, why)
         for source in found
@@ -79,7 +79,7 @@ def missing(found: Sequence[Found], required: Requirement) -> list[Missing]:
 
 
 Read = Callable[[Chosen], list[Missing] | None]
-"""Reads a release: what it lacks; None for a release without device code."""
+"""Reads a release and returns its gaps, or None for a release without device code."""
 
 
 @dataclass(frozen=True)
@@ -89,11 +89,11 @@ class Since:
     Parameters
     ----------
     first : Chosen or None
-        The first release that lacks nothing; None where the newest lacks something.
+        The first release without gaps; None if the newest release has gaps.
     before : Chosen or None
-        The release before it, which lacks something; None where there is none.
+        The release before it, with gaps; None if there is no such release.
     read : int
-        How many releases were read.
+        Number of releases read.
     """
 
     first: Chosen | None
@@ -102,9 +102,9 @@ class Since:
 
 
 def since(releases: Sequence[Chosen], read: Read) -> Since:
-    """Bisect releases, oldest first, by what they lack.
+    """Bisect releases, oldest first, for the first one without gaps.
 
-    A package that ran on the GPUs, then did not, and runs again, has several such releases; the search finds one of them.
+    A package that gained, lost and regained code for the GPUs has several such releases; the search finds one of them.
     """
     good, bad, count = len(releases) - 1, -1, 1
     if _lacks(read(releases[good])):
@@ -125,18 +125,18 @@ def _lacks(missing: list[Missing] | None) -> bool:
 
 @dataclass(frozen=True)
 class Difference:
-    """A library of two releases.
+    """A library in two releases.
 
     Parameters
     ----------
     library : str
-        Its name, that of the newer release where both have it.
+        Its name; the newer release's name if both have it.
     old, new : bool
         Whether each release has it.
     added, removed : Mapping
         Targets by kind of code.
     relations : tuple
-        GPUs whose relation changed: before, after.
+        GPUs whose coverage changed: before, after.
     """
 
     library: str
@@ -148,7 +148,7 @@ class Difference:
 
     @property
     def lost(self) -> tuple[Gpu, ...]:
-        """GPUs that ran the older release alone."""
+        """GPUs that run the older release but not the newer one."""
         return tuple(
             after.gpu for before, after in self.relations
             if after.way in (Way.NONE, Way.UNKNOWN) and before.way in (Way.NATIVE, Way.JIT)
@@ -156,7 +156,7 @@ class Difference:
 
 
 def differences(old: Found, new: Found, gpus: Sequence[Gpu]) -> list[Difference]:
-    """Libraries that differ, in the order of their names."""
+    """Return the libraries that differ, sorted by name."""
     before, after = ({_same(library.name): library for library in found.libraries} for found in (old, new))
     found = []
     for key in sorted({*before, *after}):
@@ -170,14 +170,17 @@ def differences(old: Found, new: Found, gpus: Sequence[Gpu]) -> list[Difference]
 
 
 def _same(name: str) -> str:
-    """The name of a library without hashes of auditwheel and without versions: ``libfaiss-6b43fd57.so``, ``libcurand.so.10.3``."""
+    """Return a library's name without auditwheel's hash and without versions.
+
+    Examples are ``libfaiss-6b43fd57.so`` and ``libcurand.so.10.3``.
+    """
     return re.sub(r"-[0-9a-f]{8}(?=\.)|(?<=\.so)[.\d]+$|(?<=[._-])cpython-\d+", "", name)
 
 
 def _difference(old: Library, new: Library, gpus: Sequence[Gpu]) -> Difference | None:
     added, removed = {}, {}
     for kind in (Kind.SASS, Kind.PTX):
-        # All sections: relocatable PTX is what a driver links again.
+        # All sections count: a driver links relocatable PTX again.
         one, other = (counted_targets(library.units, kind) for library in (old, new))
         added[kind] = tuple(target for target in other if target not in one)
         removed[kind] = tuple(target for target in one if target not in other)

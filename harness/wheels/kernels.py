@@ -14,20 +14,20 @@ from harness.model import Target
 from harness.wheels.entries import Broken, Entry, Kind, Library, Packing, Unit
 
 LARGEST = 256 << 20
-"""Bytes of one piece of code without compression; a larger one is not read."""
+"""Largest uncompressed size of a piece of code in bytes; larger ones are not read."""
 _MOST = 64 << 30  # bytes of all pieces together
 _MOST_UNASKED = 4 << 30  # the same without --kernels
 _MOST_NAMES = 2_000_000
 _LARGEST_EMPTY = 4096
-"""Bytes of a cubin or of PTX that may be without code: nvcc 11.8 to 13.5 writes 600 to 2,000."""
+"""Largest size of a cubin or PTX that may be empty, in bytes: nvcc 11.8 to 13.5 writes 600 to 2,000."""
 
 
 class NoDecompression(Exception):
-    """pyarrow, which decompresses, is not installed."""
+    """pyarrow, which decompresses code, is not installed."""
 
 
 def with_kernels(library: Library, path: Path, units: Iterable[Unit], *, every: bool = True) -> Library:
-    """Read the names of the kernels in some of its fatbins.
+    """Read the names of the kernels in some of a library's fatbins.
 
     Parameters
     ----------
@@ -38,14 +38,15 @@ def with_kernels(library: Library, path: Path, units: Iterable[Unit], *, every: 
     units : iterable of Unit
         The fatbins to read.
     every : bool
-        Whether all code of a fatbin is read; else its smallest entry, whose kernels are taken to exist for all of its targets.
+        Whether to read all code of a fatbin. Otherwise only its smallest entry is read, and its kernels count for all
+        targets of the fatbin.
 
     Raises
     ------
     Broken
-        When code is not as its headers have it.
+        If code contradicts its headers.
     NoDecompression
-        When code is compressed, and nothing here decompresses it.
+        If code is compressed and pyarrow is not installed.
     """
     found: dict[str, set[Target]] = defaultdict(set)
     unread: dict[str, None] = {}
@@ -82,7 +83,7 @@ def with_empty_marked(library: Library, path: Path) -> Library:
     Raises
     ------
     NoDecompression
-        When small code is compressed, and nothing here decompresses it.
+        If small code is compressed and pyarrow is not installed.
     """
     with path.open("rb") as file:
 
@@ -92,7 +93,7 @@ def with_empty_marked(library: Library, path: Path) -> Library:
                 data = unpack(entry, file.read(entry.size))
                 return is_empty_ptx(data.decode("utf-8", "replace")) if entry.kind is Kind.PTX else is_empty_cubin(data)
             except (Broken, ValueError):
-                return False  # code that nothing here can read is code
+                return False  # unreadable code counts as code
 
         units = tuple(
             replace(unit, empty=True) if _may_be_empty(unit) and all(map(is_empty, unit.entries)) else unit
@@ -102,7 +103,7 @@ def with_empty_marked(library: Library, path: Path) -> Library:
 
 
 def _may_be_empty(unit: Unit) -> bool:
-    # A file that is a cubin, PTX or a fatbin was made for its code, whatever that is.
+    # A file that is itself a cubin, PTX or a fatbin exists for its code, whatever the code is.
     return bool(unit.section) and all(
         entry.kind in (Kind.PTX, Kind.SASS) and max(entry.length, entry.size) <= _LARGEST_EMPTY
         for entry in unit.entries
@@ -110,7 +111,7 @@ def _may_be_empty(unit: Unit) -> bool:
 
 
 def _worth_reading(units: Iterable[Unit], *, every: bool) -> Iterator[tuple[Entry, frozenset[Target]]]:
-    """Entries to read, each with the targets that have its kernels."""
+    """Yield the entries to read, each with the targets that have its kernels."""
     for unit in units:
         entries = [entry for entry in unit.entries if entry.kind in (Kind.PTX, Kind.SASS)]
         if every:
@@ -129,14 +130,14 @@ def _names(entry: Entry, data: bytes) -> frozenset[str]:
 
 
 def unpack(entry: Entry, data: bytes) -> bytes:
-    """Code without its compression.
+    """Return decompressed code.
 
     Raises
     ------
     Broken
-        When it is not the code that its header announces.
+        If the code is not what its header announces.
     NoDecompression
-        When pyarrow is not installed.
+        If pyarrow is not installed.
     """
     if not entry.packing:
         return data
@@ -156,9 +157,12 @@ _COUNT = re.compile(r"\d{1,4}")
 
 
 def template_of(name: str) -> str:
-    """The qualified name of a kernel without the arguments of templates: ``flash::flash_fwd_kernel`` of ``_ZN5flash16flash_fwd_kernelI…``.
+    """Return a kernel's qualified name without template arguments.
 
-    Names are those of the Itanium C++ ABI (https://itanium-cxx-abi.github.io/cxx-abi/abi.html#mangling); others stay as they are.
+    For example, ``flash::flash_fwd_kernel`` for ``_ZN5flash16flash_fwd_kernelI…``.
+
+    Names follow the Itanium C++ ABI (https://itanium-cxx-abi.github.io/cxx-abi/abi.html#mangling). Any other
+    name is returned unchanged.
     """
     if not name.startswith("_Z"):
         return name

@@ -1,4 +1,4 @@
-"""Device code of published wheels: packages' newest releases in a compact file, and the GPUs that each runs on."""
+"""Device code of published wheels: packages' newest releases in a compact file, and the GPUs that run them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from harness.wheels.fetch import Chosen, fetched, releases
 from harness.wheels.sources import read_source
 
 WHEELS = "wheels.json"
-"""Name of the file, in the folder of a published matrix."""
+"""File name in the folder of a published matrix."""
 
 SCHEMA = 1
 _LARGEST = 64 << 20
@@ -35,18 +35,18 @@ _SECTIONS = ("", LINKED, RELOCATABLE, _OTHER)
 
 @dataclass(frozen=True, kw_only=True)
 class WheelRelease:
-    """The device code of a release.
+    """The device code of one release.
 
     Parameters
     ----------
     version : str
         The release.
     file, sha256 : str
-        Its wheel for Linux on x86-64, and the hash.
+        Its wheel for Linux on x86-64, and the wheel's hash.
     size : int
-        Bytes of the wheel.
+        Size of the wheel in bytes.
     uploaded : str
-        Day of its upload; empty where the index does not tell.
+        Upload date; empty if the index does not provide it.
     libraries : tuple of Library
         Files with device code.
     """
@@ -66,13 +66,13 @@ class Package:
     Parameters
     ----------
     name : str
-        As the index has it: ``onnxruntime-gpu``.
+        Name on the index: ``onnxruntime-gpu``.
     label : str
         What users call it: ``onnxruntime``.
     releases : tuple of WheelRelease
-        Oldest first; none where the index has no wheel for Linux.
+        Oldest first; empty if the index has no wheel for Linux.
     source : str
-        The newest release that has a source distribution and no wheel for Linux; empty without one.
+        The newest release with a source distribution and no wheel for Linux; empty if there is none.
     """
 
     name: str
@@ -82,20 +82,20 @@ class Package:
 
     @property
     def newest(self) -> WheelRelease | None:
-        """The newest release; None without a wheel."""
+        """The newest release; None if no release has a wheel."""
         return self.releases[-1] if self.releases else None
 
 
 @dataclass(frozen=True, kw_only=True)
 class Support:
-    """The relation of a release to a GPU.
+    """A release's coverage of one GPU.
 
     Parameters
     ----------
     gpu : Gpu
         The GPU.
     relations : tuple of (str, Coverage)
-        Each library with its relation.
+        Each library with its coverage.
     """
 
     gpu: Gpu
@@ -103,7 +103,7 @@ class Support:
 
     @property
     def way(self) -> Way:
-        """The way in which its libraries run: natively only if all that run do."""
+        """The way its libraries run: native only if all libraries that run are native."""
         ways = [each.way for _, each in self.relations]
         return Way.JIT if Way.JIT in ways else best(ways)
 
@@ -114,17 +114,20 @@ class Support:
 
     @property
     def running(self) -> int:
-        """Number of libraries that run, in whole or in part."""
+        """Number of libraries that run fully or partly."""
         return sum(each.running > 0 for _, each in self.relations)
 
     @property
     def runs(self) -> bool:
-        """Return whether some library runs."""
+        """Return whether at least one library runs."""
         return self.way in (Way.NATIVE, Way.JIT)
 
     @property
     def release(self) -> Release | None:
-        """The CUDA release whose driver compiles all PTX that has to be compiled; None without any, or for an unknown version."""
+        """The first CUDA release whose driver compiles all PTX that needs compilation.
+
+        None if no PTX needs compilation, or if a version is unknown.
+        """
         found = [each.release for _, each in self.relations if each.way is Way.JIT]
         if not found or None in found:
             return None
@@ -145,7 +148,7 @@ class Support:
 
 
 def support(release: WheelRelease, gpus: Sequence[Gpu]) -> list[Support]:
-    """The relation of a release to each GPU."""
+    """Return the support of a release for each GPU."""
     by_library = [(library.name, coverage(library, gpus)) for library in release.libraries]
     return [
         Support(gpu=gpu, relations=tuple((name, relations[place]) for name, relations in by_library))
@@ -154,7 +157,10 @@ def support(release: WheelRelease, gpus: Sequence[Gpu]) -> list[Support]:
 
 
 def since(package: Package, gpu: Gpu) -> WheelRelease | None:
-    """The first release of the newest ones in a row with code for a GPU; None where the newest has none."""
+    """Return the first release of the newest unbroken run of releases with code for a GPU.
+
+    Return None if the newest release has none.
+    """
     first = None
     for release in reversed(package.releases):
         (found,) = support(release, [gpu])
@@ -172,27 +178,27 @@ def update(
     tell: Callable[[str], None],
     refuse: Callable[[str], None],
 ) -> Iterator[Package]:
-    """Read the newest releases of packages, and take those from `known` with the same file and hash.
+    """Read the newest releases of packages, and reuse those in `known` with the same file and hash.
 
     Parameters
     ----------
     packages : Mapping
-        Names in the index by what users call them.
+        Names on the index by label.
     most : int
-        Releases of each.
+        Maximum number of releases of each package.
     known : Mapping
-        Earlier results by name in the index.
+        Earlier results by name on the index.
     index : Index
         The user's index.
     tell : callable
-        Takes a sentence about each new release.
+        Receives a sentence about each new release.
     refuse : callable
-        Takes the reason for each package or release that cannot be read.
+        Receives the reason for each package or release that cannot be read.
 
     Yields
     ------
     Package
-        Each package; the known one where the index does not answer.
+        Each package; the known one if the index does not respond.
     """
     for label, names in packages.items():
         for name in names:
@@ -253,7 +259,10 @@ def _read(name: str, chosen: Chosen, tell: Callable[[str], None], refuse: Callab
 
 
 def packed(packages: Sequence[Package]) -> bytes:
-    """``wheels.json``: one line a package; fatbins with the same code, and code with the same target, appear once."""
+    """Serialize packages as ``wheels.json``, one line per package.
+
+    Fatbins with the same code, and code with the same target, are stored once.
+    """
     lines = [json.dumps(_packed(each), ensure_ascii=True, separators=(",", ":")) for each in packages]
     return "".join((f'{{"schema":{SCHEMA},"packages":[\n', ",\n".join(lines), "\n]}\n")).encode()
 
@@ -272,7 +281,7 @@ def _packed(package: Package) -> dict[str, Any]:
     for release in package.releases:
         libraries = []
         for library in release.libraries:
-            # Members of an archive count by what of them is loaded.
+            # For a member of an archive, only the fatbins that are loaded decide.
             own = {unit.member: _section(unit) for unit in library.loaded if unit.member}
             counts = Counter(kind_of(unit, own.get(unit.member, "")) for unit in library.with_code)
             libraries.append([library.name, library.size, [each for pair in counts.items() for each in pair]])
@@ -293,12 +302,12 @@ def _code(entry: Entry) -> str:
 
 
 def read_wheels(path: Path) -> list[Package]:
-    """The content of `packed`.
+    """Read the content that `packed` wrote.
 
     Raises
     ------
     UsageError
-        When it is no such file.
+        If the file is not a ``wheels.json``.
     """
     try:
         if path.stat().st_size > _LARGEST:

@@ -25,14 +25,14 @@ from harness.wheels.entries import Broken, Library
 from harness.wheels.kernels import NoDecompression, with_empty_marked, with_kernels
 
 _PROFILER = re.compile(r"lib(cupti|checkpoint|nvperf|pcsamplingutil)\w*[-.]")
-"""Libraries of CUPTI, which packages bring along; programs run without them."""
+"""CUPTI's libraries, which packages bundle; programs run without them."""
 _FOLDED = 24
-"""Files without host code of one package that count as one library: the package chooses among them."""
+"""Minimum number of a package's files without host code that count as one library: the package selects among them."""
 _ARCHIVES = (".whl", ".zip")
 _MOST_FILES = 500_000
-_LARGEST = 16 << 30  # bytes of one file of a wheel
-_MOST_BYTES = 64 << 30  # of all files that are unpacked
-_MOST_RATIO = 1100  # deflate makes no more out of one byte (1032)
+_LARGEST = 16 << 30  # bytes of one file in a wheel
+_MOST_BYTES = 64 << 30  # bytes of all unpacked files
+_MOST_RATIO = 1100  # deflate expands one byte to at most 1032
 _TEXTS = frozenset(
     ".py .pyc .pyi .txt .h .hpp .cuh .cu .c .cpp .json .md .html .js .css .png .svg .csv .toml .yaml .rst".split()
 )
@@ -40,7 +40,7 @@ _TEXTS = frozenset(
 
 @dataclass(frozen=True)
 class Found:
-    """The device code of what a user named.
+    """The device code of a source that the user names.
 
     Parameters
     ----------
@@ -49,15 +49,15 @@ class Found:
     sha256 : str
         Hash of the file; empty for a folder.
     libraries : tuple of Library
-        Files with device code, in the order of their names.
+        Files with device code, sorted by name.
     without_code : tuple of str
         Files whose fatbins have neither functions nor variables.
     profiler : tuple of str
-        Libraries of NVIDIA's profiler, which are not the package's code.
+        Libraries of NVIDIA's profiler, which are not part of the package's code.
     others : tuple of str
-        Files that may have device code and are not read: those for Windows.
+        Files that may contain device code but are not read: those for Windows.
     hints : tuple of str
-        What is missing from the answer, a sentence each.
+        What the result lacks, one sentence each.
     """
 
     name: str
@@ -70,23 +70,23 @@ class Found:
 
 
 def read_source(path: Path, shown: str = "", *, gpus: Sequence[Gpu] = (), every_name: bool = False) -> Found:
-    """Read the device code of a file or folder; nothing of it is executed.
+    """Read the device code of a file or folder without executing any of it.
 
     Parameters
     ----------
     path : Path
         A wheel, a library, an archive, an executable, a fatbin, a cubin, PTX, or a folder.
     shown : str
-        The name for messages; that of the path by default.
+        The name for messages; the path by default.
     gpus : sequence of Gpu
-        GPUs for which names of kernels are read, in fatbins that do not run there while others of the library do.
+        GPUs to read kernel names for, in fatbins that do not run on them if other fatbins of the library do.
     every_name : bool
         Whether to read the names of all kernels.
 
     Raises
     ------
     UsageError
-        When it cannot be read, or is not as its format has it.
+        If the source cannot be read, or violates its format.
     """
     shown = shown or str(path)
     collected = _Collected(shown, gpus, every_name=every_name)
@@ -95,7 +95,7 @@ def read_source(path: Path, shown: str = "", *, gpus: Sequence[Gpu] = (), every_
         if path.is_dir():
             collected.folder(path)
         elif not path.is_file():
-            raise UsageError(f"{shown} is neither a file nor a folder")  # a pipe or a device may have no end
+            raise UsageError(f"{shown} is neither a file nor a folder")  # a pipe or a device may never end
         else:
             sha256 = hash_of(path)
             if path.suffix.lower() in _ARCHIVES:
@@ -108,13 +108,13 @@ def read_source(path: Path, shown: str = "", *, gpus: Sequence[Gpu] = (), every_
 
 
 def hash_of(path: Path) -> str:
-    """SHA-256 of a file, in hexadecimal digits."""
+    """Return the SHA-256 of a file, in hexadecimal digits."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 class _Collected:
-    """Libraries as they are found."""
+    """Collects libraries."""
 
     def __init__(self, shown: str, gpus: Sequence[Gpu], *, every_name: bool) -> None:
         self.shown, self.gpus, self.every_name = shown, gpus, every_name
@@ -125,7 +125,7 @@ class _Collected:
         self.hints: dict[str, None] = {}
 
     def found(self, sha256: str) -> Found:
-        """All of it."""
+        """Return everything collected."""
         libraries = _folded(sorted(self.libraries, key=lambda library: library.name))
         return Found(
             self.shown, sha256, tuple(libraries),
@@ -153,14 +153,14 @@ class _Collected:
         try:
             return read(library)
         except NoDecompression:
-            from harness.errors import install_command  # reads what is installed
+            from harness.errors import install_command  # reads the installed distributions
 
             need = "kernels are read only with pyarrow, which decompresses them; without it, a fatbin without kernels counts as one with kernels"
             self.hints[f"{need}: {install_command('wheels')}"] = None
             return library
 
     def folder(self, root: Path) -> None:
-        """Read the files of a folder; links are not followed."""
+        """Read the files of a folder without following links."""
         count = 0
         for place, folders, files in os.walk(root):
             folders[:] = sorted(folder for folder in folders if folder != "__pycache__")
@@ -176,7 +176,7 @@ class _Collected:
                 self._one(str(path.relative_to(root)), head, partial(self.file, path))
 
     def _one(self, name: str, head: bytes, read: Callable[[str], None]) -> bool:
-        """Read a file that can have device code, and return whether it is one."""
+        """Read a file that can have device code, and return whether it was read."""
         if is_binary(name, head):
             if _PROFILER.match(Path(name).name):
                 self.profiler.append(one_line(name))
@@ -188,7 +188,7 @@ class _Collected:
         return False
 
     def wheel(self, path: Path) -> None:
-        """Read the files of a wheel, each unpacked into a temporary folder and removed again."""
+        """Read the files of a wheel, each unpacked into a temporary folder and removed afterwards."""
         try:
             with zipfile.ZipFile(path) as archive, HeldFolder(temporary_folder(), TEMPORARY) as folder:
                 left = _MOST_BYTES
@@ -219,7 +219,7 @@ class _Collected:
 
 
 def _folded(libraries: Sequence[Library]) -> list[Library]:
-    """Libraries, where many cubins, fatbins and PTX files of one package are one."""
+    """Merge the many cubins, fatbins and PTX files of one package into one library."""
     packages: dict[str, list[Library]] = {}
     for library in libraries:
         plain = all(not unit.section and not unit.member for unit in library.units)
@@ -244,7 +244,7 @@ def _folded(libraries: Sequence[Library]) -> list[Library]:
 
 
 def _copy(packed: IO[bytes], plain: BinaryIO, size: int) -> None:
-    """Copy a member, and no more than its announced size."""
+    """Copy a member, up to its announced size."""
     shutil.copyfileobj(packed, plain, 1 << 20)
     if plain.tell() != size:
         raise zipfile.BadZipFile("a file has another size than its entry says")
@@ -255,12 +255,12 @@ def _base(name: str) -> str:
 
 
 def needs_code(found: Found) -> None:
-    """Refuse what has no device code.
+    """Reject a source without device code.
 
     Raises
     ------
     NothingToRun
-        When there is none.
+        If the source has no device code.
     """
     if not found.libraries:
         windows = f"; {len(found.others)} files for Windows are not read" if found.others else ""

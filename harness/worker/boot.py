@@ -1,6 +1,7 @@
-"""Starts a fork server in any interpreter, where it makes only `harness` importable.
+"""Starts a fork server in any interpreter, and makes only `harness` importable there.
 
-Run as ``python boot.py PACKAGE_FOLDER BACKEND CONTROL_FD``, or with a file of one job, to run that in this process.
+Run as ``python boot.py PACKAGE_FOLDER BACKEND CONTROL_FD``. With the file of a job instead of CONTROL_FD, the job runs
+in this process.
 """
 
 import gc
@@ -11,7 +12,8 @@ import sys
 
 def boot() -> None:
     folder, backend, control = sys.argv[1:4]
-    # To look for garbage while libraries load takes a sixth of that time; the fork server has it looked for again before the first cell.
+    # Garbage collection takes a sixth of the time in which libraries load; the fork server enables it before the first
+    # cell.
     gc.disable()
     # The script's own folder must not shadow modules of the libraries under test.
     sys.path[:] = [
@@ -23,7 +25,7 @@ def boot() -> None:
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     sys.modules["harness"] = module
-    # What other distributions add is found by the scheduler, in its own environment (harness/plugins.py).
+    # Plugins are found by the scheduler in its own environment (harness/plugins.py).
     os.environ["CUMATRIX_NO_PLUGINS"] = "1"
     spec.loader.exec_module(module)
     if control.isdigit():

@@ -1,6 +1,7 @@
 """One cell in its own process, forked from the fork server.
 
-Otherwise each cell would compile again what the ones before it have imported, where the library's installer compiles nothing.
+A cell also lists its imported modules without bytecode, and the fork server compiles them. Otherwise each cell would
+compile them again if the library's installer compiles nothing.
 """
 
 from __future__ import annotations
@@ -34,13 +35,13 @@ from harness.worker.sandbox import Broker, confine
 _LIST = "imported"
 _MOST, _MOST_MODULES = 1 << 20, 10_000  # bytes, and names
 _SECONDS = 10.0
-"""Time that the next cell waits; the remaining modules are compiled after it."""
+"""Maximum delay of the next cell in seconds; the remaining modules are compiled after it."""
 
 
 def tell(scratch: Path, known: int) -> None:
-    """In a cell: name the modules that have no compiled one, but for the first `known` of this process."""
+    """In a cell: list modules without bytecode, except for the first `known` modules of this process."""
     found = []
-    # From the end: to pass a module by is to write to it, and each page that this process shares with its fork server would be copied.
+    # From the end: iterating writes reference counts, and every page shared with the fork server would be copied.
     for module in list(islice(reversed(sys.modules.values()), max(0, len(sys.modules) - known))):
         spec = getattr(module, "__spec__", None)
         source, compiled = getattr(spec, "origin", None), getattr(spec, "cached", None)
@@ -51,7 +52,7 @@ def tell(scratch: Path, known: int) -> None:
 
 
 def modules_named_in(scratch: Path) -> list[str]:
-    """In the fork server: sources that a cell has named, and that are modules which this process would import, too."""
+    """In the fork server: return the listed sources that are importable modules of this process."""
     try:
         handle = os.open(scratch / _LIST, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError:
@@ -60,7 +61,7 @@ def modules_named_in(scratch: Path) -> list[str]:
         try:
             text = file.read(_MOST) or b""
         except OSError:
-            return []  # no plain file
+            return []  # not a regular file
     folders = tuple(os.path.realpath(folder) + os.sep for folder in sys.path if os.path.isdir(folder))
     modules = dict.fromkeys(name for name in os.fsdecode(text).replace("\0", "\n").split("\n") if name.endswith(".py"))
     names = map(os.path.realpath, islice(modules, _MOST_MODULES))
@@ -68,12 +69,12 @@ def modules_named_in(scratch: Path) -> list[str]:
 
 
 def compile_all(sources: Iterable[str]) -> None:
-    """Compile them in a process of its own, so that nothing of it stays in this one."""
+    """Compile sources in a separate process, so that they leave no state in this one."""
     child = os.fork()
     if child == 0:
         try:
             for source in sources:
-                with suppress(Exception):  # a folder that may not be written, or no Python after all
+                with suppress(Exception):  # an unwritable folder, or not Python
                     if not os.path.exists(importlib.util.cache_from_source(source)):
                         py_compile.compile(source, doraise=True)
         finally:
@@ -85,7 +86,7 @@ _STEMS = ("libnvrtc", "libnvvm", "libnvJitLink", "libcudart", "libcuda.so", "lib
 
 
 def cuda_libraries(paths: Iterable[str]) -> list[str]:
-    """Files of NVIDIA's compilers and runtimes among those that are mapped into a process (`harness.protocol.reads.mapped`)."""
+    """Return NVIDIA's compilers and runtimes among a process's mapped files (`harness.protocol.reads.mapped`)."""
     return sorted(path for path in paths if os.path.basename(path).startswith(_STEMS))
 
 
@@ -109,13 +110,13 @@ def run_child(
     name, backend, setup, order
         The backend, and the request.
     output : int
-        Where it prints.
+        Descriptor for its output.
     calls : bytes
-        Which system calls it is refused (`harness.worker.sandbox.filter_for`).
+        The filter of system calls (`harness.worker.sandbox.filter_for`).
     broker : Broker or None
         The broker of further calls; None without one.
     gate : int
-        Where the fork server grants a slot of the device; -1 without a device.
+        Descriptor for the fork server's grant of a slot of the device; -1 without a device.
     """
     code, modules, cell = 70, len(sys.modules), os.getpid()
     try:
@@ -124,13 +125,13 @@ def run_child(
         _isolate(order, output, gate)
         confine(setup, order, calls, os.environ.get(reads.VARIABLE, ""))
         reply = _compile(name, backend, setup, order)
-        # What the program has forked comes here, too: it is not the cell, and has no answer.
+        # Processes that the program forked also get here; only the cell replies.
         if os.getpid() == cell:
             tell(order.scratch, modules)
             (order.scratch / "reply.part").write_bytes(reply.to_line())
             os.replace(order.scratch / "reply.part", order.scratch / REPLY)
         code = 0
-    except BaseException:  # noqa: BLE001 (the process ends here, and says why)
+    except BaseException:  # noqa: BLE001 (the process ends here, and prints the traceback)
         traceback.print_exc()
     finally:
         sys.stdout.flush()
@@ -147,7 +148,7 @@ def _isolate(order: Order, output: int, gate: int) -> None:
     libc = ctypes.CDLL(None)
     libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     be_ended_first()
-    libc.prctl(_PR_SET_DUMPABLE, 1)  # the fork server's own memory may not be looked into; a cell's is its own
+    libc.prctl(_PR_SET_DUMPABLE, 1)  # the fork server is not dumpable; a cell may inspect its own memory
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_DFL)
     null = os.open(os.devnull, os.O_RDONLY)
@@ -156,12 +157,12 @@ def _isolate(order: Order, output: int, gate: int) -> None:
     os.dup2(output, 2)
     if gate >= 0:
         os.dup2(gate, _GATE, inheritable=False)
-    close_others(_GATE + (gate >= 0))  # the scheduler's socket, above all
+    close_others(_GATE + (gate >= 0))  # above all the scheduler's socket
     os.chdir(order.scratch)
-    os.umask(0o022)  # linkers and programs give their files modes by it
+    os.umask(0o022)  # it determines the modes of files from linkers and programs
     for name in ("TMPDIR", "HOME"):
         os.environ[name] = str(order.scratch)
-    tempfile.tempdir = None  # the worker may have asked for its own
+    tempfile.tempdir = None  # the worker may have cached its own
     if order.path:
         os.environ["PATH"] = order.path
     if order.visible:
@@ -172,7 +173,7 @@ def _isolate(order: Order, output: int, gate: int) -> None:
     for name, (soft, hard) in effective.items():
         resource.setrlimit(EVERY_LIMIT[name], (soft, hard))
     if "cpu" not in limits.rlimits:
-        # A hard limit on processor time ends even a child that holds off every signal of ours.
+        # A hard limit on processor time ends even a child that blocks all signals.
         cpu = lower(int(limits.seconds) * 4 + 60, effective["cpu"][1])
         resource.setrlimit(resource.RLIMIT_CPU, (cpu, cpu))
 
@@ -215,7 +216,7 @@ def _compile(name: str, backend: Backend, setup: Setup, order: Order) -> Reply:
 
 
 def _look_at_device(name: str, setup: Setup, order: Order, job: Job) -> None:
-    """Ask the driver of this very process which device it was, and the sanitizer where it is wanted."""
+    """Read the used device from this process's driver, and run the sanitizer if requested."""
     from harness.nvidia.launch import Driver, DriverError
 
     try:
@@ -233,15 +234,15 @@ _NAMED = 3
 
 
 def check_memory(name: str, setup: Setup, order: Order) -> dict[str, Any]:
-    """Run the cell once more, under compute-sanitizer's memcheck (https://docs.nvidia.com/compute-sanitizer/).
+    """Run the cell again under compute-sanitizer's memcheck (https://docs.nvidia.com/compute-sanitizer/).
 
-    The sanitizer has to start the process that it watches: a fresh interpreter, in a folder of its own.
+    The sanitizer must start the process that it checks: a fresh interpreter, in its own folder.
 
     Returns
     -------
     dict
-        ``tool`` and ``version``; ``errors``, their number, null if it did not finish; ``found``, its first words
-        on each of the first ones.
+        ``tool`` and ``version``; ``errors``, their number, or None if it did not finish; ``found``, the first line of
+        each of the first errors.
     """
     tool, scratch = order.sanitizer, order.scratch / "sanitizer"
     scratch.mkdir()
@@ -249,7 +250,7 @@ def check_memory(name: str, setup: Setup, order: Order) -> dict[str, Any]:
     job.write_bytes(Rehearsal(setup, replace(order, scratch=scratch)).to_line())
     package = Path(__file__).resolve().parents[1]
     boot = [sys.executable, "-s", str(package / "worker" / "boot.py"), str(package), name, str(job)]
-    # Under the deadline of the cell and in its process group, as everything that it starts; what it prints is the cell's output.
+    # It runs in the cell's process group and under the cell's deadline; its output belongs to the cell.
     subprocess.run([tool, "--tool", "memcheck", "--log-file", str(log), *boot], stdin=subprocess.DEVNULL, cwd=scratch)
     text = process_output.read_file(log) if log.is_file() else ""
     counted = _ERROR_COUNT.findall(text)
@@ -262,7 +263,7 @@ def check_memory(name: str, setup: Setup, order: Order) -> dict[str, Any]:
 
 
 def _memory_errors(text: str) -> list[str]:
-    """First lines of what it reports: "Invalid __global__ write of size 4 bytes"."""
+    """Return the first lines of its report: "Invalid __global__ write of size 4 bytes"."""
     return list(dict.fromkeys(_MEMORY_ERROR.findall(text)))[:_NAMED]
 
 
@@ -273,7 +274,7 @@ def _sanitizer_version(tool: str) -> str:
 
 
 def run_once(name: str, file: str) -> None:
-    """Load a backend and run one job in this process; how it ends is the sanitizer's to tell."""
+    """Load a backend and run one job in this process; the sanitizer reports how it ends."""
     rehearsal = Rehearsal.from_line(Path(file).read_bytes())
     backend = load_backend(name, rehearsal.setup)
     backend.prepare(rehearsal.setup)

@@ -1,7 +1,7 @@
-"""Prints this machine's CUDA devices (`harness.protocol.messages.Driver`) as one line of JSON; any Python runs it by path.
+"""Prints this machine's CUDA devices (`harness.protocol.messages.Driver`) as one line of JSON; any Python can run it.
 
-This process queries the driver, so that no other one keeps it. Takes folders where the driver's library may
-lie where the dynamic loader does not know it.
+A separate process queries the driver, so that no other process loads it. The arguments are additional folders of the
+driver's library, outside of the dynamic loader's search path.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _COOPERATIVE, _OPT_IN, _PROCESSORS = 95, 97, 16
 
 
 def load() -> tuple[ctypes.CDLL, str]:
-    """libcuda, and the folder that it had to be looked for in (empty where the loader knows it)."""
+    """Load libcuda; return it with its folder, which is empty if the loader found it."""
     for folder in ["", *sys.argv[1:]]:
         try:
             return ctypes.CDLL(os.path.join(folder, "libcuda.so.1")), folder
@@ -67,7 +67,7 @@ def main() -> None:
 
 
 def driver_version(folder: str) -> str:
-    """``"580.159.04"``, which only NVML and the kernel's module know."""
+    """Return the driver's version, such as ``"580.159.04"``; only NVML and the kernel module report it."""
     try:
         nvml = ctypes.CDLL(os.path.join(folder, "libnvidia-ml.so.1"))
         text = ctypes.create_string_buffer(96)

@@ -1,9 +1,9 @@
 """The fork server: a single-threaded process with a loaded backend that forks one child per cell.
 
-It speaks JSON lines over one socket: first a setup, then one job at a time, each answered by how the child ended; empty lines
-in between say that it is still there. It never touches a CUDA driver, so that every child starts from the same state. It is
-the reaper of all that its children leave behind, which is why it runs one cell at a time: what is left afterwards belongs to
-that cell.
+It exchanges JSON lines over one socket. The first line is the setup. After that, each line is a job, and the reply
+describes how the child ended; empty lines in between are heartbeats. The fork server never touches a CUDA driver, so
+that every child starts from the same state. It is the reaper of all processes that its children leave behind. It
+therefore runs one cell at a time: every remaining process belongs to that cell.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ _PR_SET_DUMPABLE = 4
 
 
 def serve(name: str, control: int) -> None:
-    """Prepare a backend and serve jobs until the other side goes away."""
-    # The process that started this one may be killed: then nothing else ends the cell's processes.
+    """Prepare a backend and serve jobs until the other side closes the socket."""
+    # If the process that started this one is killed, nothing else ends the cell's processes.
     signal.signal(signal.SIGTERM, _leave)
     become_reaper()
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the scheduler's to handle
-    # No cell may look into this process, where the kernel keeps it from that by nothing else.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the scheduler handles Ctrl-C
+    # Cells may not inspect this process; some kernels have no other protection.
     ctypes.CDLL(None).prctl(_PR_SET_DUMPABLE, 0)
     channel = socket.socket(fileno=control)
     lines = channel.makefile("r", encoding="utf-8")
@@ -57,7 +57,8 @@ def serve(name: str, control: int) -> None:
         return
     follower, calls = reads.Follower(), _filter()
     sandbox.version()
-    # What a cell's collector does not look at, it does not copy: of Numba's objects, a fifth of a cell's time.
+    # Frozen objects are not traversed by a cell's collector and their pages not copied: with Numba, that saves a fifth
+    # of a cell's time.
     gc.freeze()
     gc.enable()
     for line in lines:
@@ -70,7 +71,7 @@ def serve(name: str, control: int) -> None:
 
 
 class _Pulse:
-    """Says now and then that this process is still there."""
+    """Sends a heartbeat at most every `_BETWEEN_BEATS` seconds."""
 
     def __init__(self, channel: socket.socket) -> None:
         self._channel, self._last = channel, time.monotonic()
@@ -87,12 +88,12 @@ class _Pulse:
 
 
 class _Gate:
-    """Holds a cell of a real device before it loads, until the scheduler has a slot of the device for it.
+    """Blocks a cell before it loads on a real device until the scheduler grants a slot of the device.
 
     Parameters
     ----------
     channel : socket
-        The scheduler's.
+        The scheduler's socket.
 
     Attributes
     ----------
@@ -110,17 +111,17 @@ class _Gate:
 
     @property
     def waits(self) -> bool:
-        """Return whether the cell waits for a slot; its deadline does not pass meanwhile."""
+        """Return whether the cell waits for a slot; that time does not count towards its deadline."""
         return self._since > 0
 
     def ask(self) -> None:
-        """Pass the request of a cell on."""
+        """Forward the request of a cell."""
         self.ours.recv(1)
         self._since = time.monotonic()
         self.channel.sendall(SLOT)
 
     def grant(self) -> None:
-        """Take the answer of the scheduler, and let the cell go on."""
+        """Receive the scheduler's grant, and unblock the cell."""
         if self.channel.recv(len(SLOT)) != SLOT:
             _leave(signal.SIGTERM, None)  # the scheduler is gone
         self.waited, self._since = time.monotonic() - self._since, 0.0
@@ -135,7 +136,10 @@ class _Gate:
 
 
 def _filter() -> bytes:
-    """The filter of system calls for cells, which refuses signals to this process, its keeper and the scheduler; empty without seccomp."""
+    """Return the system call filter for cells, which protects this process, its keeper and the scheduler from signals.
+
+    The filter is empty without seccomp.
+    """
     if not sandbox.has_seccomp():
         return b""
     keeper = os.getppid()
@@ -144,12 +148,12 @@ def _filter() -> bytes:
         with open(f"/proc/{keeper}/stat", "rb") as file:
             above.append(int(file.read().rpartition(b")")[2].split()[1]))
     except OSError:
-        pass  # /proc of another namespace: the scheduler is out of reach then
+        pass  # /proc of another namespace: the scheduler is out of reach
     return sandbox.filter_for(above)
 
 
 def _leave(_number: int, _frame: object) -> None:
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)  # a second one has nothing to add
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)  # a second signal has no effect
     end_descendants()
     os._exit(0)
 
@@ -176,13 +180,16 @@ def _prepare(name: str, setup: Setup) -> tuple[Backend | None, Ready]:
 
 
 def _hold_builds(setup: Setup, ready: Ready) -> None:
-    """Hold what was imported against what was seen before anything was; the metadata of an editable install may be of another time than its code."""
+    """Check that modules come from the folders that the probe found, and record their own versions.
+
+    The metadata of an editable install may be older than its code.
+    """
     for name, build in setup.builds.items():
         module = sys.modules.get(build.module)
         if module is None:
             continue
         folder, build_folder = os.path.dirname(os.path.realpath(module.__file__ or "")), os.path.realpath(build.folder)
-        # cuda.core gives its place to a package below it, made for one CUDA release (cuda/core/cu13).
+        # cuda.core replaces itself by a subpackage for one CUDA release (cuda/core/cu13).
         if folder != build_folder and not folder.startswith(build_folder + os.sep):
             raise Unavailable(f"{name} was to be imported from {build.folder}, and came from {folder}")
         key = name.replace("-", "_")
@@ -226,7 +233,7 @@ def _run(
     if gate:
         gate.close()
     if gate and gate.waits:
-        gate.grant()  # it comes in any case, and is no order
+        gate.grant()  # the grant arrives in any case, and is not an order
     if decides:
         decides.close()  # no earlier: a call without an answer continues
     os.close(reader)
@@ -258,7 +265,7 @@ def _watch(
     group: Cgroup,
     gate: _Gate | None = None,
 ) -> bool:
-    """Drain the child's output until it ends, the scheduler is gone, or it has to be ended (True): at the deadline, or for its memory."""
+    """Drain the child's output until it ends; return True if it must be ended, at the deadline or for its memory."""
     ended = os.pidfd_open(child)
     os.set_blocking(reader, False)
     poll = select.poll()
@@ -277,11 +284,11 @@ def _watch(
             left = deadline + (gate.waited if gate else 0.0) - time.monotonic()
             if gate and gate.waits:
                 left = _BETWEEN_DRAINS
-            # The kernel may have ended one process of several.
+            # The kernel may have ended one of several processes.
             if left <= 0 or group.killed():
                 ends = True
                 break
-            # Records of reads do not wake this process, they come too often: their pipe holds what comes in between.
+            # Records of reads do not wake this process, as they are too frequent; the pipe buffers them.
             follower.drain()
             peak.look()
             pulse()
@@ -291,10 +298,10 @@ def _watch(
                         gate.grant()
                         poll.modify(channel, gone)
                     else:
-                        # The scheduler is gone: it will not ask for this cell again.
+                        # The scheduler is gone and will not request this cell again.
                         _leave(signal.SIGTERM, None)
                 if gate and fd == gate.fileno():
-                    poll.unregister(gate)  # a cell asks once
+                    poll.unregister(gate)  # a cell requests once
                     poll.modify(channel, gone | select.POLLIN)
                     gate.ask()
                 done = done or fd == ended
@@ -307,7 +314,7 @@ def _watch(
                     if event & select.POLLIN:
                         decides.answer()
                     else:
-                        poll.unregister(decided)  # no process is left that could ask
+                        poll.unregister(decided)  # no process is left to notify of
                 if fd == reader:
                     if event & select.POLLHUP and not event & select.POLLIN:
                         poll.unregister(reader)
@@ -323,4 +330,4 @@ def _kill_group(child: int) -> None:
         try:
             kill(child, signal.SIGKILL)
         except (ProcessLookupError, PermissionError):
-            pass  # it ended by itself, or has not become the leader of its group yet
+            pass  # it ended by itself, or is not the leader of its group yet

@@ -1,10 +1,10 @@
-"""Prints an interpreter's distributions (`harness.protocol.messages.Interpreter`) as one line of JSON; any Python runs it by path.
+"""Prints an interpreter's distributions (`harness.protocol.messages.Interpreter`) as a line of JSON, in any Python.
 
-Takes the names of distributions on the command line, ``numba-cuda`` or with the module that is imported from it,
-``numba-cuda:numba_cuda``; answers for each one that is there, and for all that it requires, the version, and where it comes from
-if that is no index. A module imported from outside of its distribution's files counts as it is, and one
-without a distribution is reported under the last name that has this module. Nothing is imported but what finding a module imports: the
-finders that installers leave (``.pth`` files, ``__editable__`` hooks).
+The arguments are names of distributions, ``numba-cuda``, optionally with a module of the distribution,
+``numba-cuda:numba_cuda``. For each installed distribution and its requirements, the output has the version, and the
+origin if that is not an index. If a module is imported from outside of its distribution's files, its own version
+counts. A module without a distribution is reported under the last name with this module. Finding a module imports only
+the finders that installers leave (``.pth`` files, ``__editable__`` hooks).
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def normal(name: str) -> str:
 
 
 def folder_of(module: str) -> str:
-    """Folder of the package that ``import`` would find; empty where there is none."""
+    """Return the folder of the package that ``import`` would find; empty if there is none."""
     try:
         spec = importlib.util.find_spec(module)
     except (ImportError, AttributeError, ValueError):
@@ -46,14 +46,14 @@ def folder_of(module: str) -> str:
 
 
 def lies_apart(folder: str) -> bool:
-    """Return whether a package is outside of the installers' folders of this interpreter, links resolved."""
+    """Return whether a package is outside of this interpreter's installation folders, with links resolved."""
     places = [sysconfig.get_path("purelib"), sysconfig.get_path("platlib"), *site.getsitepackages()]
     real = os.path.realpath(folder) + os.sep
     return not any(real.startswith(os.path.realpath(place) + os.sep) for place in places if place)
 
 
 def direct(dist: Distribution) -> dict[str, Any]:
-    """Fields of `harness.protocol.messages.Distribution` from its ``direct_url.json`` (PEP 610); empty for one from an index."""
+    """Return `harness.protocol.messages.Distribution` fields from ``direct_url.json`` (PEP 610); empty for an index."""
     try:
         found = json.loads(dist.read_text("direct_url.json") or "{}")
         vcs, folder = (found.get(kind) or {} for kind in ("vcs_info", "dir_info"))
@@ -69,14 +69,14 @@ def direct(dist: Distribution) -> dict[str, Any]:
 
 
 def _digest(dist: Distribution) -> str:
-    """Hash over the hashes of its files: two wheels with the same number differ in it."""
+    """Hash the hashes of a distribution's files, which distinguishes wheels with the same version."""
     lines = [line for line in (dist.read_text("RECORD") or "").splitlines() if ".dist-info/" not in line]
     lines = [line for line in lines if "__pycache__" not in line]
     return hashlib.sha256("\n".join(sorted(lines)).encode()).hexdigest()
 
 
 def version_in(folder: str) -> str:
-    """The version that a package's own files tell; empty where none does."""
+    """Return the version in a package's own files; empty if none has it."""
     for name in _VERSION_FILES:
         try:
             with open(os.path.join(folder, name), encoding="utf-8", errors="replace") as file:

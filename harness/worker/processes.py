@@ -20,20 +20,20 @@ SIGNALS = (*numbers_of("kill", "rt_sigqueueinfo", "tkill", "tgkill", "rt_tgsigqu
 """Calls that send signals: Landlock covers them from Linux 6.12 on."""
 
 BY_KIND = {number_of("setpriority"): 0, number_of("ioprio_set"): 1}
-"""Their number for "a process"; the next numbers mean a process group and a user."""
+"""The value that selects a process in each call; the next values select a process group and a user."""
 SCHEDULING = (*numbers_of("sched_setparam", "sched_setscheduler", "sched_setaffinity", "sched_setattr"), *BY_KIND)
-"""Calls that name a process first, and those of `BY_KIND`."""
+"""Calls whose first argument is a process, and those of `BY_KIND`."""
 
 _TRIES = 100
 
 
 def check_call(pid: int, call: int, arguments: Sequence[int]) -> None:
-    """Let a process below this one act on others below this one.
+    """Check that a call of a cell's process affects only processes below this one.
 
     Raises
     ------
     OSError
-        When it names another process, or one that does not exist.
+        If the call names another process, or one that does not exist.
     """
     number = ctypes.c_int(arguments[0] & 0xFFFFFFFF).value
     group = number < 0
@@ -46,7 +46,7 @@ def check_call(pid: int, call: int, arguments: Sequence[int]) -> None:
         number = _process_of(pid, number)
         group = False
     if number == 0:
-        return  # itself, or its own group, in a session of the cell's own
+        return  # the caller, or its own group in the cell's session
     named = _group(abs(number)) if group else [number]
     if not named:
         raise ProcessLookupError(errno.ESRCH, "")
@@ -60,7 +60,7 @@ def _below(pid: int) -> bool:
     Raises
     ------
     ProcessLookupError
-        When none has that number: another process could get it before the kernel makes the call.
+        If the process does not exist: another one could get its number before the kernel makes the call.
     """
     for _ in range(_TRIES):
         above = pid
@@ -73,7 +73,7 @@ def _below(pid: int) -> bool:
         except (OSError, IndexError):
             if not os.path.exists(f"/proc/{pid}"):
                 raise ProcessLookupError(errno.ESRCH, "") from None
-        # A process between the two has ended, and another one is the parent now.
+        # A process in between has ended, and its child has a new parent.
     return False
 
 
@@ -98,19 +98,19 @@ def _process_of(pid: int, descriptor: int) -> int:
 
 
 def _stat(pid: int) -> list[bytes]:
-    """State, parent, group and more of a process."""
+    """Return state, parent, group and more of a process."""
     with open(f"/proc/{pid}/stat", "rb") as file:
         return file.read().rpartition(b")")[2].split()
 
 
 _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
 _CLOSE_RANGE = 436
-_LISTED = os.path.exists("/proc/thread-self/children")  # else it is a kernel without CONFIG_PROC_CHILDREN
+_LISTED = os.path.exists("/proc/thread-self/children")  # otherwise the kernel lacks CONFIG_PROC_CHILDREN
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
 def close_others(first: int = 3) -> None:
-    """Close every file from number `first` on: by default, every file but standard input, output and errors."""
+    """Close every descriptor from `first` on; by default, all except standard input, output and error."""
     if _libc.syscall(_CLOSE_RANGE, first, ctypes.c_uint(0xFFFFFFFF), 0) == 0:
         return
     for name in os.listdir("/proc/self/fd"):  # Linux before 5.9
@@ -122,18 +122,18 @@ def close_others(first: int = 3) -> None:
 
 
 def become_reaper() -> None:
-    """Have all orphans below come to this process, and be asked to end (SIGTERM) when the one that started it goes away."""
+    """Adopt all orphans below this process, and receive SIGTERM when its parent ends."""
     _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
     _libc.prctl(_PR_SET_CHILD_SUBREAPER, 1)
 
 
 def end_descendants(meanwhile: Callable[[], None] = lambda: None) -> int:
-    """Kill everything below this process, which is the reaper of it; returns how many that were.
+    """Kill all processes below this one, which is their reaper; return their number.
 
     Parameters
     ----------
     meanwhile : callable
-        Called after each of them: there may be many.
+        Called after each process, as there may be many.
     """
     count = 0
     while True:
@@ -151,7 +151,7 @@ def end_descendants(meanwhile: Callable[[], None] = lambda: None) -> int:
 
 
 def children_of(pid: int) -> list[int]:
-    """Processes that a process, in any of its threads, has started or adopted; none after its end."""
+    """Return the processes that a process has started or adopted in any of its threads; none after its end."""
     if not _LISTED:
         return [each for each in map(int, filter(str.isdigit, os.listdir("/proc"))) if _parent(each) == pid]
     found: list[int] = []
@@ -160,7 +160,7 @@ def children_of(pid: int) -> list[int]:
             with open(f"/proc/{pid}/task/{task}/children") as file:
                 found += map(int, file.read().split())
     except OSError:
-        pass  # it has ended meanwhile
+        pass  # it has ended in the meantime
     return found
 
 
@@ -172,15 +172,15 @@ def _parent(pid: int) -> int:
         return 0
 
 
-_EVERY = 0.1  # seconds between two looks
+_EVERY = 0.1  # seconds between two measurements
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 
 
 class Peak:
-    """The most that a process and its descendants were seen to have in memory at the same time.
+    """The peak memory of a process and its descendants together, by sampling.
 
-    A rise that is over between two looks is not seen; what the kernel counts for the largest process (getrusage(2)) is therefore the
-    least that a caller should go by. Pages that processes have in common since one was forked count for each.
+    A peak between two samples is missed, so the kernel's peak of the largest process (getrusage(2)) is a lower bound
+    for callers. Pages that processes share since a fork count for each process.
 
     Parameters
     ----------
@@ -190,7 +190,7 @@ class Peak:
     Attributes
     ----------
     bytes : int
-        Resident memory of all; 0 as long as there was one process only.
+        Resident memory of all processes; 0 while there is only one.
     """
 
     def __init__(self, root: int) -> None:
@@ -200,20 +200,20 @@ class Peak:
         self._next = 0.0
 
     def look(self) -> None:
-        """Look, unless that was just done."""
+        """Take a sample, unless the last one is recent."""
         now = time.monotonic()
         if now < self._next:
             return
         self._next = now + _EVERY
         pids = _tree(self._root)
-        # A process that has just been forked, and runs another program next, seems to be as large as the one that it comes from.
+        # A process between fork and exec appears as large as its parent.
         in_both, self._pids = self._pids.intersection(pids), set(pids)
         if len(in_both) > 1:
             self.bytes = max(self.bytes, _together(in_both))
 
 
 def _together(pids: set[int]) -> int:
-    """Memory of their own of all, and the largest part that one has in common with files and others."""
+    """Return the private memory of all processes, plus the largest shared part of any of them."""
     own, common = 0, 0
     for pid in pids:
         try:
@@ -236,28 +236,28 @@ def _tree(root: int) -> list[int]:
 
 _PEAK = "memory.max_usage_in_bytes"
 _FULL = 0.98
-"""Of the limit: the last page that is wanted may be a large one."""
+"""Fraction of the limit that counts as full: the last requested page may be a large one."""
 
 
 class Cgroup:
-    """A group that limits the memory of all its processes together.
+    """A control group that limits the memory of all its processes together.
 
     Parameters
     ----------
     folder : str
-        Where the kernel shows it; empty where there is none.
+        The group's folder; empty for none.
     """
 
     def __init__(self, folder: str) -> None:
         self._folder = Path(folder) if folder else None
-        # Version 2 tells in the one file, version 1 in the other: asked once, for cells look often.
+        # Version 2 has the first file, version 1 the second; determined once, as cells are checked often.
         names = ("memory.events", "memory.oom_control") if folder else ()
         self._events = next((name for name in names if Path(folder, name).exists()), "")
         self._kills = self._ooms = 0
 
     @classmethod
     def entered(cls, folder: str) -> Cgroup:
-        """A group that counts this process and its future children; none if the kernel refuses."""
+        """Move this process and its future children into a group; return an empty group if the kernel refuses."""
         try:
             if folder:
                 Path(folder, "cgroup.procs").write_text(str(os.getpid()))
@@ -266,7 +266,7 @@ class Cgroup:
             return cls("")
 
     def begin(self) -> None:
-        """From now on, `killed` and `exceeded` tell of the next cell."""
+        """Reset `killed` and `exceeded` for the next cell."""
         self._kills, self._ooms = self._count("oom_kill"), self._count("oom")
         try:
             if self._folder and (self._folder / _PEAK).exists():
@@ -275,20 +275,23 @@ class Cgroup:
             pass  # the peak of earlier cells counts as well
 
     def killed(self) -> bool:
-        """Return whether the kernel has ended a process since `begin` for lack of memory: of the group's, or of the whole machine's."""
+        """Return whether the kernel has killed a process since `begin` because the group or the machine is out of memory."""
         return self._count("oom_kill") > self._kills
 
     def exceeded(self) -> bool:
-        """Return whether it has, and the group exceeded its limit: the kernel also counts processes in the group that it ends for the machine's sake."""
+        """Return whether the kernel has killed a process and the group exceeded its limit.
+
+        The kernel also counts processes of the group that it kills because the machine is out of memory.
+        """
         return self.killed() and (self._count("oom") > self._ooms or self._was_full())
 
     def _count(self, name: str) -> int:
-        """The kernel's counters; version 1 has no ``oom``."""
+        """Return one of the kernel's counters; version 1 has no ``oom``."""
         words = self._read(self._events).split()
         return int(words[words.index(name) + 1]) if name in words else 0
 
     def _was_full(self) -> bool:
-        """Return whether the group reached its limit (version 1, whose count of failures Linux 6.18 leaves at 0)."""
+        """Return whether the group reached its limit (version 1, whose failure counter Linux 6.18 leaves at 0)."""
         peak, limit = self._read(_PEAK), self._read("memory.limit_in_bytes")
         return bool(peak and limit) and int(peak) >= _FULL * int(limit)
 
@@ -300,25 +303,27 @@ class Cgroup:
 
 
 def be_ended_first() -> None:
-    """Let the kernel end this process and its children before the fork server and cumatrix itself when memory is short."""
+    """Make the kernel kill this process and its children before the fork server and cumatrix when memory is short."""
     try:
         Path("/proc/self/oom_score_adj").write_text("1000")
     except OSError:
-        pass  # a /proc that cannot be written to: the largest one is ended
+        pass  # /proc is read-only: the kernel kills the largest process
 
 
 def keep() -> None:
-    """Fork: the child returns, to be the fork server; the parent waits for it, ends what is left below, and ends as it did.
+    """Fork; the child returns to become the fork server.
 
-    A fork server that is stopped would never be heard of again: it is ended.
+    The parent, its keeper, waits for the child, kills its remaining processes and ends the same way.
+
+    The keeper kills a fork server that is stopped, because it would never respond again.
     """
     become_reaper()
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the scheduler's to handle
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the scheduler handles Ctrl-C
     signal.signal(signal.SIGTERM, _leave)
     server = os.fork()
     if server == 0:
         return
-    close_others()  # the fork server's end of the socket is the only one
+    close_others()  # only the fork server keeps its end of the socket
     status = _wait(server)
     _end_all()
     if os.WIFSIGNALED(status):
@@ -341,10 +346,10 @@ def _wait(server: int) -> int:
 
 
 def _end_all() -> None:
-    """End what is left below, and remove its folders.
+    """Kill the remaining processes, and remove their folders.
 
-    No further request to end interrupts that: it would wait for the locks that this has taken. There is one for each thread of the scheduler
-    that ends, one after the other (prctl(2), PR_SET_PDEATHSIG).
+    Further SIGTERMs are ignored, as their handler would wait for locks that this function holds. Each ending thread of
+    the scheduler sends one, in turn (prctl(2), PR_SET_PDEATHSIG).
     """
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     end_descendants()

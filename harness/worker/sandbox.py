@@ -1,8 +1,10 @@
 """Isolation of a cell's process: its own folder and processes, by Landlock and a seccomp filter.
 
-Landlock is called through its three system calls, which have the same numbers on every architecture; the C library knows them by no name. The
-filter is seccomp's (https://www.kernel.org/doc/html/latest/userspace-api/seccomp_filter.html). The kernel tells the broker of a call that neither
-can decide through a descriptor (seccomp_unotify(2)); the broker changes the very file that it has looked at, so that nothing can be exchanged in between.
+Landlock is used through its three system calls, which have the same numbers on every architecture, as the C library has
+no functions for them. The filter is seccomp's
+(https://www.kernel.org/doc/html/latest/userspace-api/seccomp_filter.html). For calls that neither can decide, the
+kernel notifies the broker through a descriptor (seccomp_unotify(2)). The broker changes the same open file that it has
+checked, so the file cannot be exchanged in between.
 """
 
 from __future__ import annotations
@@ -26,79 +28,84 @@ from harness.worker import processes
 from harness.worker.system_calls import ARCHITECTURES, number_of, numbers_of
 
 _SECCOMP, _SET_FILTER = number_of("seccomp"), 1
-# Without it, kernels before 5.16 make a process with a filter slower throughout, against a fault of processors.
+# Without it, kernels before 5.16 slow the whole filtered process down, to mitigate a processor vulnerability.
 _SPEC_ALLOW, _NEW_LISTENER = 1 << 2, 1 << 3
 _ACTION_AVAILABLE = 2
 
 _LOAD, _EQUAL, _AT_LEAST, _RETURN = 0x20, 0x15, 0x35, 0x06  # BPF_LD|W|ABS, JMP|JEQ|K, JMP|JGE|K, RET|K
 _ALLOW, _ERROR, _TELL = 0x7FFF0000, 0x00050000, 0x7FC00000
-# Places in struct seccomp_data.
+# Offsets in struct seccomp_data.
 _NUMBER, _ARCHITECTURE, _FIRST, _SECOND, _THIRD, _FOURTH = 0, 4, 16, 24, 32, 40
 _MACHINE = ARCHITECTURES.get(platform.machine(), 0)
 _X32 = 0x40000000
 
 _PRLIMIT = number_of("prlimit64")
-# Each names a process first.
+# The first argument of each is a process.
 _TO_PROCESSES = numbers_of("kill", "rt_sigqueueinfo", "tkill", "tgkill", "rt_tgsigqueueinfo", "pidfd_open", "sched_setparam", "sched_setscheduler", "sched_setaffinity", "sched_setattr")  # fmt: skip
-# Objects that outlive who made them, or belong to others: System V's shared memory, semaphores and queues, POSIX queues, keys.
+# Objects that outlive their creator or belong to other processes: System V shared memory, semaphores and queues, POSIX
+# queues, keys.
 _OUTLIVING = numbers_of(
     "shmget", "shmat", "shmctl", "semget", "semop", "semctl", "semtimedop", "msgget", "msgsnd", "msgrcv", "msgctl", "mq_open", "mq_unlink",
     "add_key", "request_key", "keyctl",
 )  # fmt: skip
-# By it, other calls are made that no filter sees.
+# It makes other calls that no filter sees.
 _UNSEEN = numbers_of("io_uring_setup")
-# Rights of others are among the attributes that they change. Programs know file systems that have none.
+# Attributes include access rights of other users. Programs cope with file systems without attributes.
 _ATTRIBUTES = numbers_of("setxattr", "lsetxattr", "fsetxattr", "removexattr", "lremovexattr", "fremovexattr", "setxattrat", "removexattrat")  # fmt: skip
-# With the place of the owner among what they are given.
+# Calls with the offset of their owner argument.
 _OWNERS = {**dict.fromkeys(numbers_of("chown", "fchown", "lchown"), _SECOND), number_of("fchownat"): _THIRD}
-# F_SETLEASE: opening a file with a lease on it waits for up to /proc/sys/fs/lease-break-time (45 s). F_SETOWN and
-# F_SETOWN_EX: the kernel signals the owner, any process, and two of the calls name it in memory, where no filter looks.
+# F_SETLEASE: opening a file with a lease waits for up to /proc/sys/fs/lease-break-time (45 s). F_SETOWN and
+# F_SETOWN_EX: the kernel signals the owner, which may be any process, and two of the calls pass it in memory that a
+# filter cannot read.
 _FCNTL, _COMMANDS = number_of("fcntl"), (1024, 8, 15)
-# FS_IOC_SETFLAGS, FS_IOC32_SETFLAGS, FS_IOC_FSSETXATTR; FIOSETOWN and SIOCSPGRP, which are F_SETOWN for sockets.
+# FS_IOC_SETFLAGS, FS_IOC32_SETFLAGS, FS_IOC_FSSETXATTR; FIOSETOWN and SIOCSPGRP, which equal F_SETOWN for sockets.
 _IOCTL, _REQUESTS = number_of("ioctl"), (0x40086602, 0x40046602, 0x401C5820, 0x8901, 0x8902)
 
 
 def has_seccomp() -> bool:
-    """Return whether the kernel accepts such a filter, and cumatrix has one for this machine."""
+    """Return whether the kernel supports seccomp's error action, and cumatrix has a filter for this machine."""
     action = ctypes.c_uint32(_ERROR)
     return bool(_MACHINE) and _libc.syscall(_SECCOMP, _ACTION_AVAILABLE, 0, ctypes.byref(action)) == 0
 
 
 def broker_reports() -> bool:
-    """Return whether the kernel can have another process decide on a call."""
+    """Return whether the kernel can let another process decide about a call."""
     action = ctypes.c_uint32(_TELL)
     return has_seccomp() and _libc.syscall(_SECCOMP, _ACTION_AVAILABLE, 0, ctypes.byref(action)) == 0
 
 
 def filter_for(protected: Iterable[int]) -> bytes:
-    """The filter's program.
+    """Return the filter's program, which refuses:
 
-    It refuses signals to the `protected`, and to everything at once (-1), and other priorities and processors for them or for all
-    processes of a user; limits of other processes (prlimit(2)); objects that outlive a process; other owners, attributes, flags and leases
-    of files, and processes that are signalled for them; and calls of other architectures or by io_uring, which would allow all of that.
+    - signals to the `protected` processes and to all processes at once (-1)
+    - changes of priority and processors for the `protected` processes, or for all processes of a user
+    - limits of other processes (prlimit(2))
+    - objects that outlive a process
+    - changes of owners, attributes, flags and leases of files, and of the processes that receive their signals
+    - calls of other architectures or through io_uring, which would bypass the filter
 
     Parameters
     ----------
     protected : iterable of int
-        Processes by their numbers, and process groups by negative ones.
+        Process ids, and negative ids of process groups.
     """
     refuse, allow = _step(_RETURN, _ERROR | errno.EPERM), _step(_RETURN, _ALLOW)
     absent, unknown = _step(_RETURN, _ERROR | errno.ENOSYS), _step(_RETURN, _ERROR | errno.ENOTSUP)
     protected = [*protected]
     named = [step for pid in (-1, *protected) for step in (_step(_EQUAL, pid & 0xFFFFFFFF, 0, 1), refuse)]
     to_process = [_step(_LOAD, _FIRST), *named, allow]
-    # A group's number is its own here, not a negative one.
+    # These calls take a group's number as a positive value.
     either = [step for pid in protected for step in (_step(_EQUAL, abs(pid), 0, 1), refuse)]
     limits = [
-        _step(_LOAD, _FIRST), _step(_EQUAL, 0, 0, 1), allow,  # this very process
-        _step(_LOAD, _THIRD), _step(_EQUAL, 0, 0, 3), _step(_LOAD, _THIRD + 4), _step(_EQUAL, 0, 0, 1), allow,  # only asks
+        _step(_LOAD, _FIRST), _step(_EQUAL, 0, 0, 1), allow,  # the caller
+        _step(_LOAD, _THIRD), _step(_EQUAL, 0, 0, 3), _step(_LOAD, _THIRD + 4), _step(_EQUAL, 0, 0, 1), allow,  # reads
         refuse,
     ]  # fmt: skip
     program = [_step(_LOAD, _ARCHITECTURE), _step(_EQUAL, _MACHINE, 1, 0), absent, _step(_LOAD, _NUMBER)]
-    program += [_step(_AT_LEAST, _X32, 0, 1), absent]  # no call of another machine has such a number
+    program += [_step(_AT_LEAST, _X32, 0, 1), absent]  # x32 calls; no other calls of this machine have such numbers
 
     def but(commands: Iterable[int]) -> list[bytes]:
-        """Refuses these commands of a call that has many."""
+        """Refuse these commands of a call with many commands."""
         return [
             _step(_LOAD, _SECOND),
             *(step for each in commands for step in (_step(_EQUAL, each, 0, 1), refuse)),
@@ -124,7 +131,7 @@ def filter_for(protected: Iterable[int]) -> bytes:
 
 
 def _owners(place: int) -> list[bytes]:
-    """Refuse any but this process's own user and group; -1 leaves either as it is."""
+    """Refuse all owners except this process's own user and group; -1 leaves either unchanged."""
     steps = []
     for where, own in ((place, os.geteuid()), (place + 8, os.getegid())):
         steps += [
@@ -137,12 +144,18 @@ def _owners(place: int) -> list[bytes]:
 
 
 def install_filter(program: bytes) -> bool:
-    """Filter the calls of this process and of all that it starts; it must have given up gaining privileges."""
+    """Filter the calls of this process and of all that it starts; PR_SET_NO_NEW_PRIVS must be set."""
     return _install(program, _SPEC_ALLOW) == 0
 
 
 def install_telling_filter(calls: Mapping[int, Sequence[int]]) -> int:
-    """Have another process decide on these calls, whole or with certain commands; return the descriptor of its notifications, negative if that is impossible."""
+    """Let another process decide about these calls, as a whole or for certain commands.
+
+    Returns
+    -------
+    int
+        Descriptor of the notifications; negative on failure.
+    """
     allow, tell = _step(_RETURN, _ALLOW), _step(_RETURN, _TELL)
     program = [_step(_LOAD, _ARCHITECTURE), _step(_EQUAL, _MACHINE, 1, 0), allow, _step(_LOAD, _NUMBER)]
     for call, commands in calls.items():
@@ -168,7 +181,7 @@ _PATH_BENEATH = 1
 _SCOPED = 0b11  # abstract Unix sockets, signals
 
 _WRITE_FILE, _TRUNCATE, _IOCTL_DEV = 1 << 1, 1 << 14, 1 << 15
-# Removing and making of everything but devices, by the bits of the interface.
+# Rights to remove and create everything but devices, by the bits of the interface.
 _REMOVE_DIR, _REMOVE_FILE, _MAKE_CHAR, _MAKE_DIR, _MAKE_REG, _MAKE_SOCK, _MAKE_FIFO, _MAKE_BLOCK, _MAKE_SYM, _REFER = (
     1 << bit for bit in range(4, 14)
 )
@@ -177,33 +190,33 @@ _IN_FOLDER = (
     _IN_FILE | _REMOVE_DIR | _REMOVE_FILE | _MAKE_DIR | _MAKE_REG | _MAKE_SOCK | _MAKE_FIFO | _MAKE_SYM | _REFER
 )
 SIGNALS = 6
-"""The first version that keeps signals within."""
+"""First version that restricts signals."""
 _LEAST = 2
-"""The first version lets nothing be moved from one folder to another, not even within what may be written."""
+"""Version 1 forbids moving files between folders, even between writable ones."""
 
 
-@cache  # asked once, in the process that cells are forked from
+@cache  # cached in the process that forks cells
 def version() -> int:
-    """Version of the kernel's interface; 0 where there is none, or where it was not allowed to ask."""
+    """Return the version of the kernel's Landlock interface; 0 if it is missing or access to it is denied."""
     found = max(0, int(_libc.syscall(_CREATE_RULESET, None, ctypes.c_size_t(0), _ASK_VERSION)))
     return min(found, int(os.environ.get(CLAIMED_LANDLOCK, found)))
 
 
 def restrict(folders: Iterable[str], files: Iterable[str]) -> bool:
-    """Let this process write in these folders and to these files only, and reach no process but itself and what it starts.
+    """Restrict writes to these folders and files, and access to processes to this one and its descendants.
 
-    Reading is not restricted; what the kernel's version does not know is not either. The process must have given up
-    gaining privileges (PR_SET_NO_NEW_PRIVS).
+    Reading is not restricted, nor is anything that the kernel's version does not support. PR_SET_NO_NEW_PRIVS must be
+    set.
 
     Parameters
     ----------
     folders, files : iterable of str
-        Those that are not there are left out.
+        Writable paths; missing ones are skipped.
 
     Returns
     -------
     bool
-        Whether that is so now; nothing has changed where it is not.
+        Whether the restriction is in force; if not, nothing has changed.
     """
     handled, scoped = _handled(version())
     if not handled:
@@ -222,7 +235,7 @@ def restrict(folders: Iterable[str], files: Iterable[str]) -> bool:
 
 
 def _handled(found: int) -> tuple[int, int]:
-    """Rights that are taken away, and scopes, in a version of the interface."""
+    """Return the restricted rights and scopes of a version of the interface."""
     if found < _LEAST:
         return 0, 0
     handled = _IN_FOLDER | _MAKE_CHAR | _MAKE_BLOCK
@@ -246,26 +259,27 @@ def _allow(ruleset: int, path: str, rights: int) -> None:
 _KEPT = 1 << 1
 """CAP_DAC_OVERRIDE: root compiles files that another user owns.
 
-CAP_DAC_READ_SEARCH allows reading as well, but also opens files by their handle, past every folder (open_by_handle_at(2)).
+CAP_DAC_READ_SEARCH also permits reading, but in addition opens files by their handle, which bypasses all folders
+(open_by_handle_at(2)).
 """
 _VERSION = 0x20080522
 _CAPBSET_READ, _CAPBSET_DROP = 23, 24
 
 
 def give_up() -> bool:
-    """Give up all other capabilities; the caller has set ``PR_SET_NO_NEW_PRIVS``, so no program brings them back.
+    """Drop all other capabilities; the caller has set ``PR_SET_NO_NEW_PRIVS``, so no program regains them.
 
-    The kernel removes from the ambient set what leaves the permitted and the inheritable one.
+    The kernel removes capabilities from the ambient set when they leave the permitted or the inheritable set.
 
     Returns
     -------
     bool
-        False where the kernel refuses.
+        False if the kernel refuses.
     """
     number = 0
-    while _libc.prctl(_CAPBSET_READ, number, 0, 0, 0) >= 0:  # up to the last one that this kernel knows
+    while _libc.prctl(_CAPBSET_READ, number, 0, 0, 0) >= 0:  # up to the last capability of this kernel
         if not _KEPT >> number & 1:
-            _libc.prctl(_CAPBSET_DROP, number, 0, 0, 0)  # an ordinary user may not, and has none to lose
+            _libc.prctl(_CAPBSET_DROP, number, 0, 0, 0)  # fails for an ordinary user, who has none to lose
         number += 1
     header = struct.pack("=Ii", _VERSION, 0)
     sets = ctypes.create_string_buffer(24)
@@ -277,18 +291,18 @@ def give_up() -> bool:
 
 _CHMOD, _FCHMOD, _FCHMODAT, _FCHMODAT2 = map(number_of, ("chmod", "fchmod", "fchmodat", "fchmodat2"))
 CALLS = numbers_of("chmod", "fchmod", "fchmodat", "fchmodat2")
-"""The system calls."""
+"""Calls that change modes."""
 _HERE, _NOFOLLOW, _EMPTY_PATH = 0xFFFFFF9C, 0x100, 0x1000  # AT_FDCWD, AT_SYMLINK_NOFOLLOW, AT_EMPTY_PATH
 _LONGEST, _PAGE = 4096, 4096
 
 
 def change(pid: int, call: int, arguments: Sequence[int], folders: Sequence[str]) -> None:
-    """Do what a process asks for with one of these calls, if it is about something in these folders, or these themselves.
+    """Perform a process's mode change if its file is in one of these folders or is one of them.
 
     Raises
     ------
     OSError
-        With the error that the call is to have.
+        With the error that the call returns.
     """
     mode = arguments[2 if call in (_FCHMODAT, _FCHMODAT2) else 1] & 0o7777
     handle = _open(pid, call, arguments)
@@ -301,7 +315,7 @@ def change(pid: int, call: int, arguments: Sequence[int], folders: Sequence[str]
 
 
 def within(handle: int, folders: Sequence[str]) -> bool:
-    """Return whether an open file belongs to the cell; a file without a name cannot be anyone else's."""
+    """Return whether an open file belongs to the cell; a file without a name is always the cell's."""
     path = os.readlink(f"/proc/self/fd/{handle}")
     if os.fstat(handle).st_nlink == 0 or not path.startswith("/"):
         return True
@@ -309,7 +323,7 @@ def within(handle: int, folders: Sequence[str]) -> bool:
 
 
 def _open(pid: int, call: int, arguments: Sequence[int]) -> int:
-    """A handle on what a process names in a call."""
+    """Open the file that a process names in a call."""
     proc = f"/proc/{pid}"
     if call == _FCHMOD:
         return os.open(f"{proc}/fd/{descriptor(arguments[0])}", os.O_PATH | os.O_CLOEXEC)
@@ -321,7 +335,7 @@ def _open(pid: int, call: int, arguments: Sequence[int]) -> int:
         if not flags & _EMPTY_PATH:
             raise FileNotFoundError(errno.ENOENT, "")
         return os.open(base, os.O_PATH | os.O_CLOEXEC)
-    # These mean the calling process.
+    # These refer to the calling process.
     for own in (b"/proc/self/", b"/proc/thread-self/"):
         if path.startswith(own):
             path = os.fsencode(f"{proc}/") + path[len(own) :]
@@ -338,7 +352,7 @@ def _open(pid: int, call: int, arguments: Sequence[int]) -> int:
 
 
 def descriptor(value: int) -> int:
-    """A descriptor, as the kernel reads it."""
+    """Convert an argument to a descriptor as the kernel does."""
     number = ctypes.c_int(value & 0xFFFFFFFF).value
     if number < 0:
         raise OSError(errno.EBADF, "")
@@ -346,12 +360,12 @@ def descriptor(value: int) -> int:
 
 
 def _read(pid: int, address: int) -> bytes:
-    """A path in another process's memory."""
+    """Read a path from another process's memory."""
     found = b""
     with open(f"/proc/{pid}/mem", "rb", buffering=0) as memory:
         while len(found) < _LONGEST:
             try:
-                # The next page may be none of its.
+                # The next page may not be mapped.
                 part = os.pread(memory.fileno(), _PAGE - address % _PAGE, address)
             except (OSError, OverflowError):
                 part = b""
@@ -367,18 +381,18 @@ def _read(pid: int, address: int) -> bytes:
 _FLOCK = number_of("flock")
 # F_SETLK, F_SETLKW, F_OFD_SETLK, F_OFD_SETLKW
 LOCK_CALLS: dict[int, tuple[int, ...]] = {_FLOCK: (), _FCNTL: (6, 7, 37, 38)}
-"""The system calls, with their commands; no commands mean the whole call. Each names a descriptor first."""
+"""System calls with their commands; no commands mean the whole call. The first argument of each is a descriptor."""
 
 
 def check(pid: int, arguments: Sequence[int], folders: Sequence[str]) -> None:
-    """Let a process lock or unlock a file in these folders; anything but a file or folder is allowed.
+    """Check that a process locks or unlocks a file in these folders; other kinds of files are allowed.
 
-    A thread that replaces the file after the check may still lock the other one: it delays a waiter, and reaches nothing.
+    A thread that replaces the file after the check may still lock another file; that only delays other processes.
 
     Raises
     ------
     OSError
-        When the file lies elsewhere: ``ENOLCK``, as of a file system that knows no locks, which programs go on without.
+        If the file is outside of the folders: ``ENOLCK``, as from a file system without locks, which programs tolerate.
     """
     handle = os.open(f"/proc/{pid}/fd/{descriptor(arguments[0])}", os.O_PATH | os.O_CLOEXEC)
     try:
@@ -396,7 +410,7 @@ _YAMA = Path("/proc/sys/kernel/yama/ptrace_scope")
 
 
 def broker_available() -> bool:
-    """Return whether the kernel notifies of calls, and lets a process read the arguments of those below it."""
+    """Return whether the kernel reports calls, and lets a process read the memory of its descendants."""
     try:
         closed = int(_YAMA.read_text()) > 1
     except (OSError, ValueError):
@@ -405,7 +419,7 @@ def broker_available() -> bool:
 
 
 def calls(found: int) -> dict[int, tuple[int, ...]]:
-    """The calls that the broker decides on, with a version of Landlock: all of each, or those with certain commands."""
+    """Return the calls that the broker decides, by Landlock version: as a whole, or with certain commands."""
     return {
         **dict.fromkeys(CALLS, ()),
         **LOCK_CALLS,
@@ -415,14 +429,14 @@ def calls(found: int) -> dict[int, tuple[int, ...]]:
 
 
 class Broker:
-    """Decides for one cell; made before its child is forked.
+    """Decides about calls of one cell; created before its child is forked.
 
     Parameters
     ----------
     folders : sequence of str
-        Where modes may be changed and files locked, these folders themselves included.
+        Folders in which modes may be changed and files locked, including the folders themselves.
     shared : sequence of str
-        Further folders in which files may be locked.
+        Additional folders in which files may be locked.
     """
 
     def __init__(self, folders: Sequence[str], shared: Sequence[str] = ()) -> None:
@@ -432,30 +446,30 @@ class Broker:
         self._listener = -1
 
     def begin_child(self) -> None:
-        """In the child, before it gives up its descriptors: from now on, it and all that it starts have to ask."""
+        """In the child, before it closes descriptors: submit its calls and those of its descendants to the broker."""
         ctypes.CDLL(None).prctl(_NO_NEW_PRIVILEGES, 1, 0, 0, 0)
         listener = install_telling_filter(calls(version()))
         if listener >= 0:
             socket.send_fds(self._theirs, [b"."], [listener])
 
     def begin(self) -> int:
-        """In the parent: the descriptor that can be read once the child has come so far; then call `listen`."""
+        """In the parent: return a descriptor that becomes readable when the child has begun; then call `listen`."""
         self._theirs.close()
         return self._ours.fileno()
 
     def listen(self) -> int:
-        """The descriptor to wait for next: whenever it can be read, call `answer`. Negative where the kernel tells of no calls."""
+        """Return the descriptor of notifications; call `answer` when it is readable. Negative if the kernel reports none."""
         _, found, _, _ = socket.recv_fds(self._ours, 1, 1, socket.MSG_CMSG_CLOEXEC)
         self._listener = found[0] if found else -1
         return self._listener
 
     def answer(self) -> None:
-        """Do what one process asks for, or refuse it."""
+        """Perform or refuse one requested call."""
         notice = bytearray(_NOTICE.size)
         try:
             fcntl.ioctl(self._listener, _RECEIVE, notice)
         except OSError:
-            return  # it has ended meanwhile
+            return  # the process has ended in the meantime
         number, pid, _, call, _, _, *arguments = _NOTICE.unpack(notice)
         code, flags = 0, 0
         try:
@@ -466,27 +480,27 @@ class Broker:
                 flags = _GO_ON
             else:
                 processes.check_call(pid, call, arguments)
-                flags = _GO_ON  # its arguments are in registers, which cannot change meanwhile
+                flags = _GO_ON  # its arguments are in registers, which cannot change in the meantime
         except OSError as error:
             code = error.errno or errno.EPERM
         try:
             fcntl.ioctl(self._listener, _SEND, _ANSWER.pack(number, 0, -code, flags))
         except OSError:
-            pass  # as above
+            pass  # the process has ended in the meantime
 
     def close(self) -> None:
-        """Later requests are refused."""
+        """Close the broker; later calls are refused."""
         self._ours.close()
         if self._listener >= 0:
             os.close(self._listener)
 
 
 _NO_NEW_PRIVILEGES = 38
-# What a program may write to without leaving anything.
+# Writable files that retain nothing.
 _DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom")
-# What a driver writes to: the devices, memory that its processes share (/dev/shm), and the pipes of its server for several
-# processes on one device (MPS). It names its threads through /proc/<pid>/task/<tid>/comm, and cuInit fails where it cannot:
-# CUDA_ERROR_OPERATING_SYSTEM. /dev/dxg is the device under Windows.
+# Files that a driver writes to: the devices, shared memory of its processes (/dev/shm), and the pipes of its server for
+# several processes on one device (MPS). The driver names its threads through /proc/<pid>/task/<tid>/comm, and cuInit
+# fails if it cannot: CUDA_ERROR_OPERATING_SYSTEM. /dev/dxg is the device under Windows.
 _GPU = ("/dev/nvidia*", "/dev/nvidia-caps*/*", "/dev/dxg", "/proc")
 _GPU_FOLDERS = ("/dev/shm", os.environ.get("CUDA_MPS_PIPE_DIRECTORY", "/tmp/nvidia-mps"))  # noqa: S108 - nothing is made there
 
@@ -494,18 +508,18 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 def confine(setup: Setup, order: Order, calls: bytes, records: str) -> None:
-    """Take from this process, and from all that it starts, what it does not need to compile its cell.
+    """Remove rights that a cell does not need from this process and all of its descendants.
 
-    What the kernel cannot do is left out: ``cumatrix doctor`` says what that is.
+    Restrictions that the kernel does not support are skipped; ``cumatrix doctor`` lists them.
 
     Parameters
     ----------
     setup, order
-        The toolchain's and the cell's.
+        The toolchain's setup and the cell's order.
     calls : bytes
-        From `filter_for`; empty for no filter.
+        Filter from `filter_for`; empty for no filter.
     records : str
-        Where records of reads go to (`harness.protocol.reads`); empty where nothing is followed.
+        File for records of reads (`harness.protocol.reads`); empty if reads are not followed.
     """
     _libc.prctl(_NO_NEW_PRIVILEGES, 1, 0, 0, 0)
     give_up()
@@ -519,29 +533,29 @@ def confine(setup: Setup, order: Order, calls: bytes, records: str) -> None:
 
 
 def own_folders(setup: Setup, order: Order) -> list[str]:
-    """Folders that a cell may change freely: their content is its own, or cannot be distinguished from it."""
+    """Return the folders that a cell may change freely: their content is the cell's, or indistinguishable from it."""
     return [str(order.scratch), *_measured(), *(_GPU_FOLDERS if setup.device else ())]
 
 
 def kept_from() -> tuple[list[str], list[str]]:
-    """Describe what this kernel keeps cells from, and what it cannot."""
+    """Return descriptions of the supported and of the unsupported restrictions."""
     found = version()
     words = {
         "writing outside of their folder": found >= 2,
-        "looking into other processes": found >= 2,
-        "cutting files short": found >= 3,
-        "asking things of devices": found >= 5,
+        "inspecting other processes": found >= 2,
+        "truncating files": found >= 3,
+        "controlling devices (ioctl)": found >= 5,
         "signals to other processes": found >= SIGNALS or broker_available(),
         "the priority and the processors of other processes": broker_available(),
         "limits of other processes, objects that outlive them, and owners of files": has_seccomp(),
         "modes and locks of files outside of their folder": broker_available(),
-        "the rights of root, but for reading what other users own": True,
+        "the privileges of root, except for reading other users' files": True,
     }
     return [word for word, there in words.items() if there], [word for word, there in words.items() if not there]
 
 
 def _measured() -> list[str]:
-    """The folder of coverage.py's data, when it measures cumatrix's own tests."""
+    """Return the folder of coverage.py's data if it measures cumatrix's own tests."""
     coverage = sys.modules.get("coverage")
     current = coverage.Coverage.current() if coverage else None
     return [os.path.dirname(os.path.abspath(current.get_option("run:data_file")))] if current else []

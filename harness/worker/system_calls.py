@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import platform
 
-# On x86-64, and on aarch64, whose table has no call that another one replaces.
+# On x86-64, and on aarch64, whose table lacks calls with a replacement.
 _NUMBERS: dict[str, tuple[int, int | None]] = {
     "add_key": (248, 217),
     "chmod": (90, None),
@@ -67,11 +67,11 @@ ABSENT = -1
 
 
 def number_of(name: str, machine: str = "") -> int:
-    """The number of a call on a machine, by default this one; `ABSENT` if it has none."""
+    """Return the number of a call on a machine, by default this one; `ABSENT` if it has none."""
     found = _NUMBERS[name][(machine or platform.machine()) == "aarch64"]
     return ABSENT if found is None else found
 
 
 def numbers_of(*names: str) -> tuple[int, ...]:
-    """The numbers of those calls that this machine has."""
+    """Return the numbers of the calls that this machine has."""
     return tuple(each for each in map(number_of, names) if each != ABSENT)

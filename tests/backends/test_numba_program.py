@@ -143,7 +143,7 @@ def test_nothing_is_written_beside_the_program(job: Job) -> None:
         ("class Mute(Exception):\n def __str__(self): raise KeyError\nraise Mute\n",
          "Mute: (its text cannot be told: KeyError) at axpy.py:3: raise Mute"),
         ("import json\njson.loads('{')\n", "JSONDecodeError: Expecting property name"),
-        ("open(__file__, 'a')\n", "PermissionError: [Errno 13] cumatrix lets a program change nothing beside itself"),
+        ("open(__file__, 'a')\n", "PermissionError: [Errno 13] cumatrix keeps the files next to a program unchanged"),
     ],
 )  # fmt: skip
 def test_what_ends_a_program_early_is_kept(

@@ -108,7 +108,7 @@ def test_a_mode_is_the_copys(work: WorkFolder, program: Path) -> None:
 def test_the_program_cannot_reach_the_users_files_another_way(
     work: WorkFolder, program: Path, change: Callable[[Path], object]
 ) -> None:
-    with pytest.raises(PermissionError, match="change nothing beside itself"):
+    with pytest.raises(PermissionError, match="keeps the files next to a program unchanged"):
         change(program)
 
 

@@ -146,8 +146,8 @@ def test_all_problems_are_told_at_once_in_the_order_of_the_file(wrong: Wrong) ->
         ),
         ("[[expect]]\nstatus = 'rejected'\nxfail = 'yes'", "expect.xfail", "must be true or false"),
         ("[[expect]]\nstatus = 'built'\nxfail = true", "expect.xfail", "cannot be expected to fail"),
-        ("[[expect]]\nstatus = 'rejected'\nkernels = 0", "expect.kernels", "only what is built has kernels"),
-        ("[[expect]]\nstatus = 'rejected'\ntensor_cores = true", "expect.tensor_cores", "only what is built has code"),
+        ("[[expect]]\nstatus = 'rejected'\nkernels = 0", "expect.kernels", "only a build has kernels"),
+        ("[[expect]]\nstatus = 'rejected'\ntensor_cores = true", "expect.tensor_cores", "only a build has code"),
         ("kernels = []", "kernels", "must be names of kernels such as"),
         ("kernels = true", "kernels", "must be names of kernels such as"),
         ("kernels = ['a b']", "kernels", "entry 1 must be the name of a kernel"),
@@ -187,7 +187,7 @@ def test_all_problems_are_told_at_once_in_the_order_of_the_file(wrong: Wrong) ->
         ("[[options]]\nstd = '17'", "options.std", "must be a C++ standard"),
         ("[[options]]\nrdc = 1", "options.rdc", "must be true or false"),
         ('[[options]]\ninclude = ["none"]', "options.include", "there is no folder 'none'"),
-        ('[[options]]\ninclude = ["../../../.."]', "options.include", "must lie in the project"),
+        ('[[options]]\ninclude = ["../../../.."]', "options.include", "must be in the project"),
         ("[[options]]\nflags = '-G'", "options.flags", "must be a list of options"),
         ('[[options]]\nflags = ["a\\u0000b"]', "options.flags", "on one line"),
         # parameters
@@ -242,8 +242,8 @@ def test_bad_values(wrong: Wrong, extra: str, key: str, words: str) -> None:
         ('cuda = "../other/kernel.cu"', "there is no file"),
         ('cuda = "../other/*.cu"', "no file matches"),
         ("cuda = []", "names no file"),
-        ('cuda = ["kernel.cu", "../../../../kernel.cu"]', "must lie in the project"),
-        ('cuda = "/etc/hostname"', "must lie in the project"),
+        ('cuda = ["kernel.cu", "../../../../kernel.cu"]', "must be in the project"),
+        ('cuda = "/etc/hostname"', "must be in the project"),
         ("cuda = 'C:\\kernel.cu'", "write folders with /"),
         ('cuda = "a\\u0000b"', "on one line"),
         ('cuda = ""', "not empty"),
@@ -331,20 +331,20 @@ def test_a_case_that_is_not_there(root: Path) -> None:
 
 @pytest.mark.parametrize("name", ["some", "a/b/c", "Topic/some", "topic/so me", "topic/so[me]"])
 def test_a_case_lies_two_folders_deep_and_has_a_plain_name(load: Load, name: str) -> None:
-    with pytest.raises(CaseError, match=r"a case lies at <topic>/<name>/case\.toml"):
+    with pytest.raises(CaseError, match=r"a case is at <topic>/<name>/case\.toml"):
         load(GOOD, name)
 
 
 def test_a_case_outside_the_folder_of_cases(root: Path, write: Write, tmp_path: Path) -> None:
     other = tmp_path / "elsewhere"
     other.mkdir()
-    with pytest.raises(CaseError, match="lies outside the folder of cases"):
+    with pytest.raises(CaseError, match="is outside the folder of cases"):
         load_case(write(), other)
     link = root / "topic" / "link"
     (tmp_path / "far").mkdir()
     (tmp_path / "far" / "case.toml").write_text(GOOD)
     link.symlink_to(tmp_path / "far")
-    with pytest.raises(CaseError, match="lies outside the folder of cases"):
+    with pytest.raises(CaseError, match="is outside the folder of cases"):
         load_case(link / "case.toml", root)
 
 

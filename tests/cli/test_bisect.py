@@ -218,7 +218,7 @@ def test_commits_of_a_checkout(cumatrix: Command, library: Path, toolkit: Callab
         (["case/one", "--over", "cuda", "-DN=1"], "options of compilers are for files"),
         (["case/one", "--over", "git:nowhere", "--good", "v1"], "there is no such folder"),
         (["case/one[n=9]", "--over", "cuda"], "case/one has no variant with 'n=9' (did you mean"),
-        (["case", "--over", "cuda"], "bisect takes one case, and case stands for 2"),
+        (["case", "--over", "cuda"], "bisect takes one case, and case matches 2"),
         (["kernel.cu", "--over", "cuda"], "there is no file kernel.cu"),
         (["case/one", "--over", "numba"], "case/one is not for numba"),
         (

@@ -47,9 +47,7 @@ def test_ptx_is_a_program_for_the_assembler(cumatrix: Command, toolkit: Callable
     assert [kernel["name"] for kernel in built["artifact"]["kernels"]] == ["k"]
     assert built["variant"] == "--ptxas-options=-O1"
     assert built["command"] == ["$CUDA_HOME/bin/ptxas -arch=sm_80 -v -O1 k.ptx -o ./artifact.cubin"]
-    sentence(
-        cumatrix("try", "k.ptx", "-lineinfo"), 2, "-lineinfo is an option of compilers of CUDA C++, and there is none"
-    )
+    sentence(cumatrix("try", "k.ptx", "-lineinfo"), 2, "-lineinfo is an option for CUDA C++, and no file is CUDA C++")
 
 
 @pytest.mark.called

@@ -76,15 +76,15 @@ def test_others_results_answer_until_something_changes(
         assert "taken from" not in said
         assert why in " ".join(said.split())
 
-    changed("asked otherwise", "--limit", "stack=64M")
+    changed("the request there differs", "--limit", "stack=64M")
     (mine.folder / "include" / "n.h").write_text("#define N 4\n")
-    changed("include/n.h is another one than there")
+    changed("include/n.h differs from the file there")
     (mine.folder / "include" / "n.h").write_text("#define N 3\n")
     home = tmp_path / "home"
     shutil.copytree(data_folder() / "toolkits" / "12.4", home / "toolkits" / "12.4", symlinks=True)
     with (home / "toolkits" / "12.4" / "include" / "cuda_fp16.h").open("a") as header:
         header.write("// mine\n")
-    changed("12.4/include/cuda_fp16.h is another one than there", env={"CUMATRIX_HOME": str(home)})
+    changed("12.4/include/cuda_fp16.h differs from the file there", env={"CUMATRIX_HOME": str(home)})
     with (mine.folder / "kernel.cu").open("a") as program:
         program.write("// mine\n")
-    changed("kernel.cu is another one than there")
+    changed("kernel.cu differs from the file there")

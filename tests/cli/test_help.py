@@ -48,7 +48,9 @@ def test_it_fits_on_a_screen(words: tuple[str, ...]) -> None:
 @pytest.mark.parametrize("words", ALL, ids=" ".join)
 def test_it_names_every_option_and_help_explains_each(words: tuple[str, ...]) -> None:
     brief = shown(*words, "--help").replace("-\n", "-")  # a name that is longer than its line
-    whole = " ".join(shown("help", *words).split())
+    text = shown("help", *words)
+    assert text.splitlines()[0].startswith(f"Usage: cumatrix {' '.join(words)}") and len(text.splitlines()) > 5
+    whole = " ".join(text.split())
     for option in ALL[words].params:
         if isinstance(option, click.Option) and not option.hidden:
             assert option.opts[0] in brief

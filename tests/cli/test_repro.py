@@ -63,7 +63,7 @@ def test_a_cell_by_its_id_by_a_pattern_and_by_words(cumatrix: Command, results: 
     kept = json.loads((cumatrix.folder / "out" / "record.json").read_text())
     assert kept["cell"] == "exceptions/throw nvrtc cuda12.9 sm_80"
     again = cumatrix("repro", named, "--results", results, "--out", "out")
-    sentence(again, 2, "out is there already: name another folder with --out")
+    sentence(again, 2, "out already exists: name another folder with --out")
 
 
 def test_without_records(cumatrix: Command) -> None:

@@ -123,7 +123,7 @@ def test_records_are_kept_in_files(shell: Any, tmp_path: Path, place: str, comma
         '"environment":"e","title":"","topic":""}]}'
     )
     done = shell('"$@"', *(RUN if command == "run" else ("merge", "some.jsonl")), "--out", place)
-    assert f"{place} is no file that can be kept" in plain(done)
+    assert f"{place} is not a regular file" in plain(done)
     assert done.returncode == 2
     assert not Path("/dev/null").is_file()
     assert not list(Path("/dev").glob("*.plan.json"))

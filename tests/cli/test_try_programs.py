@@ -192,7 +192,7 @@ def test_options_that_no_file_takes(cumatrix: Command, tmp_path: Path) -> None:
     ):
         done = cumatrix("try", "kernel.py", *words)
         assert done.returncode == 2
-        assert "is an option of compilers of CUDA C++, and there is none" in done.stderr
+        assert "is an option for CUDA C++, and no file is CUDA C++" in done.stderr
 
 
 def test_a_backend_that_nothing_knows(cumatrix: Command, program: Path) -> None:

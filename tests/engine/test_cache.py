@@ -481,6 +481,6 @@ def test_a_full_disk_is_no_reason_not_to_run(tmp_path: Path, used: bool, capsys:
             assert cache.outcome("key") in (None, FULL)
             cache.close()
         else:
-            assert "everything is compiled" in capsys.readouterr().err
+            assert "compiles everything" in capsys.readouterr().err
     finally:
         subprocess.run(["umount", "-l", disk], check=True)

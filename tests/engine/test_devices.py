@@ -74,7 +74,7 @@ def test_a_choice_that_cannot_be_read(choice: str) -> None:
 
 @pytest.mark.usefixtures("answer")
 def test_a_device_that_is_not_there() -> None:
-    with pytest.raises(PartUnavailable, match="no CUDA device 2: 2 can be seen"):
+    with pytest.raises(PartUnavailable, match="no CUDA device 2: 2 are visible"):
         find_devices("0,2")
 
 
@@ -95,7 +95,7 @@ def test_records_say_what_the_driver_said() -> None:
 def test_a_driver_is_there_or_the_reason() -> None:
     found = find_devices()
     assert bool(found.items) != bool(found.problem)
-    assert "cannot be asked" not in found.problem
+    assert "cannot be queried" not in found.problem
 
 
 FAKE = """
@@ -148,7 +148,7 @@ def test_a_driver_that_gives_no_answer(
     monkeypatch.setattr(sys, "executable", str(python))
     found = find_devices()
     assert not found.items
-    assert found.problem.startswith("the driver cannot be asked: ")
+    assert found.problem.startswith("the driver cannot be queried: ")
     assert words in found.problem
 
 

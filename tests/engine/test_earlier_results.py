@@ -69,7 +69,7 @@ def test_nothing_is_taken_after_a_change_and_the_file_is_named(folders: tuple[Pa
     (folders[1] / name).write_text("changed")
     earlier, keys = taken(source, folders[1])
     assert keys == []
-    assert earlier.why_not(CELL, "") == f"{folders[1] / name} is another one than there"
+    assert earlier.why_not(CELL, "") == f"{folders[1] / name} differs from the file there"
 
 
 def test_a_file_of_the_library_counts_too(folders: tuple[Path, Path]) -> None:
@@ -80,21 +80,21 @@ def test_a_file_of_the_library_counts_too(folders: tuple[Path, Path]) -> None:
     (folders[1] / "library.so").write_text("changed")
     earlier = Earlier(None, roots, [source])
     assert list(Answers(earlier, roots).keys(ASKED)) != [worker]
-    assert "library.so is another one" in earlier.why_not(CELL, "")
+    assert "library.so differs" in earlier.why_not(CELL, "")
 
 
 def test_what_was_asked_otherwise_is_said(folders: tuple[Path, Path]) -> None:
     earlier, _ = taken(published(folders[0]), folders[1])
-    assert "asked otherwise" in earlier.why_not(CELL, "")
+    assert "the request there differs" in earlier.why_not(CELL, "")
     assert earlier.why_not("another cell", "") == ""
 
 
 @pytest.mark.parametrize(
     ("fields", "why"),
     [
-        ({"status": "crashed", "stage": "compile"}, "is tried again"),
-        ({"status": "timed_out", "stage": "compile"}, "is tried again"),
-        ({"device": {"virtual": False, "name": "NVIDIA H200"}}, "asked each time"),
+        ({"status": "crashed", "stage": "compile"}, "run again"),
+        ({"status": "timed_out", "stage": "compile"}, "run again"),
+        ({"device": {"virtual": False, "name": "NVIDIA H200"}}, "never reused"),
     ],
 )
 def test_what_another_try_could_change_is_not_taken(
@@ -110,7 +110,7 @@ def test_records_without_what_they_follow_from_are_not_taken(folders: tuple[Path
     bare = replace(source, inputs=type(source.inputs)())
     earlier, keys = taken(bare, folders[1])
     assert keys == []
-    assert "does not say which files" in earlier.why_not(CELL, "")
+    assert "does not list the files" in earlier.why_not(CELL, "")
 
 
 @pytest.mark.parametrize(
@@ -126,7 +126,7 @@ def test_a_list_that_names_files_of_the_kernels_own_is_not_looked_at(folders: tu
 
 def test_remarks_that_neighbours_gave_are_left_behind() -> None:
     own = "remark: k does nothing but trap: it may be compiled out here"
-    given = "remark: k looks compiled out for sm_80: 4 instructions, beside 40 for sm_90"
+    given = "remark: k looks compiled out for sm_80: 4 instructions, compared with 40 for sm_90"
     outcome = outcome_of(changed(record(cell(), built()), notes=["a note", own, given]))
     assert outcome is not None
     assert outcome.notes == ("a note", own)

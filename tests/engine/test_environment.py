@@ -72,7 +72,7 @@ def test_an_address_is_no_requirement() -> None:
 
 @pytest.mark.parametrize("python", ["/nowhere/python", "/bin/true", "/etc/hostname"])
 def test_what_is_no_interpreter(python: str) -> None:
-    with pytest.raises(PartUnavailable, match=f"cannot ask {python}"):
+    with pytest.raises(PartUnavailable, match=f"cannot list the packages of {python}"):
         look(python)
 
 
@@ -92,7 +92,7 @@ def test_an_interpreter_that_answers_something_else(tmp_path: Path, script: str,
     python.chmod(0o755)
     with pytest.raises(PartUnavailable) as caught:
         look(str(python))
-    assert str(caught.value).startswith(f"cannot ask {python} what it has installed: ")
+    assert str(caught.value).startswith(f"cannot list the packages of {python}: ")
     assert words in str(caught.value)
 
 

@@ -97,7 +97,7 @@ def test_a_path_is_called_after_its_version_or_as_one_likes(folder: Path, tmp_pa
     assert plain.program == given.program == str(new)
     assert given.versions["glibc"] == "2.42"
     other = compiler(tmp_path / "other" / "g++", "g++ (GCC) 15.1.0")
-    with pytest.raises(UsageError, match=r"are both called gcc-15\.1\.0: give one of them a name of its own"):
+    with pytest.raises(UsageError, match=r"are both named gcc-15\.1\.0: rename one of them"):
         parse_host_compilers([f"{new},{other}"])
 
 
@@ -107,7 +107,7 @@ def test_a_path_is_called_after_its_version_or_as_one_likes(folder: Path, tmp_pa
         ("gcc", "write gcc-11,gcc-13"),
         ("gcc-14..gcc-11", "write gcc-11,gcc-13"),
         ("gcc-11..clang-16", "write gcc-11,gcc-13"),
-        ("/nowhere/g++", "is no program"),
+        ("/nowhere/g++", "is not a program"),
         ("Big Name=/nowhere/g++", "is no name of small letters"),
         (",", "no compiler is named"),
     ],
@@ -119,7 +119,7 @@ def test_what_cannot_be_read_is_told_with_examples(folder: Path, text: str, said
 
 def test_a_program_that_is_neither_is_refused(folder: Path, tmp_path: Path) -> None:
     odd = compiler(tmp_path / "opt" / "cc", "tcc version 0.9.27")
-    with pytest.raises(UsageError, match="tells of neither gcc nor clang"):
+    with pytest.raises(UsageError, match="names neither gcc nor clang"):
         parse_host_compilers([str(odd)])
 
 
@@ -140,7 +140,7 @@ def test_of_a_cases_own_those_that_are_there_are_taken_and_the_others_told(
     wanting = replace(case, name="host/told", host_compilers=("gcc-11", "gcc-13", "clang-17"))
     assert [cell.toolchain.host.name for cell in cells(wanting, HostCompilers(), "nvcc")] == ["gcc-11"]
     said = capsys.readouterr().err
-    assert "host/told: left out, since this machine does not have them: gcc-13, clang-17" in said
+    assert "host/told: skipped, because this machine lacks them: gcc-13, clang-17" in said
     assert "apt-get install g++-13 clang-17" in said
     named = HostCompilers(parse_host_compilers(["clang-16"]))
     assert [cell.toolchain.host.name for cell in cells(wanting, named, "nvcc")] == ["clang-16"]

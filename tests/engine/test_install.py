@@ -166,7 +166,9 @@ def test_where_nothing_can_be_installed_one_line_says_so(monkeypatch: pytest.Mon
     (line,) = said
     assert line.startswith("not installed: CUDA 12.4, CUDA 12.9: ")
     assert (
-        "127.0.0.1 cannot be reached: Connection refused" if lost == "network" else "there is no program uv"
+        "127.0.0.1 cannot be reached: Connection refused"
+        if lost == "network"
+        else "cumatrix requires uv, which is not installed"
     ) in line
 
 

@@ -107,9 +107,9 @@ def test_an_answer_is_kept_and_taken_again(server: Server, tmp_path: Path) -> No
 @pytest.mark.parametrize(
     ("answer", "said"),
     [
-        ((500, "text/plain", ""), "cannot be asked: 500"), ((200, "application/json", "[]"), "answers what is no page"),
-        ((200, "application/json", "{"), "answers what is no page"), ((200, "application/json", '{"files": [{}]}'), "answers what is no page"),
-        ((200, "application/json", '{"files": [{"filename": "a", "size": "big"}]}'), "answers what is no page"),
+        ((500, "text/plain", ""), "cannot be queried: 500"), ((200, "application/json", "[]"), "returned something other than a page"),
+        ((200, "application/json", "{"), "returned something other than a page"), ((200, "application/json", '{"files": [{}]}'), "returned something other than a page"),
+        ((200, "application/json", '{"files": [{"filename": "a", "size": "big"}]}'), "returned something other than a page"),
     ],
 )  # fmt: skip
 def test_an_index_that_fails_is_said_without_the_password(

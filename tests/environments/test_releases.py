@@ -58,7 +58,7 @@ def test_words_stand_for_releases(words: str, chosen: list[str]) -> None:
         ("cupy=new", r"'new' is no version such as 13\.1\.0, series such as 13, or range"), ("cupy=13..x", r"'x' is no version"),
         ("cupy=14..12", "from the older to the newer: 12..14"), ("cupy>=13", "name versions as in cupy=14, or a range such as cupy=14.."),
         ("cupy-cuda12x=13.6.0", "is a wheel of cupy, which follows the toolkit"), ("cutlass=4.2.0", "cutlass is named with --library"),
-        ("cuda=12.4", "cuda is named with -t"), ("cupy @", "behind @ comes what is built"), ("-e", "names its folder, as in -e"),
+        ("cuda=12.4", "cuda is named with -t"), ("cupy @", "name the source to build after @"), ("-e", "names its folder, as in -e"),
         ("=13", "name a library: cupy, numba"), ("cupy=..", "a range has an end"), ("cupy=pre", "pre adds pre-releases to versions"), ("numpy=2", "unknown library"),
     ],
 )  # fmt: skip

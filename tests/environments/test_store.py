@@ -58,7 +58,7 @@ def test_what_was_resolved_is_kept(
 ) -> None:
     recipe = of("0.59.0", asked)
     offline = EnvironmentStore(store.root, offline=True)
-    with pytest.raises(PartUnavailable, match=r"numba 0\.59\.0 is not installed, and --offline asks no index"):
+    with pytest.raises(PartUnavailable, match=r"numba 0\.59\.0 is not installed, and --offline queries no index"):
         offline.resolve(recipe)
     first = store.resolve(recipe)
     monkeypatch.setenv("UV_DEFAULT_INDEX", "file:///nowhere")

@@ -78,7 +78,7 @@ def test_the_claim_is_never_more_than_the_kernel_has(monkeypatch: pytest.MonkeyP
         monkeypatch.setenv(CLAIMED_LANDLOCK, claimed)
         sandbox.version.cache_clear()
         assert sandbox.version() == found
-    assert "looking into other processes" in kept_from()[1]
+    assert "inspecting other processes" in kept_from()[1]
     monkeypatch.undo()
     sandbox.version.cache_clear()
 

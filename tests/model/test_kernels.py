@@ -137,3 +137,13 @@ def test_an_expectation_says_whether_tensor_cores_are_used(
     expected = Expectation(when=Condition.always(), status=Status.BUILT, tensor_cores=wanted)
     assert shortfall(expected, code(*kernels)) == sentence
     assert judge(expected, code(*kernels)) is (Verdict.FAIL if sentence else Verdict.PASS)
+
+
+@pytest.mark.parametrize("tensor_cores", [None, True, False])
+def test_missing_kernels_are_reported_before_tensor_cores(tensor_cores: bool | None) -> None:
+    expected = Expectation(
+        when=Condition.always(), status=Status.BUILT, kernels=RequiredKernels(names=("scale",)), tensor_cores=tensor_cores
+    )  # fmt: skip
+    outcome = code("HMMA" if tensor_cores else "")
+    assert shortfall(expected, outcome) == "kernel scale is missing (kernels there: k0)"
+    assert judge(expected, outcome) is Verdict.FAIL

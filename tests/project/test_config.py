@@ -10,7 +10,8 @@ import pytest
 from harness.cases.toml import CaseError
 from harness.errors import UsageError
 from harness.project.config import config_schema, read_config
-from harness.project.discovery import found, here
+from harness.project.current import here
+from harness.project.discovery import found
 from harness.project.keys import CONFIG
 
 from .conftest import Configure

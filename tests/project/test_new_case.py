@@ -48,7 +48,7 @@ def test_what_cannot_be_a_case_is_refused_and_nothing_is_written(
     elsewhere.write_text("")
     for name, origin, words in (
         ("Demo", None, "is not topic/name"),
-        ("demo/x", elsewhere, "outside of the project"),
+        ("demo/x", elsewhere, "outside the project"),
         ("demo/x", Path("include/three.h"), "is neither CUDA C"),
         ("demo/x", Path("python/axpy.py"), "no kernel with types"),
     ):

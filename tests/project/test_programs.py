@@ -105,7 +105,7 @@ def test_a_file_that_no_table_names_takes_what_stands_on_top(configure: Configur
     [
         ('sources = "src/*.cu"\n', "cumatrix.toml:1: sources: no file matches 'src/*.cu'"),
         ('sources = ["csrc/scale.cu", "csrc/none.cu"]\n', "cumatrix.toml:1: sources: there is no file 'csrc/none.cu'"),
-        ('sources = "../x.cu"\n', "cumatrix.toml:1: sources: '../x.cu' does not lie in the project"),
+        ('sources = "../x.cu"\n', "cumatrix.toml:1: sources: '../x.cu' is not in the project"),
         ('sources = "include/three.h"\n', "cumatrix.toml:1: sources: include/three.h is neither CUDA C++"),
         ('sources = "csrc/*.cu"\ninclude = "inc"\n', "cumatrix.toml:2: include: there is no folder 'inc'"),
         ('sources = "csrc/*.cu"\nflags = ["nvc:-O3"]\n', "cumatrix.toml:2: flags: nvc:-O3: unknown backend 'nvc'"),

@@ -107,7 +107,7 @@ def test_a_job_says_no_more_than_somebody_reads(job: Job, tmp_path: Path) -> Non
     for _ in range(40):
         job.say("y" * (1 << 20))
     assert sum(map(len, job.logs)) < 14 << 20
-    assert (tmp_path / "log").read_text().endswith("[... what was said after this is left out ...]\n")
+    assert (tmp_path / "log").read_text().endswith("[... further output left out ...]\n")
 
 
 @pytest.mark.parametrize("length", [1001, 1030, 1040, 1968, 1969, 1970, 1971, 10_968, 10_969, 10_970, 100_000])

@@ -282,7 +282,7 @@ def test_inputs_of_the_records_that_count_are_kept(tmp_path: Path) -> None:
 
 def test_a_pipe_is_refused_instead_of_waited_for(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "all.jsonl")
-    with pytest.raises(UsageError, match="no file that can be kept"):
+    with pytest.raises(UsageError, match="is not a regular file"):
         write_merged(merge([record()], [plan(cell())]), tmp_path / "all.jsonl")
 
 

@@ -220,14 +220,16 @@ def test_missing_plan_is_a_warning(tmp_path: Path) -> None:
     path = write(tmp_path / "r.jsonl", record())
     plan_path(path).unlink()
     (warning,) = read_records([path]).warnings
-    assert "no r.plan.json beside it" in warning
+    assert "no r.plan.json next to it" in warning
 
 
 def test_missing_file_is_named(tmp_path: Path) -> None:
     assert error_of(tmp_path / "none.jsonl") == f"{tmp_path / 'none.jsonl'}: no such file or folder"
     os.mkfifo(tmp_path / "pipe")
     for odd in (tmp_path / "pipe", Path("/dev/zero")):
-        assert error_of(odd) == f"{odd}: is a pipe or a device, and no file of records: write them to a file first"
+        assert (
+            error_of(odd) == f"{odd}: is a pipe or a device, not a file of records: write the records to a file first"
+        )
 
 
 @pytest.mark.parametrize(

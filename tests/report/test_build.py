@@ -116,7 +116,7 @@ def test_failed_swap_puts_the_earlier_report_back(
 
 
 def test_refuses_to_replace_what_is_no_report(results: Path, tmp_path: Path) -> None:
-    with pytest.raises(ReportError, match=r"r\.jsonl, which is no part of a report") as caught:
+    with pytest.raises(ReportError, match=r"r\.jsonl, which is not part of a report") as caught:
         build_report([results], results.parent)
     assert caught.value.exit_code == 2
     assert results.exists()

@@ -188,7 +188,7 @@ def test_a_folder_that_is_there_is_left_alone(tmp_path: Path) -> None:
     (tmp_path / "out").mkdir()
     made(subject(), tmp_path / "out")
     before = sorted((tmp_path / "out").iterdir())
-    with pytest.raises(UsageError, match="is there already"):
+    with pytest.raises(UsageError, match="already exists"):
         made(subject(), tmp_path / "out")
     assert sorted((tmp_path / "out").iterdir()) == before
     assert [path.name for path in tmp_path.iterdir()] == ["out"]

@@ -100,7 +100,7 @@ def test_a_folder_that_shows_something_else_is_told_of(cumatrix: Command, toolki
     source.write_text("__global__ void kernel() {}\n")
     done = cumatrix("repro", cell, "--results", "results.jsonl", "--out", "out", "--check")
     assert done.returncode == 1
-    assert "out does not show what was recorded: built in the place of rejected" in done.stdout
+    assert "out does not show what was recorded: built instead of rejected" in done.stdout
     source.write_text("__global__ void kernel() { missing(); }\n")
     done = cumatrix("repro", cell, "--results", "results.jsonl", "--out", "other", "--check")
     assert "other does not show what was recorded: its first message is another one" in done.stdout
@@ -206,6 +206,6 @@ def test_a_smaller_program_shows_the_same(cumatrix: Command, toolkit: Callable[[
     assert "throw" in small and "unused" not in small and len(small) < len(text)
     assert (cumatrix.folder / "out" / "kernel.cu.orig").read_text() == text
     assert (
-        f"kernel.cu has {len(small)} bytes in the place of {len(text)}"
+        f"kernel.cu has {len(small)} bytes instead of {len(text)}"
         in (cumatrix.folder / "out" / "README.md").read_text()
     )

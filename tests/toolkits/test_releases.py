@@ -40,7 +40,7 @@ def test_headers_of_another_release() -> None:
 
 @pytest.mark.parametrize(
     ("text", "words"),
-    [("12.44", "did you mean 12.4"), ("14", "unknown CUDA release '14'"), ("12.7", "unknown CUDA release '12.7'"), ("", "names no CUDA release"), ("13.0..12.0", "no CUDA release lies in"),
+    [("12.44", "did you mean 12.4"), ("14", "unknown CUDA release '14'"), ("12.7", "unknown CUDA release '12.7'"), ("", "names no CUDA release"), ("13.0..12.0", "no CUDA release is in"),
      ("twelve..13.0", "'twelve' is not a CUDA release"), ("..", "is not a CUDA release"), ("13.5+headers9.9", "unknown CUDA release '9.9'")],
 )  # fmt: skip
 def test_what_is_no_release(text: str, words: str) -> None:

@@ -26,7 +26,7 @@ def test_its_header_tells_the_release(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("header", ["", "#define HIP_VERSION_MAJOR 6\n"])
 def test_a_header_without_a_version(tmp_path: Path, header: str) -> None:
-    with pytest.raises(UsageError, match="does not tell its version"):
+    with pytest.raises(UsageError, match="does not define its version"):
         rocm_in(made(tmp_path, header))
 
 

@@ -149,18 +149,18 @@ def test_a_server_that_drips_is_left_at_the_limit(serve: Serve, part: bytes) -> 
 
 LONG = b"9" * 5000
 BROKEN = {
-    b"": "ended without an answer",
-    b"SSH-2.0-OpenSSH\r\n\r\n": "no valid HTTP .BadStatusLine",
-    b"HTTP/1.1 " + LONG + b" OK\r\n\r\n": "no valid HTTP",
-    b"HTTP/1.1 200 " + b"x" * 70_000: "no valid HTTP .LineTooLong",
-    OK + b"a: b\r\n" * 200 + b"\r\n": "no valid HTTP",
+    b"": "ended without a response",
+    b"SSH-2.0-OpenSSH\r\n\r\n": "not valid HTTP .BadStatusLine",
+    b"HTTP/1.1 " + LONG + b" OK\r\n\r\n": "not valid HTTP",
+    b"HTTP/1.1 200 " + b"x" * 70_000: "not valid HTTP .LineTooLong",
+    OK + b"a: b\r\n" * 200 + b"\r\n": "not valid HTTP",
     OK + b"Content-Length: 10\r\n\r\nabc": "the connection ended before all",
     OK + b"Content-Length: " + b"9" * 30 + b"\r\n\r\nabc": "more than 1 MiB",
     OK + b"\r\n" + b"x" * (1 << 21): "more than 1 MiB",
     CHUNKED + b"5\r\nab": "the connection ended before all",
-    CHUNKED + b"-5\r\nabcde": "no valid HTTP .ValueError|the connection ended before all",
+    CHUNKED + b"-5\r\nabcde": "not valid HTTP .ValueError|the connection ended before all",
     CHUNKED + b"zz\r\n": "the connection ended before all",
-    CHUNKED + b"f" * 70_000: "no valid HTTP .LineTooLong",
+    CHUNKED + b"f" * 70_000: "not valid HTTP .LineTooLong",
     OK + b"Content-Encoding: gzip\r\n\r\n\x1f\x8b": "sent compressed",
     b"HTTP/1.1 401 \x1b[31mse@cret\r\n\r\n": "401 Unauthorized",
     moved("http://[::1/"): "redirect names no valid address",
@@ -214,10 +214,10 @@ def test_a_page_that_breaks_its_reader_is_one_sentence(
 ) -> None:
     server = serve(lambda path: answer(text, Content_Type="application/vnd.pypi.simple.v1+json"))
     monkeypatch.setenv("UV_DEFAULT_INDEX", server.url)
-    with pytest.raises(PartUnavailable, match="answers what is no page"):
+    with pytest.raises(PartUnavailable, match="returned something other than a page"):
         Index(tmp_path).files("numba")
     server.reply = lambda path: answer(b"<![" * 9, Content_Type="text/html")
-    with pytest.raises(PartUnavailable, match="answers what is no page"):
+    with pytest.raises(PartUnavailable, match="returned something other than a page"):
         Index(tmp_path).files("cupy-cuda12x")
 
 

@@ -1,13 +1,16 @@
 """CuPy's RawModule on a virtual device: the common part of ``cupy-nvrtc`` and ``cupy-jitify``.
 
-What RawModule calls, `cupy._core.core.compile_with_cache`, runs as it is: options, include directories, header rewriting,
-NVRTC. In its place come only what needs a driver: the look-up of the device's compute capability, loading the result
-(`function.Module` keeps it instead) and linking it with libcudadevrt (`function.LinkState` has the toolkit's nvJitLink do it).
+`cupy._core.core.compile_with_cache`, which RawModule calls, runs unchanged: options, include directories, header
+rewriting, NVRTC. Only the parts that need a driver are replaced: the query of the device's compute capability, loading
+the result (`function.Module` stores it instead), and linking with libcudadevrt (`function.LinkState` calls the
+toolkit's nvJitLink).
 
-Each cell is such a process, and half of what a small program takes went there. What comes out follows from the options and the architecture alone,
-so a child of the fork server compiles it once for the cells that have both in common, as CuPy does, and CuPy is given that. Macros of a case are options,
-too: only those are ignored that occur nowhere in NVRTC's builtin headers, the content of an empty program. When NVRTC refuses the options,
-or a macro could matter, CuPy compiles it itself.
+CuPy compiles an empty program in each process. Each cell is a process, and the empty program took half the time of a
+small program. Its result depends only on the options and the architecture. A child of the fork server therefore
+compiles it once, as CuPy does, for all cells with the same options and architecture, and CuPy receives that result.
+Macros of a case are options too: they are ignored only if they occur nowhere in NVRTC's builtin headers, which are the
+content of an empty program. If NVRTC refuses the options, or a macro could matter, CuPy compiles the empty program
+itself.
 """
 
 from __future__ import annotations
@@ -56,18 +59,18 @@ from harness.protocol.messages import Ready
 from harness.protocol.text import decoded
 
 _WORTH = 2
-"""Number of cells from which on it is compiled once: a fork takes half as long as the compilation."""
+"""Minimum number of cells that share one compilation: a fork takes half as long as the compilation."""
 
 
 class _Left(BaseException):
-    """Leaves CuPy with what came out, or nothing; no ``except Exception`` of CuPy's holds it up."""
+    """Leaves CuPy with the result or None; CuPy's ``except Exception`` does not catch it."""
 
     def __init__(self, found: dict[str, Any] | None) -> None:
         self.found = found
 
 
 class EmptyProgram:
-    """The state of the empty program in one fork server.
+    """The results for the empty program in one fork server.
 
     Parameters
     ----------
@@ -82,22 +85,22 @@ class EmptyProgram:
 
     @cached_property
     def _words(self) -> Words:
-        """Those of an empty program; none where they are not known."""
+        """Words of an empty program; empty if they are unknown."""
         return Words(builtin())
 
     def ahead(self, job: Job, alike: int, compile_job: Callable[[Job], None], pulse: Callable[[], None]) -> None:
-        """Have it compiled for a cell and those like it, where there are some.
+        """Compile the empty program for a cell and the cells like it, if there are enough of them.
 
         Parameters
         ----------
         job : Job
             The cell.
         alike : int
-            How many cells of the same options come next: 0 where that is not known, less where nothing is to be made.
+            Number of following cells with the same options; 0 if unknown, negative to compile nothing.
         compile_job : callable
-            Compiles a job as cells are compiled.
+            Compiles a job as a cell is compiled.
         pulse : callable
-            Called now and then.
+            Called repeatedly while a child runs.
         """
         if alike < 0:
             return
@@ -106,13 +109,17 @@ class EmptyProgram:
         if key not in self._known and self._requests[key] + alike > _WORTH:
             self._known[key] = self._preprocessed(job, compile_job, pulse)
         if self._known.get(key):
-            _ = [name.encode() in self._words for name in job.definitions]  # once here, not in each cell
+            _ = [name.encode() in self._words for name in job.definitions]  # done once here instead of in each cell
 
     def stand_before(self, job: Job) -> None:
-        """In a cell: let CuPy have what is known. A program in Python tells of each text that it compiles, and of this one, too."""
+        """In a cell: give CuPy the known result.
+
+        A Python program reports each text that it compiles, the empty program included, so CuPy compiles it itself.
+        """
         known = None if is_program(job) else self._known.get(_key(job))
         given = macros(job.definitions)
-        # Words are not looked for where there is no macro: `ahead` has had no reason to either, and each cell would read NVRTC's library.
+        # Without macros no words are looked up: `ahead` did not read NVRTC's library either, and each cell would have
+        # to.
         if known is None or (given and defined(given, self._words) is None):
             return
 
@@ -126,7 +133,7 @@ class EmptyProgram:
     def _preprocessed(
         self, job: Job, compile_job: Callable[[Job], None], pulse: Callable[[], None]
     ) -> dict[str, Any] | None:
-        """The reply of a child that compiles it with a cell's options; None without one."""
+        """Return the reply of a child that compiles the empty program with a cell's options, or None."""
         blank = replace(job, definitions={}, entries={}, stages=[], command=[], logs=[], notes=[])
         try:
             folder = Path(tempfile.mkdtemp())
@@ -140,7 +147,7 @@ class EmptyProgram:
             shutil.rmtree(folder, ignore_errors=True)
 
     def _compiled(self, folder: Path, blank: Job, compile_job: Callable[[Job], None]) -> dict[str, Any] | None:
-        """In a child: what CuPy makes of the empty program, with the options that it gives a cell's."""
+        """In a child: return CuPy's result for the empty program with the options that it passes for a cell."""
         blank = replace(blank, source=folder / "empty.cu", scratch=folder)
         blank.source.write_text("")
 
@@ -155,7 +162,7 @@ class EmptyProgram:
             compile_job(blank)
         except _Left as left:
             return left.found
-        except Exception:  # noqa: BLE001 (whatever NVRTC or CuPy refuses, the cell will tell)
+        except Exception:  # noqa: BLE001 (the cell itself reports any refusal by NVRTC or CuPy)
             return None
         return None
 
@@ -165,12 +172,12 @@ def _key(job: Job) -> str:
 
 
 def options_of(setup: Setup, job: Job, built: str, *, macros_too: bool = True) -> tuple[str, ...]:
-    """Options of RawModule; `built` is the architecture, if the case names it itself.
+    """Return RawModule's options; `built` is the architecture if the case names it.
 
     Raises
     ------
     Unsupported
-        Where the toolkit's headers are to come first, and CuPy has none of a toolkit but those of wheels.
+        If the case puts the toolkit's headers first, and CuPy's headers are in wheels.
     """
     given = job.options.get("arch", "implicit") == "given"
     folders = job.include_next_to_source(setup)
@@ -184,14 +191,15 @@ def options_of(setup: Setup, job: Job, built: str, *, macros_too: bool = True) -
         *switches(job),
         *job.options.get("flags", []),
         *(macros(job.definitions) if macros_too else ()),
-        # The toolkit's own are left to CuPy, which finds them by CUDA_PATH and puts what it bundles before them, unless the case has them first.
+        # CuPy finds the toolkit's headers by CUDA_PATH and searches its bundled headers before them, unless the case
+        # puts the toolkit's headers first.
         *(f"-I{folder}" for folder in folders),
     )
 
 
 def keywords_of(setup: Setup, job: Job, jitify: bool) -> dict[str, Any]:
-    """Arguments of RawModule except the text, on a device."""
-    # CuPy launches cooperatively what was compiled with this argument, and nothing else.
+    """Return RawModule's arguments on a device, except the text."""
+    # CuPy launches a kernel cooperatively if and only if it was compiled with this argument.
     cooperative = bool(job.options.get("enable_cooperative_groups")) or any(
         launch.cooperative for launch in job.launches
     )
@@ -200,7 +208,7 @@ def keywords_of(setup: Setup, job: Job, jitify: bool) -> dict[str, Any]:
     return keywords | ({"enable_cooperative_groups": True} if cooperative else {})
 
 
-# What CuPy raises where the driver or the runtime says no.
+# CuPy's exceptions for errors of the driver or the runtime.
 _DRIVER_ERRORS = ("CUDADriverError", "CUDARuntimeError", "OutOfMemoryError")
 
 
@@ -247,7 +255,7 @@ class CupyBackend:
         folders = cupy_headers.added(core, compiler)
         cupy_headers.check(folders, headers, setup)
         if self.jitify:
-            identity = [name, wanted, str(headers), folders]  # of two headers of a name the first is found
+            identity = [name, wanted, str(headers), folders]  # the first of two headers with one name is found
             table, self.remarks = cupy_headers.warm(setup, jitify, identity, partial(_compile_headers, self, setup))
             if self.version > (13, 0) and not setup.device:
                 self.before_jitify = pch.begin(library, compiler, jitify, table)
@@ -260,7 +268,11 @@ class CupyBackend:
         return Ready(observed={**observed, "headers": version_in(folders or setup.include)})
 
     def ahead(self, setup: Setup, job: Job, alike: int, pulse: Callable[[], None]) -> None:
-        """`harness.protocol.backend.Ahead`: CuPy's empty program; what it puts before each program for Jitify, and without Jitify, the headers that it begins with."""
+        """Prepare cells (`harness.protocol.backend.Ahead`).
+
+        This prepares CuPy's empty program. With Jitify, it also prepares the header that CuPy puts before each program,
+        and without Jitify, the headers at the program's beginning.
+        """
         if is_program(job):
             return
         self.empty.ahead(job, alike, lambda blank: self.compile(setup, blank), pulse)
@@ -302,7 +314,7 @@ class CupyBackend:
                     jitify=self.jitify,
                 )
         except Loading:
-            pass  # the last step, which would need a device
+            pass  # the last step needs a device
         except (self.compiler.CompileException, self.compiler.JitifyException) as error:
             explain(job, tap if self.jitify else None, error, early.log if early else "")
         except LinkFailed as error:
@@ -315,7 +327,7 @@ class CupyBackend:
             job.enter("assemble")
 
     def execute(self, setup: Setup, job: Job) -> None:
-        """``RawModule(…).get_function(…)`` and a launch, with nothing in the place of anything: only listened to."""
+        """Call ``RawModule(…).get_function(…)`` and launch, with nothing replaced, only observed."""
         import cupy
 
         _begin(self.core, self.compiler, setup, job)
@@ -353,7 +365,7 @@ class CupyBackend:
             if type(error).__name__ not in _DRIVER_ERRORS:
                 raise
             job.say(f"{type(error).__name__}: {error}")
-            if job.stages[-1] == "compile":  # CuPy itself refused, and handed nothing over yet
+            if job.stages[-1] == "compile":  # CuPy itself refused, before it passed anything on
                 raise Unavailable(f"CuPy cannot use the device: {error}") from None
             raise Rejected(str(error), stage=job.stages[-1]) from None
         finally:
@@ -361,10 +373,11 @@ class CupyBackend:
             job.command += ["nvrtcCompileProgram " + " ".join(call.options) for call in calls[-1:]]
 
     def _run(self, setup: Setup, job: Job) -> None:
-        """A program in Python, on the device that there is, or with a stand-in for one."""
+        """Run a Python program on the real device, or with a stand-in for a device."""
         names = given(job, options_of(setup, job, job.target, macros_too=False), self.jitify)
         if self.gpu:
-            # CuPy's own module, since its functions are made of nothing else: what it loads goes to the stand-in's driver.
+            # CuPy's own module class, because its functions accept no other: the stand-in's driver receives what it
+            # loads.
             self.gpu.job = job
             self.compiler.function.Module = self.function.Module
         tap = job.scratch / "nvrtc.tap" if self.jitify else None
@@ -375,13 +388,16 @@ class CupyBackend:
             job.enter("assemble")
 
     def _pretend(self, setup: Setup, job: Job) -> str:
-        """Let CuPy see a device of the target's compute capability; returns the architecture it will ask for."""
+        """Present a device of the target's compute capability to CuPy.
+
+        Return the architecture that CuPy will request.
+        """
         compiler, arch = self.compiler, job.arch
         job.device = {"virtual": True, "compute_capability": job.compute_capability}
         cupy_stand_ins.pretend(setup, arch)
         compiler.device = SimpleNamespace(Device=lambda: SimpleNamespace(compute_capability=arch))
         for name in ("_get_arch", "_get_arch_for_options_for_nvrtc"):
-            # Memoized for each device, which asks the runtime for the device's number.
+            # Memoized per device, which queries the runtime for the device's number.
             setattr(compiler, name, getattr(getattr(compiler, name), "__wrapped__", getattr(compiler, name)))
         compiler._use_ptx = job.virtual
         self.empty.stand_before(job)
@@ -393,7 +409,8 @@ class CupyBackend:
         if setup.wheels or not job.toolkit_include(setup):
             compiler._get_cudadevrt_path = no_runtime(compiler._get_cudadevrt_path, job)
         else:
-            # The compiler's, not that of the headers; PyPI's wheels before 12.9 have none: compiled, and noted as not linked.
+            # The compiler's library, not the headers' toolkit's. PyPI's wheels before 12.9 lack it: code is compiled,
+            # and a note says that it is not linked.
             runtime = setup.home / "lib64" / "libcudadevrt.a"
             compiler._get_cudadevrt_path = lambda: str(runtime) if runtime.is_file() else ""
         if self.version == (13, 0):
@@ -407,22 +424,22 @@ class CupyBackend:
 
 
 def _compile_headers(backend: CupyBackend, setup: Setup, source: str) -> None:
-    """Compile includes alone, in a child, for the headers that Jitify finds on the way."""
+    """Compile only includes, in a child, to collect the headers that Jitify finds."""
     with tempfile.TemporaryDirectory() as folder:
         job = Job("headers", Path(folder, "headers.cu"), {}, {}, "sm_75", {}, setup.include, scratch=Path(folder))
         job.source.write_text(source)
         try:
             backend.compile(setup, job)
         except Rejected:
-            pass  # a header that Jitify cannot read with this toolkit: the cells that include it will tell
+            pass  # Jitify cannot read this header with this toolkit: the cells that include it report that
 
 
 def _begin(core: Any, compiler: Any, setup: Setup, job: Job) -> None:
-    """Have CuPy keep what it compiles in the cell's folder, and find what the case lets it find."""
+    """Make CuPy use the cell's folder as its cache, and find only the headers that the case allows."""
     if job.arch[-1] in "af":
         raise Unsupported("CuPy builds for the compute capability of its device, which has no suffix")
     os.environ["CUPY_CACHE_DIR"] = str(job.scratch / "cupy-cache")
-    if hasattr(compiler, "_DiskKernelCacheBackend"):  # from 14 on it chooses a folder when it is imported
+    if hasattr(compiler, "_DiskKernelCacheBackend"):  # from 14 on, CuPy chooses the folder at import
         compiler._kernel_cache_backend = compiler._DiskKernelCacheBackend()
     if not job.toolkit_include(setup):
         error = cupy_headers.without_toolkit(setup, core, compiler)

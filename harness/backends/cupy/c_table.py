@@ -1,8 +1,10 @@
-"""Replacement of C functions that a Cython module exports.
+"""Replacement of the C functions that a Cython module exports.
 
-A module with ``cpdef`` or shared ``cdef`` functions has a dictionary ``__pyx_capi__``: by name, a capsule with the address
-of the C function, whose own name is the function's type in C. A module that uses them looks them up there when it is imported
-(https://cython.readthedocs.io/en/latest/src/userguide/sharing_declarations.html). An entry written before that is the one called.
+A module with ``cpdef`` or shared ``cdef`` functions has a dictionary ``__pyx_capi__``. It maps names to capsules with
+the addresses of the C functions, and the name of a capsule is the function's C type. A module that uses the functions
+looks them up there when it is imported
+(https://cython.readthedocs.io/en/latest/src/userguide/sharing_declarations.html), so it calls an entry replaced before
+that.
 """
 
 from __future__ import annotations
@@ -21,29 +23,34 @@ _TYPES: dict[str, Any] = {
     "float": ctypes.c_float,
     "PyObject *": ctypes.py_object,
 }
-# What Cython adds to the arguments of functions that Python can call too: whether a method was overridden, and those with defaults.
+# Cython appends arguments to functions that Python can call too: whether a method was overridden, and arguments with
+# defaults.
 _SKIP = "int __pyx_skip_dispatch"
 
 _KEPT: list[Any] = []
-"""Objects whose addresses C code holds."""
+"""Objects that C code refers to by address."""
 
 
 def replace(module: Any, name: str, function: Callable[..., Any]) -> bool:
-    """Have a Python function called for one of `module`, from C and from Python; for modules that are imported from now on.
+    """Replace a function of `module` by a Python function, for calls from C and from Python.
+
+    Only modules imported afterwards use the replacement.
 
     Parameters
     ----------
     module : module
         An extension module.
     name : str
-        The function's.
+        The function's name.
     function : callable
-        It must not raise; what C gets then is 0 or None. Arguments with defaults are not handed to it.
+        The replacement. It must not raise, because C would receive 0 or None. It does not receive arguments with
+        defaults.
 
     Returns
     -------
     bool
-        Whether it was replaced. A function that the module lacks, or whose type is unknown in Python, stays.
+        Whether the function was replaced. A function that the module lacks, or with a type that Python does not know,
+        stays.
     """
     table = getattr(module, "__pyx_capi__", {})
     signature = _name_of(table[name]) if name in table else ""
@@ -59,7 +66,7 @@ def replace(module: Any, name: str, function: Callable[..., Any]) -> bool:
 
 
 def _prototype(signature: str) -> tuple[Any, int]:
-    """A type of `ctypes` for a C function, and how many of its arguments are meant for it; None where there is no such type."""
+    """Return the `ctypes` type of a C function, and the number of its own arguments; None if there is no such type."""
     match = re.fullmatch(r"(.*?)\s?\((.*)\)", signature)
     if match is None:
         return None, 0
@@ -69,14 +76,14 @@ def _prototype(signature: str) -> tuple[Any, int]:
     types: list[Any] = [_TYPES.get(each) for each in arguments[:count]]
     if result not in _TYPES or None in types:
         return None, 0
-    # An object is handed back as the address of one that the caller owns.
+    # An object is returned as the address of a reference that the caller owns.
     kind = ctypes.c_void_p if result == "PyObject *" else _TYPES[result]
     added = [ctypes.c_int, ctypes.c_void_p][: len(arguments) - count]
     return ctypes.CFUNCTYPE(kind, *types, *added), count
 
 
 def _is_object(signature: str) -> bool:
-    """Return whether a function returns an object, of any class."""
+    """Return whether a function returns an object of any class."""
     return signature.startswith(("PyObject *", "struct __pyx_obj_"))
 
 

@@ -1,17 +1,19 @@
 """CUDA headers for CuPy (from CUDA_PATH or from wheels) and for Jitify, located once per toolchain.
 
-CuPy adds its include directories itself, behind the user's, and in another order in almost every series. This module decides what CuPy finds:
-a toolkit under CUDA_PATH, or no toolkit at all next to the wheels that ``cupy-cuda12x[ctk]`` brings. CuPy looks into wheels from 13.3 on.
+CuPy adds its own include directories after the user's, in a different order in almost every series. This module decides
+which headers CuPy finds: those of a toolkit under CUDA_PATH, or no toolkit at all next to the wheels of
+``cupy-cuda12x[ctk]``. CuPy searches wheels from 13.3 on.
 
-Jitify finds what a program includes by compiling it again and again, one missing header at a time; with CUDA's larger headers
-that takes a minute or two. CuPy keeps the headers that were found in its process, and on a user's machine from one process to
-the next (``~/.cupy/jitify_cache``). Here a child finds them, for each toolchain. They are kept with the hash of every file that was read for
-them, and go into CuPy's own table before any cell is forked, if these files are still the same. They are texts by name: what a cell compiles
-to is the same without them, only later.
+Jitify finds the headers of a program by compiling it repeatedly, one missing header at a time. With CUDA's larger
+headers this takes a minute or two. CuPy caches these headers in its process and, on a user's machine, across processes
+(``~/.cupy/jitify_cache``). Here, a child finds them once per toolchain. They are stored with the hash of every file
+that was read for them. If these files are unchanged, the headers are added to CuPy's own table before any cell is
+forked. The table maps names to texts: without it, a cell compiles to the same result, only later.
 
-CuPy from 13.0 on fills its table before the first program: with Jitify's own headers and a few of its own by hand, then by
-compiling a program that includes much of CUB. The first part is in the table that is kept. The second, which asks for a device and can
-take longer than any cell may, is left out, on a real device too: each cell has a cache folder of its own, and would begin with it.
+From 13.0 on, CuPy fills its table before the first program. It adds Jitify's own headers and a few of its own directly,
+then compiles a program that includes much of CUB. The stored table contains the first part. The second part needs a
+device and can take longer than a cell's time limit, so it is skipped, on a real device too: each cell has its own cache
+folder, and would begin with this compilation.
 """
 
 from __future__ import annotations
@@ -44,9 +46,9 @@ _HEADER = "cuda_runtime_api.h"
 
 
 def find(setup: Setup) -> Path:
-    """Decide where CuPy will look, before it is imported; returns the folder of headers that it has to come to."""
+    """Decide where CuPy searches for headers, before it is imported; return the folder of headers that it must find."""
     if not setup.wheels:
-        # With headers of another release than the compiler's, these are what CuPy knows of a toolkit.
+        # If the headers' release differs from the compiler's, CuPy knows only the headers' toolkit.
         os.environ["CUDA_PATH"] = str(Path(setup.include[0]).parent)
         return Path(setup.include[0])
     for name in ("CUDA_PATH", "CUDA_HOME"):
@@ -63,27 +65,28 @@ def find(setup: Setup) -> Path:
 
 
 def hide_toolkits(setup: Setup, environment: Any, version: tuple[int, ...], headers: Path) -> None:
-    """Have CuPy know of no toolkit where it is to use wheels, whatever this machine has in ``/usr/local``.
+    """Hide every toolkit from CuPy, including those in ``/usr/local``, if it is to use wheels.
 
     Parameters
     ----------
     environment : module
         ``cupy._environment``.
     version : tuple of int
-        CuPy's.
+        CuPy's version.
     headers : Path
-        What `find` returned.
+        The folder that `find` returned.
     """
     if setup.wheels:
-        # From CUDA 13 on the wheels share one folder, which CuPy 14 takes for a toolkit.
+        # From CUDA 13 on, the wheels share one folder, which CuPy 14 takes for a toolkit.
         whole = version >= (14, 0) and headers.parent.name.startswith("cu1")
         environment._cuda_path = str(headers.parent) if whole else None
 
 
 def added(core: Any, compiler: Any) -> list[str]:
-    """Include directories that CuPy adds to every program, in its order; empty before 13.0, which cannot be asked.
+    """Return the include directories that CuPy adds to every program, in order; empty before 13.0, without a list.
 
-    A child asks: CuPy keeps the answer for as long as its process lives, and a cell may be one without a toolkit (`without_toolkit`).
+    A child queries CuPy, because CuPy caches the answer in its process, and a cell may hide the toolkit
+    (`without_toolkit`).
     """
     reading, writing = os.pipe()
     child = os.fork()
@@ -105,7 +108,7 @@ def added(core: Any, compiler: Any) -> list[str]:
 
 
 def _include_folders(core: Any, compiler: Any) -> tuple[list[str], str]:
-    """CuPy's include directories, or what it says where it knows of none."""
+    """Return CuPy's include directories, or its error message if it finds none."""
     if not hasattr(core, "assemble_cupy_compiler_options"):
         return [], ""
     try:
@@ -117,24 +120,26 @@ def _include_folders(core: Any, compiler: Any) -> tuple[list[str], str]:
 
 
 def without_toolkit(setup: Setup, core: Any, compiler: Any) -> str:
-    """Have CuPy find neither a toolkit nor its headers, as on a machine that has the driver alone; in a cell, before CuPy looks.
+    """Hide every toolkit and its headers from CuPy, as on a machine with only the driver.
+
+    Call this in a cell, before CuPy searches for headers.
 
     Parameters
     ----------
     setup : Setup
-        What the worker was started for.
+        The worker's setup.
     core, compiler : module
         ``cupy._core.core`` and ``cupy.cuda.compiler``.
 
     Returns
     -------
     str
-        What CuPy says where it compiles nothing without a toolkit; empty where it goes on with what it bundles.
+        CuPy's error message if it compiles nothing without a toolkit; empty if it uses its bundled headers.
 
     Raises
     ------
     Unsupported
-        Where a wheel in CuPy's environment has the headers: they are found without any toolkit.
+        If a wheel in CuPy's environment has the headers: CuPy finds them without any toolkit.
     """
     name = runtime_wheel(setup.version[0])
     try:
@@ -149,18 +154,18 @@ def without_toolkit(setup: Setup, core: Any, compiler: Any) -> str:
 
     _environment._cuda_path = None
     if pathfinder := sys.modules.get("cuda.pathfinder"):
-        # CuPy 14 looks with it, also in /usr/local, which this machine may have.
+        # CuPy 14 searches with pathfinder, also in /usr/local, which may contain a toolkit.
         pathfinder.find_nvidia_header_directory = lambda _library: None  # type: ignore[attr-defined]
     return _include_folders(core, compiler)[1]
 
 
 def check(folders: list[str], headers: Path, setup: Setup) -> None:
-    """Refuse to go on where CuPy takes CUDA's headers from anywhere else than it has to.
+    """Raise if CuPy finds CUDA's headers in another place than the required one.
 
     Raises
     ------
     Unavailable
-        CuPy 14.1 and later prefer those of a wheel in their environment, of whatever release, to CUDA_PATH's.
+        CuPy 14.1 and later prefer the headers of a wheel in their environment, of any release, to CUDA_PATH's.
     """
     found = next((folder for folder in folders if Path(folder, _HEADER).is_file()), None)
     if folders and (found is None or not os.path.samefile(found, headers)):
@@ -171,7 +176,7 @@ def check(folders: list[str], headers: Path, setup: Setup) -> None:
 
 
 class WithHeader:
-    """Wraps CuPy's NVRTC module: a program with a precompiled header is compiled with it."""
+    """Wraps CuPy's NVRTC module, and compiles a program with its precompiled header if there is one."""
 
     def __init__(self, nvrtc: Any, setup: Setup, job: Job, precompiled: Precompiled) -> None:
         self._nvrtc, self._setup, self._job, self._precompiled = nvrtc, setup, job, precompiled
@@ -213,7 +218,10 @@ class WithHeader:
             self._nvrtc.compileProgram(program, options)
 
     def _compiled_early(self, program: int, options: Sequence[str]) -> Exception | None:
-        """Compile a program with its header, where there is one; what NVRTC raises where it refuses it so."""
+        """Compile a program with its precompiled header, if there is one.
+
+        Return NVRTC's exception if NVRTC refuses the program.
+        """
         if program not in self._texts:
             return None
         (source, name), given = self._texts[program], macros(self._job.definitions)
@@ -236,7 +244,7 @@ class WithHeader:
 
 
 def built_by(nvrtc: Any) -> Compile:
-    """CuPy's NVRTC module as `Precompiled` asks for it."""
+    """Return the `Compile` function that `Precompiled` requires, on top of CuPy's NVRTC module."""
 
     def built(text: bytes, name: str, options: Sequence[str]) -> tuple[bool, str]:
         program = nvrtc.createProgram(text.decode("utf-8"), name, (), ())
@@ -252,14 +260,14 @@ def built_by(nvrtc: Any) -> Compile:
     return built
 
 
-# What programs for the device include; one at a time, since what fails leaves nothing behind. Nothing comes first: what CuPy
-# itself includes everywhere is then found even where each of the headers is refused.
+# Headers that programs for the device include. Each one is compiled separately, because a failed compilation stores
+# nothing. The empty program comes first, so that CuPy's own includes are found even if every header is refused.
 _HEADERS = ("cuda_fp16.h", "cuda_bf16.h", "mma.h", "cooperative_groups.h")
 _PROGRAMS = ("", *(f"#include <{header}>\n" for header in _HEADERS))
 _SCHEMA = 3
-# Temporary folders; their files were made during the search.
+# Temporary folders; the search itself created their files.
 _PASSING = (os.getcwd() + os.sep, "/proc/", "/sys/", "/dev/")
-# Less than a worker may take to start.
+# Less than a worker's time limit for its start.
 _SECONDS = 240.0
 _NOT_FOUND = "Jitify's headers could not all be found before this cell: it looked for the others itself, one at a time, which takes long"
 
@@ -267,7 +275,7 @@ _NOT_FOUND = "Jitify's headers could not all be found before this cell: it looke
 def warm(
     setup: Setup, jitify: Any, identity: list[Any], attempt: Callable[[str], None]
 ) -> tuple[dict[bytes, bytes], list[str]]:
-    """Fill the table of headers of this process's CuPy; return the added entries, and notes for the cell's reader.
+    """Fill the header table of this process's CuPy; return the added entries, and notes for the cell's record.
 
     Parameters
     ----------
@@ -278,7 +286,7 @@ def warm(
     identity : list
         Versions that the table depends on, in addition to the toolkit.
     attempt : callable
-        Compiles a program as cells are compiled, which may fail.
+        Compiles a program as a cell is compiled; may fail.
     """
     key = json.dumps([_SCHEMA, identity, sys.version, setup.include, _HEADERS])
     kept = setup.tools / "jitify" / f"{hashlib.sha256(key.encode()).hexdigest()[:32]}.json"
@@ -295,14 +303,15 @@ def warm(
 
 
 def hand(jitify: Any, table: dict[bytes, bytes]) -> None:
-    """Put texts by name into CuPy's table of headers."""
+    """Add texts by name to CuPy's header table."""
     jitify._add_sources(table)
 
 
 def _valid(kept: Path) -> dict[str, Any] | None:
-    """The content of a file: the table, its sources, and the headers left to find; None if a file has changed since.
+    """Read a stored table with its sources and remaining headers; return None if a source file has changed.
 
-    Reading them again also informs the follower of this process (`harness.protocol.reads`) what its table depends on.
+    Reading the sources also tells the follower of this process (`harness.protocol.reads`) which files the table depends
+    on.
     """
     try:
         found = json.loads(kept.read_text("utf-8"))
@@ -317,7 +326,7 @@ def _decoded(table: dict[str, str]) -> dict[bytes, bytes]:
 
 
 def _hash(path: str) -> str:
-    """Hash of a file; what a directory or nothing is called otherwise."""
+    """Return the hash of a file, or a fixed text for a directory or a missing file."""
     try:
         with open(path, "rb") as file:
             return hashlib.sha256(file.read()).hexdigest()
@@ -328,7 +337,7 @@ def _hash(path: str) -> str:
 
 
 def _find_once(kept: Path, include: Sequence[str], jitify: Any, attempt: Callable[[str], None]) -> None:
-    """Have a child look for the headers, or wait for another worker's; in both cases no longer than `_SECONDS`."""
+    """Find the headers in a child, or wait for another worker that does; both take at most `_SECONDS`."""
     end = time.monotonic() + _SECONDS
     with open(kept.with_suffix(".lock"), "w") as lock:
         while True:
@@ -345,14 +354,17 @@ def _find_once(kept: Path, include: Sequence[str], jitify: Any, attempt: Callabl
         child = os.fork()
         if child == 0:
             _find(kept, include, jitify, attempt, found)
-        # Where it takes too long, each cell looks for itself, under its own deadline.
+        # After that time, each cell finds its headers itself, within its own time limit.
         process_output.wait_for_helper(child, seconds=end - time.monotonic())
 
 
 def _begin(jitify: Any) -> None:
-    """Have CuPy put into its table what it puts there by hand; what it goes on to compile ends at once, for want of a device."""
+    """Make CuPy add its built-in entries to its table.
+
+    The compilation that follows stops immediately without a device.
+    """
     if not hasattr(jitify, "_init_module"):
-        return  # before 13.0 that happened when it was imported
+        return  # before 13.0, CuPy did this at import
     os.environ |= {"CUDA_VISIBLE_DEVICES": "", "CUPY_DISABLE_JITIFY_CACHE": "1"}
     begin, jitify._init_module = jitify._init_module, lambda: None
     with warnings.catch_warnings():
@@ -365,18 +377,18 @@ def _begin(jitify: Any) -> None:
 
 
 def _all_of(include: Sequence[str]) -> list[str]:
-    """Every file that may have been read, for a worker that nothing follows (one with a real device)."""
+    """Return every file that may have been read, for a worker without a follower (one with a real device)."""
     return [str(path) for folder in include for path in sorted(Path(folder).rglob("*")) if path.is_file()]
 
 
 def _find(
     kept: Path, include: Sequence[str], jitify: Any, attempt: Callable[[str], None], found: dict[str, Any]
 ) -> None:
-    """In a child: look for what is left, and write down after each program what was found until then; never returns."""
+    """In a child: process the remaining headers, and store the table after each program; never return."""
     table, files, left = _decoded(found["table"]), found["files"], found["left"]
     original = jitify.jitify
     records = kept.with_suffix(f".{os.getpid()}.reads")
-    # The records name themselves, since they were opened to be read, and are gone in a moment.
+    # The file of reads lists itself, because it is opened for reading, and is deleted soon.
     passing = (*_PASSING, str(kept.parent) + os.sep)
 
     def keep(*arguments: Any) -> Any:
@@ -418,18 +430,18 @@ class Call:
 
 
 def install(setup: Setup) -> None:
-    """Load the tap for the whole process; before NVRTC, whose function it intercepts."""
+    """Load the tap into the process, before NVRTC, whose function it intercepts."""
     library = native.build(setup.tools, "libcumatrix_nvrtc_tap.so", native.source("nvrtc_tap.c"))
     ctypes.CDLL(str(library), ctypes.RTLD_GLOBAL)
 
 
 def listen(file: Path) -> None:
-    """Keep the calls of this process in `file` from now on."""
+    """Record this process's following calls in `file`."""
     os.environ[_VARIABLE] = str(file)
 
 
 def heard(file: Path) -> list[Call]:
-    """The calls that were kept; one that the process died in is not among them."""
+    """Return the recorded calls; a call in which the process died is missing."""
     calls: list[Call] = []
     try:
         data = file.read_bytes()

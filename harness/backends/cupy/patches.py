@@ -1,7 +1,8 @@
 """Replacements and wrappers for parts of CuPy: its driver's module and linker, NVRTC, and CuPy 13.0's Jitify.
 
-Those releases link libcuda, cudart and the mathematical libraries; none of them plays a part in compiling, except that cudart
-tells Jitify the device's compute capability. Only NVRTC is real. From 13 on CuPy needs none of this.
+CuPy up to 12 links libcuda, cudart and the mathematical libraries. Compiling uses none of them, except that cudart
+reports the device's compute capability to Jitify. Only NVRTC is real. From 13 on, CuPy needs no stand-ins for these
+libraries.
 """
 
 from __future__ import annotations
@@ -23,21 +24,21 @@ from harness.nvidia import nvjitlink
 from harness.protocol import process_output
 from harness.protocol.backend import Job, Rejected, Setup, Unavailable
 
-# Where CuPy up to 13.0 leaves the architecture to Jitify, Jitify asks the device and stops at this one
+# If CuPy up to 13.0 leaves the architecture to Jitify, Jitify queries the device and caps the architecture at this one
 # (https://github.com/cupy/cupy/issues/8155).
 _JITIFY_CAP = 75
 
 
 class Loading(Exception):
-    """Ends CuPy's compilation where it would hand the image to the driver."""
+    """Ends CuPy's compilation at the point where it would pass the image to the driver."""
 
 
 class LinkFailed(Exception):
-    """CuPy's message when the driver's linker refuses."""
+    """The driver's linker refuses; the message is CuPy's."""
 
 
 class Listening:
-    """Stands before CuPy's NVRTC module, and notes the options that it is given last, or `every` time."""
+    """Wraps CuPy's NVRTC module, and records the options of the last call, or of `every` call."""
 
     def __init__(self, nvrtc: Any, job: Job, *, every: bool) -> None:
         self._nvrtc, self._job, self._every = nvrtc, job, every
@@ -52,7 +53,7 @@ class Listening:
 
 
 class Module:
-    """Replaces `cupy.cuda.function.Module`: keeps the image that would go to the driver."""
+    """Replaces `cupy.cuda.function.Module`: stores the image instead of passing it to the driver."""
 
     def __init__(self, job: Job) -> None:
         self.job = job
@@ -77,15 +78,15 @@ class LinkState:
     def add_ptr_data(self, data: bytes | str, name: str) -> None:
         image = data.encode() if isinstance(data, str) else bytes(data)
         if image[:4] == b"\x7fELF":
-            # CuPy takes the last byte of a cubin for a terminator and cuts it off. Python keeps a zero right behind the
-            # buffer, which is what it was; nvJitLink 13 refuses the object, or crashes, without it.
+            # CuPy takes the last byte of a cubin for a terminator and cuts it off. The byte was a zero, and Python
+            # stores a zero right behind the buffer. Without it, nvJitLink 13 refuses the object or crashes.
             image += b"\0"
         if not self.job.virtual:
             self.job.enter("assemble")
         self.job.keep(image, "object" if image[:4] == b"\x7fELF" else "ptx")
 
     def add_ptr_file(self, path: str) -> None:
-        """libcudadevrt.a, which `link_with_runtime` takes from the same toolkit."""
+        """Ignore libcudadevrt.a: `link_with_runtime` uses that of the same toolkit."""
 
     def complete(self) -> bytes:
         try:
@@ -100,7 +101,7 @@ class LinkState:
 
 
 def no_runtime(original: Any, job: Job) -> Any:
-    """CuPy's look-up of libcudadevrt, which it does not know in wheels: then relocatable code is refused."""
+    """Wrap CuPy's lookup of libcudadevrt, which does not search wheels: relocatable code is then refused."""
 
     def path() -> str:
         try:
@@ -115,7 +116,10 @@ def no_runtime(original: Any, job: Job) -> Any:
 
 
 def watched_module(original: Any, job: Job, *, several: bool) -> Any:
-    """`cupy.cuda.function.Module` that keeps the image it is about to load, or each of `several`, and says that it does."""
+    """Return a `cupy.cuda.function.Module` that keeps the image before it loads it, and enters the stages.
+
+    With `several`, each image is an artifact.
+    """
 
     class Module(original):  # type: ignore[misc]  # a class of the CuPy that was loaded
         def load(self, image: bytes) -> None:
@@ -134,7 +138,7 @@ def watched_module(original: Any, job: Job, *, several: bool) -> Any:
 
 
 def watched_linker(original: Any, job: Job) -> Any:
-    """`cupy.cuda.function.LinkState`, the driver's linker, which says when it is used."""
+    """Return a `cupy.cuda.function.LinkState`, the driver's linker, that enters its stages when it is used."""
 
     class LinkState(original):  # type: ignore[misc]  # a class of the CuPy that was loaded
         def add_ptr_data(self, data: Any, name: str) -> None:
@@ -146,10 +150,10 @@ def watched_linker(original: Any, job: Job) -> Any:
 
 
 def with_detected_architecture(original: Any, arch: str) -> Any:
-    """CuPy 13.0's Jitify with what its own look at the device would have added.
+    """Wrap CuPy 13.0's Jitify so that it adds the options that its own query of the device would add.
 
-    It is linked with a static cudart that accepts no stand-in for the driver, and it
-    adds the architecture in front of all that it compiles itself, but not to what it hands back.
+    Jitify is linked with a static cudart, which accepts no stand-in for the driver. It puts the architecture before the
+    options of its own compilations, but not into the options that it returns.
     """
 
     def jitify(source: str, options: tuple[str, ...], *rest: Any) -> Any:
@@ -163,18 +167,18 @@ def with_detected_architecture(original: Any, arch: str) -> Any:
 
 
 def explain(job: Job, tap: Path | None, error: Exception, message: str = "") -> None:
-    """Say why CuPy refused, and raise that: with NVRTC's own log, which Jitify keeps to itself, and never without CuPy's words.
+    """Raise CuPy's refusal, with NVRTC's own log, which Jitify does not print, and always with CuPy's message.
 
     Parameters
     ----------
     job : Job
         The cell.
     tap : Path or None
-        What NVRTC was overheard saying, where Jitify called it.
+        The recorded calls of NVRTC, if Jitify made them.
     error : Exception
-        What CuPy raised.
+        CuPy's exception.
     message : str
-        NVRTC's log, where that is known otherwise.
+        NVRTC's log, if it is known otherwise.
     """
     words = str(error).strip()
     failed = [call for call in headers.heard(tap) if call.result] if tap else []
@@ -188,7 +192,7 @@ def explain(job: Job, tap: Path | None, error: Exception, message: str = "") -> 
     raise Rejected(type(error).__name__, stage=stage) from None
 
 
-# What CuPy's compiler asks cudart: the version, the device and its compute capability (attributes 75 and 76).
+# CuPy's compiler queries cudart for the version, the device and its compute capability (attributes 75 and 76).
 _CUDART = """
 #include <stdlib.h>
 static int number(const char *name, int otherwise) { const char *text = getenv(name); return text ? atoi(text) : otherwise; }
@@ -219,18 +223,18 @@ _NO_DEVICE = 100  # CUDA_ERROR_NO_DEVICE
 
 
 def load(setup: Setup, name: str) -> None:
-    """Load stand-ins for everything that the extension modules of distribution `name` link, except NVRTC.
+    """Load stand-ins for all libraries that the extension modules of distribution `name` link, except NVRTC.
 
     Raises
     ------
     Unavailable
-        When binutils or a C compiler are missing.
+        If binutils or a C compiler is missing.
     """
     needed, undefined = _look(name)
     for soname in sorted(needed):
         symbols = undefined[soname] or set().union(*undefined.values())
         flags = []
-        if undefined[soname]:  # the references carry the library's own name as their version
+        if undefined[soname]:  # the references use the library's own name as their version
             script = setup.tools / f"{soname}.map"
             setup.tools.mkdir(parents=True, exist_ok=True)
             script.write_text(f"{soname} {{ global: *; }};\n")
@@ -240,7 +244,7 @@ def load(setup: Setup, name: str) -> None:
 
 
 def pretend(setup: Setup, capability: str) -> None:
-    """Set what the stand-in for cudart answers; ``"80"`` is compute capability 8.0."""
+    """Set the replies of cudart's stand-in; ``"80"`` is compute capability 8.0."""
     major, minor = setup.version
     os.environ["CUMATRIX_CUDA_VERSION"] = str(major * 1000 + minor * 10)
     os.environ["CUMATRIX_COMPUTE_CAPABILITY"] = capability
@@ -258,7 +262,7 @@ def _source(soname: str, symbols: Iterable[str]) -> str:
 
 
 def _look(name: str) -> tuple[set[str], dict[str, set[str]]]:
-    """Sonames that the extension modules need, and the undefined symbols by the version they ask for."""
+    """Return the sonames that the extension modules need, and their undefined symbols by symbol version."""
     dist = distribution(name)
     modules = [str(dist.locate_file(file)) for file in dist.files or () if str(file).endswith(".so")]
     needed, undefined = set(), defaultdict(set)

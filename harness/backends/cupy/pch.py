@@ -1,15 +1,18 @@
 """CuPy's Jitify header as a precompiled header, which NVRTC reads once for many cells.
 
-From 13.0 on that is ``#include <cupy/cuda_workaround.h>``: NVRTC 12.9 needs 0.6 s for it, and a program goes through it twice,
-once by Jitify, which looks for missing headers by compiling, and once by CuPy. From CUDA 12.8 on NVRTC has precompiled headers
-(https://docs.nvidia.com/cuda/nvrtc/index.html#precompiled-headers-pch). One is made for each set of options, in a child of the fork server,
-out of the table of headers that every cell is given anyway. A cell then compiles its program with it, once. Where that
-succeeds, Jitify has nothing to look for, and CuPy's own call of NVRTC is the same call: it is given this program. Where it
-fails, it is compiled once more as Jitify has it, which would have refused it before CuPy came to it: the log is that one's, behind what NVRTC says of
-the header itself. A cell without a precompiled header compiles its program once, as it is; Jitify compiles it too only if that fails.
+From 13.0 on, this header is ``#include <cupy/cuda_workaround.h>``. NVRTC 12.9 needs 0.6 s for it, and every program
+compiles it twice: Jitify compiles to find missing headers, then CuPy compiles. From CUDA 12.8 on, NVRTC supports
+precompiled headers (https://docs.nvidia.com/cuda/nvrtc/index.html#precompiled-headers-pch). A child of the fork server
+creates one for each set of options, from the header table that every cell receives anyway. A cell then compiles its
+program with it, once. If that succeeds, Jitify has no header to find, and CuPy's own call of NVRTC would be the same
+call, so CuPy receives this program. If it fails, the program is compiled once more as Jitify does, which would have
+refused the program before CuPy: the log is that of this compilation, after NVRTC's messages about the header itself. A
+cell without a precompiled header compiles its program once, unchanged. Jitify compiles the program too only if that
+fails.
 
-Macros of a case are options, which a precompiled header would have to have been made with. They are defined behind the header
-instead: only those that occur nowhere in it. ``benchmarks/jitify.py`` and the tests hold both ways against each other.
+Macros of a case are options, and a precompiled header must be created with the same options. The macros are therefore
+defined after the header, and only if they occur nowhere in it. ``benchmarks/jitify.py`` and the tests compare both
+ways.
 """
 
 from __future__ import annotations
@@ -34,17 +37,18 @@ from harness.protocol.messages import header_options
 
 PREFIX = "#include <cupy/cuda_workaround.h>\n"
 OWN_MACRO = "-DCUPY_USE_JITIFY"
-# Whatever else a case asks for may write files, and the child that makes a header is kept from nothing: it is never given it.
-# Nor what Jitify takes for a library to link and keeps from its own compilation, as -lineinfo.
+# Any other option of a case may write files, and nothing restricts the child that creates a header, so the child never
+# receives such an option. It does not receive options that Jitify takes for libraries to link and omits from its own
+# compilation either, such as -lineinfo.
 PLAIN = re.compile(
     rf"--std=c\+\+\d\d|-arch=(sm|compute)_\d+|-ftz=true|--device-c|-dc|--relocatable-device-code=true"
     rf"|--use_fast_math|--device-as-default-execution-space|--pre-include=jitify_preinclude\.h|{OWN_MACRO}"
 )
-"""Options that allow compiling a program once, except macros."""
-# Jitify compiles a program a line further down, and looks for pragmas in strings too: where one of the two could make it refuse
-# what CuPy then would not, it is asked. Names that are put together could be any of these.
+"""Options, apart from macros, with which a program can be compiled once for Jitify and CuPy."""
+# Jitify compiles a program one line further down, and searches strings for pragmas too. If either could make Jitify
+# refuse a program that CuPy accepts, Jitify compiles it itself. Concatenated names could be any of these words.
 _LEFT = re.compile(r"LINE|source_location|R\"|##|%:%:|\?\?")
-# Jitify writes pragmas another way before it compiles a program; this one is the same as an operator.
+# Jitify rewrites pragmas before it compiles a program. `#pragma unroll` means the same in that form, an operator.
 _PRAGMA = re.compile(r"pragma", re.IGNORECASE)
 _JOINED = re.compile(r"\\[ \t]*\n[ \t]*#pragma")
 _UNROLL = re.compile(r"^[ \t]*#pragma unroll(?:[ \t]+\w+)?[ \t]*$", re.MULTILINE)
@@ -57,11 +61,12 @@ class Header:
     Parameters
     ----------
     path : str
-        The file.
+        The file's path.
     options : tuple of str
-        What it was made for, without include directories, which Jitify keeps to itself.
+        The options that it was created with, without include directories, which Jitify does not pass on.
     log : str or None
-        What NVRTC says of it, and would say of each program before anything else; None where the two cannot be put together.
+        NVRTC's messages about the header, which it would repeat before each program's messages; None if the two logs
+        cannot be joined.
     """
 
     path: str
@@ -70,7 +75,7 @@ class Header:
 
 
 class Program:
-    """In a cell: the program, compiled once, for Jitify and for CuPy; else nothing but what they are."""
+    """In a cell: a wrapper of NVRTC and Jitify that compiles the program once for both, if possible."""
 
     def __init__(
         self,
@@ -88,15 +93,15 @@ class Program:
         self._same: tuple[str, str, tuple[str, ...]] | None = None
         self._made: Any = None
         self.calls: list[tuple[str, ...]] = []
-        """The options with which Jitify would have compiled it; empty if it has compiled it itself."""
+        """The options of Jitify's compilation; empty if Jitify has compiled the program itself."""
         self.log = ""
-        """NVRTC's, where Jitify would have refused it."""
+        """NVRTC's log, if Jitify would have refused the program."""
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._nvrtc, name)
 
     def jitify(self, source: str, options: tuple[str, ...]) -> Any:
-        """The return value of ``cupy.cuda.jitify.jitify``."""
+        """Return the value of ``cupy.cuda.jitify.jitify``."""
         name, _, text = source.partition("\n")
         plain = tuple(option for option in options if not option.startswith("-I"))
         every = (*plain, *self._added)
@@ -117,7 +122,7 @@ class Program:
         return name, every, self._texts, self._names
 
     def _without(self, name: str, text: str, every: tuple[str, ...]) -> Any:
-        """Compile a program as CuPy will, which is what Jitify does, too, where it has all headers."""
+        """Compile a program as CuPy does; with all headers in its table, Jitify does the same."""
         if not same_for_jitify(text) or any(map(_LEFT.search, every)):
             return None
         if not all(PLAIN.fullmatch(option) for option in every if not option.startswith("-D")):
@@ -125,11 +130,11 @@ class Program:
         return self._compile(name, text, every)[0]
 
     def _with_header(self, header: Header, name: str, defined: str, rest: str, use: tuple[str, ...]) -> Any:
-        """Compile a program with the header; where Jitify would refuse it, `log` is NVRTC's."""
+        """Compile a program with the header; set `log` to NVRTC's log if Jitify would refuse the program."""
         program, _ = self._compile(name, f"{PREFIX}{defined}{rest}", use)
         if program is not None or header.log is None or not self._refusal or "pragma" in rest:
             return program
-        # As Jitify compiles it: a line further down.
+        # As Jitify compiles it: one line further down.
         program, log = self._compile(name, f"{PREFIX}{defined}#line 3\n{rest}", use)
         if program is not None:
             self._nvrtc.destroyProgram(program)
@@ -138,7 +143,7 @@ class Program:
         return None
 
     def _compile(self, name: str, source: str, options: tuple[str, ...]) -> tuple[Any, str]:
-        """A program; None where NVRTC refuses it, with its log."""
+        """Return the compiled program, or None and the log if NVRTC refuses it."""
         program = self._nvrtc.createProgram(source, name, self._texts, self._names)
         try:
             self._nvrtc.compileProgram(program, options)
@@ -161,7 +166,7 @@ class Program:
 
 
 def same_for_jitify(text: str) -> bool:
-    """Return whether a program is the same for Jitify and for CuPy, although Jitify writes it a line further down."""
+    """Return whether a program is equivalent for Jitify and CuPy, although Jitify compiles it one line further down."""
     joined = text.replace("\\\n", "")
     if not text.startswith(PREFIX) or _LEFT.search(joined) or _JOINED.search(text):
         return False
@@ -169,16 +174,18 @@ def same_for_jitify(text: str) -> bool:
 
 
 def macros(text: str, options: Sequence[str], made_for: Sequence[str], words: Words) -> str | None:
-    """The text between the header and a program for the macros among its options; None if that could change the program.
+    """Return the text between the header and a program that defines the macros in its options.
+
+    Return None if that could change the program.
 
     Parameters
     ----------
     text : str
         The program.
     options, made_for : sequence of str
-        Its options, and those of the header.
+        The program's options, and the header's.
     words : Words
-        Those of the header.
+        The header's words.
     """
     if not same_for_jitify(text):
         return None
@@ -192,11 +199,11 @@ def macros(text: str, options: Sequence[str], made_for: Sequence[str], words: Wo
 
 
 _WORTH = 2
-"""A header takes as long as one cell without it: it is made for so many cells that ask for the same."""
+"""Minimum number of cells that share a header: creating one takes as long as a cell without it."""
 
 
 class _Options(BaseException):
-    """Leaves CuPy with the options that it gives to Jitify; no ``except Exception`` of CuPy's holds it up."""
+    """Leaves CuPy with the options that it passes to Jitify; CuPy's ``except Exception`` does not catch it."""
 
     def __init__(self, options: tuple[str, ...]) -> None:
         self.options = options
@@ -210,7 +217,7 @@ class Precompiled:
     compiler, jitify : module
         ``cupy.cuda.compiler`` and ``cupy.cuda.jitify``.
     table : dict
-        The headers that Jitify is given, texts by name.
+        The headers that Jitify receives: texts by name.
     """
 
     def __init__(self, compiler: Any, jitify: Any, table: dict[bytes, bytes]) -> None:
@@ -227,7 +234,7 @@ class Precompiled:
 
     @cached_property
     def words(self) -> Words:
-        """Those of the table and of NVRTC's builtin headers; none where these are not found."""
+        """Words of the table and of NVRTC's builtin headers; empty if the builtin headers are not found."""
         own = builtin()
         return Words([*own, *self._texts] if own else [])
 
@@ -239,24 +246,24 @@ class Precompiled:
         compile_job: Callable[[Job], None],
         pulse: Callable[[], None],
     ) -> None:
-        """Make the header for a cell and all like it, when it is not the first of them.
+        """Create the header for a cell and all cells like it, if there are enough of them.
 
         Parameters
         ----------
         job : Job
             The cell.
         own_options : sequence of str
-            Its own options, without macros and include directories.
+            The cell's own options, without macros and include directories.
         alike : int
-            How many cells of the same options come next: 0 where that is not known, less where nothing is to be made.
+            Number of following cells with the same options; 0 if unknown, negative to create nothing.
         compile_job : callable
-            Compiles a job as cells are compiled.
+            Compiles a job as a cell is compiled.
         pulse : callable
-            Called now and then.
+            Called repeatedly while a child runs.
         """
         key = _key(job)
         if job.definitions:
-            _ = [name.encode() in self.words for name in job.definitions]  # once here, not in each cell
+            _ = [name.encode() in self.words for name in job.definitions]  # done once here instead of in each cell
         if self._store.find(key):
             return
         if alike < 0 or key in self._in_vain or not all(map(PLAIN.fullmatch, own_options)):
@@ -275,7 +282,10 @@ class Precompiled:
             self._added, self._refusal = tuple(found[1]["added"]), found[1]["refusal"]
 
     def stand_before(self, compiler: Any, jitify: Any, job: Job) -> Program | None:
-        """In a cell: compile its program once, with its header where there is one; None where it is not known what Jitify would make of it."""
+        """In a cell: compile its program once, with its header if there is one.
+
+        Return None if Jitify's options are unknown.
+        """
         if self._added is None:
             return None
         found = self._store.find(_key(job))
@@ -286,7 +296,7 @@ class Precompiled:
         return program
 
     def _learn(self, blank: Job, compile_job: Callable[[Job], None], pulse: Callable[[], None]) -> None:
-        """Find out what Jitify adds to options, with a program of nothing; once, whether or not it can be found out."""
+        """Find out which options Jitify adds, with an empty program; try only once."""
         self._has_learned = True
 
         def learned(folder: Path) -> dict[str, Any]:
@@ -297,11 +307,11 @@ class Precompiled:
             with tempfile.TemporaryDirectory(dir=self._store.folder) as folder:
                 reply = process_output.answer_of_helper(Path(folder), learned, pulse)
         except OSError:
-            return  # no room
+            return  # no space on the device
         self._added = tuple(reply["added"]) if reply else None
 
     def _made(self, folder: Path, blank: Job, compile_job: Callable[[Job], None]) -> dict[str, Any] | None:
-        """In a child: make a header, and say what for."""
+        """In a child: create a header, and return its properties."""
         blank = replace(blank, source=folder / blank.source, scratch=folder)
         options = self._options(blank, compile_job)
         plain = _without_folders(options)
@@ -312,14 +322,15 @@ class Precompiled:
         log = self._compile(PREFIX, "headers.cu", (*every, f"--create-pch={path}", SILENT))
         refusal = self._refusal
         if not refusal:
-            # Of the first one it is seen that it can be used. Where another cannot be, NVRTC says so to each program, or reads what it includes.
+            # The first header is tested for use. If a later header cannot be used, NVRTC says so for each program, or
+            # reads the includes instead.
             if "using precompiled header" not in self._compile(PREFIX, "headers.cu", (*every, f"--use-pch={path}")):
                 return None
             refusal = self._refused(options)
         return {"options": plain, "added": added, "log": None if ONCE in log else log, "refusal": refusal}
 
     def _refused(self, options: tuple[str, ...]) -> str:
-        """Jitify's message when NVRTC refuses a program."""
+        """Return Jitify's message for a program that NVRTC refuses."""
         try:
             self._jitify.jitify("headers.cu\n#error\n", options)
         except RuntimeError as error:
@@ -327,14 +338,14 @@ class Precompiled:
         return ""
 
     def _options(self, blank: Job, compile_job: Callable[[Job], None]) -> tuple[str, ...]:
-        """CuPy's options for Jitify from a cell's options, except the cell's macros."""
+        """Return the options that CuPy passes to Jitify for a cell's options, without the cell's macros."""
         blank.source.write_text("")
         real, known = self._jitify.jitify, self._added
 
         def leave(_source: str, options: tuple[str, ...]) -> None:
             raise _Options(tuple(options))
 
-        self._jitify.jitify, self._added = leave, None  # so that nothing stands before it
+        self._jitify.jitify, self._added = leave, None  # so that no program is compiled early
         try:
             compile_job(blank)
         except _Options as found:
@@ -344,7 +355,7 @@ class Precompiled:
         raise RuntimeError("CuPy has not asked Jitify")
 
     def _added_by_jitify(self, text: str, options: tuple[str, ...]) -> tuple[str, ...]:
-        """Ask Jitify what it adds to options."""
+        """Return the options that Jitify adds."""
         plain = _without_folders(options)
         _, used, texts, names = self._jitify.jitify("headers.cu\n" + text, options)
         if tuple(used[: len(plain)]) != plain or dict(zip(names, texts)) != self._table:  # noqa: B905 (Python 3.9)
@@ -352,7 +363,7 @@ class Precompiled:
         return tuple(used[len(plain) :])
 
     def _compile(self, source: str, name: str, options: Sequence[str]) -> str:
-        """Compile, and return the log."""
+        """Compile a text and return the log."""
         program = self._nvrtc.createProgram(source, name, self._texts, self._names)
         try:
             self._nvrtc.compileProgram(program, tuple(options))
@@ -362,17 +373,17 @@ class Precompiled:
 
 
 def begin(library: ctypes.CDLL, compiler: Any, jitify: Any, table: dict[bytes, bytes]) -> Precompiled | None:
-    """Precompiled headers of this process; None where there is nothing to make them of, or NVRTC has none."""
+    """Return the precompiled headers of this process; None if the table is empty or NVRTC does not support them."""
     if not table or not hasattr(library, "nvrtcGetPCHHeapSize"):
         return None
     try:
         return Precompiled(compiler, jitify, table)
     except (compiler.nvrtc.NVRTCError, OSError):
-        return None  # no memory for it, for one
+        return None  # for example, without memory
 
 
 def _without_folders(options: Sequence[str]) -> tuple[str, ...]:
-    """Options but for include directories, which Jitify keeps to itself."""
+    """Return options without include directories, which Jitify does not pass on."""
     return tuple(option for option in options if not option.startswith("-I"))
 
 

@@ -1,7 +1,8 @@
 """Python programs that use CuPy's API: their outcome is that of every kernel that CuPy compiles while they run.
 
-``ElementwiseKernel``, ``ReductionKernel``, ``fuse``, ``cupyx.jit``, ``RawKernel`` and ``RawModule``, and kernels that CuPy makes for
-operations on arrays, all come to ``cupy.cuda.compiler``, which is listened to. The first refusal counts, whether or not the program goes on.
+``ElementwiseKernel``, ``ReductionKernel``, ``fuse``, ``cupyx.jit``, ``RawKernel`` and ``RawModule``, and kernels that
+CuPy generates for operations on arrays, all call ``cupy.cuda.compiler``, which this module watches. The first refusal
+counts, even if the program continues.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from harness.backends.python_program import Program, described, from_elsewhere, 
 from harness.protocol.backend import Ended, Job, Rejected, Unavailable, Unsupported
 
 _MODULES = ("cupy", "cupyx", "cupy_backends")
-# What CuPy and its libraries say where they want a device, or a library of CUDA's that compiles nothing.
+# Messages of CuPy and its libraries if they need a device, or a CUDA library that does not compile.
 _LACKING = re.compile(
     r"cudaError[A-Z]|CUDA_ERROR_[A-Z]|^(CUBLAS|CUFFT|CURAND|CUSOLVER|CUSPARSE|NCCL)_?[A-Z]|lib(cu|nccl)\w*\.so"
 )
@@ -29,17 +30,19 @@ _ITS_OPTIONS = ("arch", "std", "rdc", "debug", "lineinfo", "fastmath", "flags", 
 
 
 def is_program(job: Job) -> bool:
-    """Return whether the cell's source is a Python program, and not a kernel's text."""
+    """Return whether the cell's source is a Python program instead of a kernel's text."""
     return job.source.suffix == ".py"
 
 
 def given(job: Job, options: tuple[str, ...], jitify: bool) -> dict[str, Any]:
-    """The program's names in addition to its definitions: ``OPTIONS``, for ``options=``, and ``JITIFY``, for ``jitify=``.
+    """Return the program's names in addition to its definitions.
+
+    They are ``OPTIONS``, for ``options=``, and ``JITIFY``, for ``jitify=``.
 
     Raises
     ------
     Unsupported
-        When the cell differs by something that the program does not take up.
+        If the cell has options that the program does not use.
     """
     text = job.source.read_text("utf-8", "replace")
     wanted = [name for name in _ITS_OPTIONS if job.options.get(name) and job.options.get(name) != "implicit"]
@@ -51,7 +54,7 @@ def given(job: Job, options: tuple[str, ...], jitify: bool) -> dict[str, Any]:
 
 @dataclass
 class Watch:
-    """Listens to CuPy's compiler.
+    """Watches CuPy's compiler.
 
     Parameters
     ----------
@@ -63,11 +66,11 @@ class Watch:
     Attributes
     ----------
     refused : list of Exception
-        What was not compiled.
+        Exceptions of failed compilations.
     jitify : bool
-        Whether Jitify had a part in anything.
+        Whether Jitify compiled anything.
     nvcc : bool
-        Whether the program asked for nvcc, which no CuPy backend replaces.
+        Whether the program requested nvcc, which no CuPy backend replaces.
     """
 
     job: Job
@@ -78,7 +81,7 @@ class Watch:
 
     @contextmanager
     def listening(self) -> Iterator[None]:
-        """Listen for as long as the context lasts, and say what Python warned of."""
+        """Watch CuPy's compiler inside the context, and log Python's warnings."""
         original, prepare = self.compiler._compile_module_with_cache, self.compiler._jitify_prep
 
         def heard(*arguments: Any, **keywords: Any) -> Any:
@@ -116,18 +119,18 @@ def run(job: Job, names: dict[str, Any], watch: Watch, gpu: VirtualGpu | None, t
     job : Job
         The cell.
     names : dict
-        What `given` returned.
+        The names that `given` returned.
     watch : Watch
-        What listens to CuPy's compiler.
+        The watcher of CuPy's compiler.
     gpu : VirtualGpu or None
-        The stand-in for a device; None where there is one.
+        The stand-in for a device; None on a real device.
     tap : Path or None
-        What NVRTC is overheard saying, where Jitify calls it.
+        The recorded calls of NVRTC, if Jitify makes them.
 
     Raises
     ------
     Ended
-        With any status but ``built``.
+        For any status other than ``built``.
     """
     job.modules = _MODULES
     job.command.append(f"python {job.source.name}")
@@ -168,7 +171,7 @@ def run(job: Job, names: dict[str, Any], watch: Watch, gpu: VirtualGpu | None, t
 
 
 def _wait(job: Job) -> None:
-    """Wait for what the program launched: an error of a kernel shows then."""
+    """Wait for the program's launches, because a kernel's error appears only then."""
     from cupy.cuda import runtime
 
     job.enter("launch")
@@ -176,7 +179,7 @@ def _wait(job: Job) -> None:
 
 
 def _refused(job: Job, refusal: Exception, tap: Path | None, *, virtual: bool) -> NoReturn:
-    """Say what CuPy's compiler, or a linker behind it, did not take."""
+    """Raise the refusal of CuPy's compiler, or of a linker that it calls."""
     if virtual and not tap and "detect GPU architecture" in str(refusal):
         raise Unsupported(
             f"CuPy hands a kernel of {job.source.name} to Jitify, which looks for the device by itself: cupy-jitify has a stand-in for that"
@@ -198,7 +201,7 @@ def _ended_early(job: Job, failure: BaseException, own: bool, gpu: VirtualGpu | 
     Parameters
     ----------
     own : bool
-        Whether CuPy had no part in the exception.
+        Whether CuPy is not involved in the exception.
     """
     lacking = gpu is not None and _LACKING.search(f"{failure}") is not None
     if not lacking and isinstance(failure, ImportError) and (what := missing(failure, job)):

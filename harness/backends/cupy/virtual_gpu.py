@@ -1,9 +1,10 @@
 """A virtual CUDA runtime and driver for CuPy's own modules: programs compile, and launches do nothing.
 
-CuPy links the runtime statically, so no library can replace it. All of CuPy calls it through two extension modules,
-``cupy_backends.cuda.api.runtime`` and ``…driver``; `install` puts functions in the place of theirs (`harness.backends.cupy.c_table`).
-Memory is the host's, so that a program gets past its preparations; a launch does nothing. What has no function here (textures,
-graphs, cuBLAS and its like, Thrust's and CUB's compiled parts) is CuPy's own, which finds no device and says so.
+CuPy links the runtime statically, so no library can replace it. All of CuPy calls the runtime and the driver through
+two extension modules, ``cupy_backends.cuda.api.runtime`` and ``…driver``; `install` replaces their functions
+(`harness.backends.cupy.c_table`). Memory is on the host, so that a program gets past its preparations, and a launch
+does nothing. Functions without a replacement (textures, graphs, cuBLAS and the like, the compiled parts of Thrust and
+CUB) are CuPy's own and report that there is no device.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from harness.nvidia.virtual_driver import device_attribute
 from harness.protocol.backend import Ended, Job, Rejected, Setup
 from harness.protocol.codec import zipped
 
-_BYTES = 1 << 34  # of memory, as reported
+_BYTES = 1 << 34  # reported size of the memory
 
 
 class VirtualGpu:
@@ -29,13 +30,13 @@ class VirtualGpu:
     Attributes
     ----------
     job : Job or None
-        The cell; None before there is one.
+        The cell; None before it is known.
     ended : Ended or None
-        What ended the cell, where CuPy only sees an address or none.
+        The outcome that ended the cell, if CuPy receives only an address or nothing.
     fault : Exception or None
-        An internal error, which C code cannot receive.
+        An internal error, which cannot be raised through C code.
     launches, images : int
-        Launches that were left out, and programs that were loaded.
+        Number of skipped launches, and number of loaded programs.
     """
 
     def __init__(self, setup: Setup) -> None:
@@ -50,7 +51,7 @@ class VirtualGpu:
         self._loaded: dict[int, bytes] = {}
 
     def install(self) -> None:
-        """Replace CuPy's runtime and driver; before CuPy is imported."""
+        """Replace CuPy's runtime and driver, before CuPy is imported."""
         from cupy_backends.cuda.api import driver, runtime
 
         for module, functions in ((driver, self._driver()), (runtime, self._runtime(runtime.PointerAttributes))):
@@ -68,7 +69,10 @@ class VirtualGpu:
         return call
 
     def _runtime(self, attributes: Callable[..., Any]) -> dict[str, Callable[..., Any]]:
-        """Functions by name; `attributes` is the runtime's own class of what is known of an address."""
+        """Return the runtime's functions by name.
+
+        `attributes` is the runtime's own class for a pointer's attributes.
+        """
         functions: dict[str, Callable[..., Any]] = dict.fromkeys(_NOTHING_TO_DO, _nothing)
         functions |= dict.fromkeys(("eventCreate", "eventCreateWithFlags", "streamCreate"), self._handle)
         functions |= dict.fromkeys(("streamCreateWithFlags", "streamCreateWithPriority"), self._handle)
@@ -119,7 +123,7 @@ class VirtualGpu:
         return ctypes.addressof(block)
 
     def _kind(self, address: int) -> int:
-        """cudaMemoryType: the device's, or no memory of CUDA's."""
+        """Return the cudaMemoryType: device memory, or unregistered memory."""
         return 2 if address in self._memory else 0
 
     def _free(self, address: int, *_: Any) -> None:
@@ -129,11 +133,11 @@ class VirtualGpu:
         self.launches += 1
 
     def _load(self, image: bytes) -> int:
-        """Keep what the driver would load; a program of CuPy has one for each kernel that it makes."""
+        """Keep the image that the driver would load; a CuPy program has one for each kernel that it compiles."""
         job, data = self.job, bytes(image)
         assert job is not None
         kept = Path(job.artifact.path) if job.artifact else None
-        # What has been linked is there already.
+        # A linked image has been kept already.
         if kept is None or kept.stem != "artifact" or kept.read_bytes() != data:
             job.keep(data, "cubin" if data[:4] == b"\x7fELF" else "ptx")
         job.complete()
@@ -142,7 +146,7 @@ class VirtualGpu:
         return self._handles
 
     def _function(self, module: int, name: str) -> int:
-        """The kernel of a name; the driver, too, finds it by its name in the image."""
+        """Look up a kernel by name in the image, as the driver does."""
         job = self.job
         assert job is not None
         if not _has(self._loaded.get(module, b""), name) and self.ended is None:
@@ -161,13 +165,13 @@ _NOTHING_TO_DO = (
 
 
 def _has(image: bytes, kernel: str) -> bool:
-    """Return whether an image has a kernel: a cubin has a section for each, PTX a directive."""
+    """Return whether an image has a kernel: a cubin has a section per kernel, and PTX has a directive."""
     text = re.escape(kernel.encode())
     return re.search(rb"\.text\." + text + rb"\0|\.entry\s+" + text + rb"\s*[({\s]", image) is not None
 
 
 def _nothing(*_: Any) -> None:
-    """Nothing to be done without a device."""
+    """Do nothing, because there is no device."""
 
 
 def _copy(target: int, source: int, size: int, *_: Any) -> None:
@@ -179,12 +183,12 @@ def _fill(target: int, value: int, size: int, *_: Any) -> None:
 
 
 def launch_all(job: Job, functions: dict[str, Any]) -> None:
-    """Launch the functions of a module as the case says, and check what they computed.
+    """Launch the functions of a module as the case specifies, and check their results.
 
     Raises
     ------
     Rejected
-        At ``verify``; what CuPy raises before is its own.
+        At the stage ``verify``; exceptions of CuPy propagate.
     """
     import cupy
 

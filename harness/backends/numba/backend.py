@@ -1,8 +1,8 @@
 """Numba's own CUDA target (numba 0.57 to 0.68 without the package numba-cuda).
 
-A program is run as ``python FILE`` does (`harness.backends.python_program`). A case's constants, its definitions, are in
-its globals before its code runs, and so is ``JIT_OPTIONS``: the `jit` options that the case varies. It declares
-neither, it only uses them::
+A program runs as with ``python FILE`` (`harness.backends.python_program`). Its globals contain the case's constants
+(its definitions) before its code runs, and ``JIT_OPTIONS``: the `jit` options that the case varies. The program uses
+both without declaring them::
 
     from numba import cuda, float32
 
@@ -11,9 +11,9 @@ neither, it only uses them::
         buffer = cuda.shared.array(SIZE, float32)
         ...
 
-Kernels are compiled by their dispatcher's own `compile`, for the signatures that the case gives, and those that take
-no arguments, that were declared with signatures or that the program itself launches. The device behind it is virtual:
-a launch compiles and links as ever and then does nothing.
+The dispatcher's own `compile` compiles kernels for the signatures that the case gives, kernels that take no arguments,
+kernels declared with signatures, and kernels that the program itself launches. The device is virtual: a launch compiles
+and links as usual, and then does nothing.
 """
 
 from __future__ import annotations
@@ -38,10 +38,10 @@ from harness.protocol.messages import Ready
 
 
 def set_apart(setup: Setup) -> None:
-    """Nothing of the user's settings counts, and without a device no real driver is looked for."""
+    """Ignore the user's settings, and without a device, keep Numba from looking for a real driver."""
     for name in [name for name in os.environ if name.startswith("NUMBA_")]:
         del os.environ[name]
-    os.environ["OPENBLAS_NUM_THREADS"] = "1"  # or importing NumPy starts threads, and cells are forked from here
+    os.environ["OPENBLAS_NUM_THREADS"] = "1"  # or importing NumPy starts threads before cells are forked
     os.environ["NUMBA_CUDA_INCLUDE_PATH"] = str(setup.home / "include")
     if not setup.device:
         os.environ["NUMBA_CUDA_DRIVER"] = "0"
@@ -49,7 +49,7 @@ def set_apart(setup: Setup) -> None:
 
 
 def compile_ptx(kernel: Any, arguments: Any, job: Job) -> str:
-    """Compile a kernel's function to PTX, by the library's public API."""
+    """Compile a kernel's function to PTX with the library's public API."""
     from numba import cuda
 
     options = {name: kernel.targetoptions.get(name) for name in ("debug", "lineinfo", "fastmath", "opt")}
@@ -64,7 +64,7 @@ def compile_ptx(kernel: Any, arguments: Any, job: Job) -> str:
 
 
 class Nothing:
-    """In place of a target context, so that Numba imports what it would install there, in its own order."""
+    """Replaces a target context, so that Numba imports in its usual order what it would install there."""
 
     def __getattr__(self, name: str) -> Callable[..., None]:
         if not name.startswith("install_"):
@@ -73,7 +73,7 @@ class Nothing:
 
 
 def package_version(name: str) -> str | None:
-    """Version of an installed distribution, or of a package on the path without one."""
+    """Return the version of an installed distribution, or of an importable package without a distribution."""
     try:
         return importlib.metadata.version(name)
     except importlib.metadata.PackageNotFoundError:
@@ -85,12 +85,12 @@ def package_version(name: str) -> str | None:
 
 
 def preload(setup: Setup, *stems: str) -> None:
-    """Load libraries of the toolkit, so that later lookups by name find these.
+    """Load libraries of the toolkit, so that later lookups by name find them.
 
     Raises
     ------
     Unavailable
-        When the toolkit lacks one.
+        If the toolkit lacks one of them.
     """
     for stem in stems:
         library = setup.library(stem)
@@ -106,7 +106,7 @@ class NumbaBackend:
     modules = (*LIBRARIES["numba"].modules, *LIBRARIES["numba-cuda"].modules)
 
     def prepare(self, setup: Setup) -> Ready:
-        """Import everything and load the toolkit's NVVM; no driver is looked for."""
+        """Import all modules and load the toolkit's NVVM, without looking for a driver."""
         self.isolate(setup)
         observed: dict[str, Any] = {"python": platform.python_version(), "ptxas": tools.version(setup)}
         self.check_packages(setup)
@@ -118,18 +118,18 @@ class NumbaBackend:
         except Exception as error:
             if not isinstance(error, ImportError) and not from_elsewhere(error):
                 raise
-            # CUDA 11 was given up at some point; what cannot even be loaded with it was not meant for it.
+            # Support for CUDA 11 ended at some release: a library that cannot be loaded with it does not support it.
             ending = Unsupported if setup.version < (12, 0) else Unavailable
             raise ending(
                 f"{self.library} with NumPy {observed.get('numpy')} cannot be loaded with CUDA {setup.release}: "
                 f"{type(error).__name__}: {first_line(error)}"
             ) from None
         self.check_libraries(setup)
-        sys.dont_write_bytecode = True  # of programs; the library's own modules are kept compiled
+        sys.dont_write_bytecode = True  # for programs; the library's own modules have bytecode already
         return Ready(observed=observed, architectures=[10 * major + minor for major, minor in known])
 
     def compile(self, setup: Setup, job: Job) -> None:
-        """To a cubin through the virtual driver for a real architecture, to PTX by the public API for a virtual one."""
+        """Compile to a cubin with the virtual driver, or to PTX with the public API for a virtual architecture."""
         self.check_target(setup, job)
         check_options(job)
         device = VirtualDevice(setup, job, self.library)
@@ -146,7 +146,7 @@ class NumbaBackend:
             job.notes.append(f"{launches} left out: the device is virtual")
 
     def execute(self, setup: Setup, job: Job) -> None:
-        """Launch on the real device, compiling on the way as ever."""
+        """Launch on the real device, which compiles as usual."""
         self.check_target(setup, job)
         check_options(job)
         device = RealDevice(setup, job, self.library)
@@ -168,20 +168,20 @@ class NumbaBackend:
         self.check_libraries(setup)
 
     def watch(self, job: Job, collect: Callable[[Any], None]) -> Watch:
-        """Return a listener to the library's dispatchers."""
+        """Return a watcher of the library's dispatchers."""
         return Watch(job, collect)
 
     def packages(self) -> list[str]:
-        """Distributions whose versions belong to the toolchain."""
+        """Return the distributions whose versions belong to the toolchain."""
         library = LIBRARIES[self.package]
         return [*library.distributions, *library.companions]
 
     def isolate(self, setup: Setup) -> None:
-        """Nothing of the user's settings counts, and without a device no real driver is looked for."""
+        """Ignore the user's settings, and without a device, keep the library from looking for a real driver."""
         set_apart(setup)
 
     def check_packages(self, setup: Setup) -> None:
-        """Raise where the environment is not this backend's."""
+        """Raise if the environment is not for this backend."""
         if package_version("numba") is None:
             raise Unavailable("this environment has no numba: install it there")
         if version := package_version("numba-cuda"):
@@ -193,9 +193,9 @@ class NumbaBackend:
     def load(self, setup: Setup) -> None:
         """Import what a compilation needs and load NVVM.
 
-        Nothing is refreshed here, though that takes a third of a cell's time: which implementations a registry
-        gets may depend on who fills it first, and where. That was Numba #9432, the first compilation of all is part
-        of the outcome. Importing their modules ahead only saves each cell the imports.
+        No registry is refreshed here, although that takes a third of a cell's time. Which implementations a registry
+        contains may depend on what fills it first, and where: Numba #9432 was such a case, so the first compilation is
+        part of the outcome. Importing the modules early only saves each cell the imports.
         """
         from numba import cuda  # noqa: F401
         from numba.cuda import compiler, dispatcher  # noqa: F401
@@ -203,8 +203,8 @@ class NumbaBackend:
         from numba.cuda.cudadrv.runtime import runtime
         from numba.cuda.target import CUDATargetContext
 
-        preload(setup, "libnvrtc-builtins", "libnvrtc")  # for programs that have CUDA C++ linked
-        # Only its version is needed, and real ones may need a driver for that.
+        preload(setup, "libnvrtc-builtins", "libnvrtc")  # for programs that link CUDA C++
+        # Only the version is needed, and a real runtime may need a driver for it.
         if hasattr(runtime, "_initialize") and not setup.device:
             runtime._initialize()
             runtime.lib = VirtualRuntime(setup)
@@ -212,26 +212,26 @@ class NumbaBackend:
         CUDATargetContext.load_additional_registries(Nothing())
 
     def capabilities(self) -> list[tuple[int, int]]:
-        """Targets that the library can build with this NVVM."""
+        """Return the targets that the library can build with this NVVM."""
         from numba.cuda.cudadrv import nvvm
 
         return sorted(nvvm.NVVM().supported_ccs)
 
     def kernel_class(self) -> type:
-        """The class of its kernels and device functions."""
+        """Return the class of the library's kernels and device functions."""
         from numba.cuda.dispatcher import CUDADispatcher
 
         return CUDADispatcher  # type: ignore[no-any-return]
 
     def types_of(self, signature: str) -> tuple[Any, Any]:
-        """Types of a signature's arguments and of its result; None where it names no result."""
+        """Return the types of a signature's arguments and of its result; None if it names no result."""
         from numba.core import sigutils
 
         arguments, result = sigutils.normalize_signature(signature)
         return arguments, result
 
     def arch_option(self) -> Any:
-        """The library's own function from a compute capability to NVVM's ``-arch``."""
+        """Return the library's function from a compute capability to NVVM's ``-arch``."""
         from numba.cuda.cudadrv import nvvm
 
         return nvvm.get_arch_option
@@ -241,7 +241,7 @@ class NumbaBackend:
         return False
 
     def check_target(self, setup: Setup, job: Job) -> None:
-        """Raise for what the library has no word for."""
+        """Raise for targets that the library does not support."""
         if job.arch != job.arch.rstrip("af") and not self.suffixes():
             raise Unsupported(f"{self.library} knows no architecture-specific features, so no {job.target}")
         if job.capability not in self.capabilities():
@@ -255,7 +255,7 @@ class NumbaBackend:
             )
 
     def check_libraries(self, setup: Setup) -> None:
-        """Raise where another CUDA got into the process."""
+        """Raise if the process has loaded libraries of another CUDA."""
         strange = foreign(setup)
         if not strange and (libdevice := self.libdevice()):
             own = setup.home / "nvvm" / "libdevice" / "libdevice.10.bc"
@@ -264,14 +264,17 @@ class NumbaBackend:
             raise Unavailable(f"parts of another CUDA than {setup.release} were loaded: {', '.join(map(str, strange))}")
 
     def libdevice(self) -> Path | None:
-        """The libdevice that the library found: read as a file, so that nothing else tells which."""
+        """Return the libdevice that the library found.
+
+        The library reads it as a file, so nothing else reveals its path.
+        """
         from numba.cuda.cuda_paths import get_cuda_paths
 
         found = get_cuda_paths()["libdevice"].info
         return Path(found) if found else None
 
     def attach(self, device: VirtualDevice) -> None:
-        """Give the library a device: its driver object as if it had just found libcuda."""
+        """Attach a device to the library: its driver object is as if it had just found libcuda."""
         from numba.cuda.cudadrv.driver import driver
 
         self.reload_settings()
@@ -280,7 +283,7 @@ class NumbaBackend:
         driver.initialization_error = None
 
     def reload_settings(self) -> None:
-        """Have the settings in the environment read again, after some were made for the cell."""
+        """Read the settings in the environment again, after the cell has set some."""
         from numba.core import config
 
         config.reload_config()
@@ -297,11 +300,11 @@ class NumbaBackend:
         device.job.complete()
 
     def build(self, device: VirtualDevice, kernel: Any, arguments: Any) -> None:
-        """Compile and link one signature of a kernel; what comes out is kept as it is linked."""
+        """Compile and link one signature of a kernel; the result is kept during linking."""
         kernel.compile(arguments)
 
     def collected(self, device: VirtualDevice, kernel: Any) -> None:
-        """Collect, without an exception that the program could catch."""
+        """Collect a kernel without raising an exception that the program could catch."""
         try:
             self.collect(device, kernel)
         except Ended as ended:
@@ -310,7 +313,7 @@ class NumbaBackend:
             device.fault = device.fault or error
 
     def collect(self, device: VirtualDevice, kernel: Any) -> None:
-        """Keep what came out for a kernel, where the device's linker had no part in it."""
+        """Keep a kernel's code if the device's linker was not involved."""
 
     def to_ptx(self, device: VirtualDevice, kernel: Any, arguments: Any) -> bytes:
         """Compile a kernel's function to PTX."""

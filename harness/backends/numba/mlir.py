@@ -1,9 +1,10 @@
 """The numba-cuda-mlir package, which compiles Numba's kernels through MLIR (0.3 to 0.6).
 
-It has numba-cuda's modules in a package of its own, and another compiler: MLIR, the toolkit's NVVM, and nvJitLink in this process. The virtual
-device is the library in the place of libcuda that later releases of numba-cuda get (`harness.backends.numba.numba_cuda`).
+The package contains numba-cuda's modules, and another compiler: MLIR, the toolkit's NVVM, and nvJitLink in this
+process. The virtual device is the library that replaces libcuda for later releases of numba-cuda too
+(`harness.backends.numba.numba_cuda`).
 
-A program may import ``numba``: in the cell that name is ``numba_cuda_mlir``, as the package's README changes imports.
+A program may import ``numba``: in the cell, this name is ``numba_cuda_mlir``, as the package's README changes imports.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ class MlirBackend(NumbaBackend):
     def isolate(self, setup: Setup) -> None:
         super().isolate(setup)
         os.environ["NUMBA_CUDA_DRIVER"] = "0"  # nothing is launched on a real device either
-        os.environ["NUMBA_CUDA_MLIR_ICE_FULL_TB"] = "1"  # or a file whose name is another each time has the words
+        os.environ["NUMBA_CUDA_MLIR_ICE_FULL_TB"] = "1"  # or the message is in a file with a different name each time
 
     def check_packages(self, setup: Setup) -> None:
         if package_version(self.package) is None:
@@ -51,7 +52,7 @@ class MlirBackend(NumbaBackend):
         check_bindings(setup, self.package)
 
     def load(self, setup: Setup) -> None:
-        """Import what a compilation needs, and load NVVM; a cell asks the device and fills the registries."""
+        """Import the modules of a compilation, and load NVVM; a cell queries the device and fills the registries."""
         preload_for_bindings(setup)
         self.driver = virtual_driver(setup)
         with no_other_driver():
@@ -113,11 +114,11 @@ class MlirBackend(NumbaBackend):
             kernel.compile(arguments)
 
     def collect(self, device: VirtualDevice, kernel: Any) -> None:
-        """Keep PTX and cubin of a compilation, whose driver would have linked it below nvJitLink 12.3."""
+        """Keep the PTX and cubin of a compilation; below nvJitLink 12.3, the driver would have linked it."""
         if device.images:
             return
         job, made = device.job, kernel.metadata
-        if ptx := made["ptx"]:  # none where LTO IR is linked
+        if ptx := made["ptx"]:  # none if LTO IR is linked
             device.check(ptx)
             job.keep(ptx.encode(), "ptx")
         elif job.virtual:
@@ -132,7 +133,7 @@ class MlirBackend(NumbaBackend):
 
 
 class MlirWatch(Watch):
-    """Listens to the dispatchers of numba-cuda-mlir, and to the function that makes code of their MLIR."""
+    """Watches the dispatchers of numba-cuda-mlir, and the function that generates code from their MLIR."""
 
     @contextmanager
     def listening(self) -> Iterator[None]:
@@ -163,9 +164,9 @@ class MlirWatch(Watch):
 
     @contextmanager
     def trying(self, dispatcher: Any, arguments: Any) -> Iterator[None]:
-        """As for Numba, with options of ``cuda.jit`` in the place of what a device cannot say."""
+        """Record a compilation as for Numba, with options of ``cuda.jit`` for what the device cannot express."""
         options, job = dispatcher.targetoptions, self.job
-        if options.get("device"):  # up to 0.3.0 those are compiled one by one
+        if options.get("device"):  # up to 0.3.0, device functions are compiled one by one
             yield
             return
         if not job.arch.isdigit() and not options.get("chip"):

@@ -1,10 +1,10 @@
 """The numba-cuda package, which replaces Numba's CUDA target (0.4 to 0.30).
 
-A program is written and compiled as for `harness.backends.numba.backend`. Up to about 0.20 numba-cuda can reach the
-driver through ctypes, and then differs in nothing here. Later it knows only NVIDIA's bindings (cuda.bindings,
-cuda.core): compiled code that loads ``libcuda.so.1`` and links with nvJitLink in this process. For it the virtual
-device is a library of that name, built here, and nvJitLink, NVRTC and NVVM are loaded from the toolkit before the
-bindings look for any, since they take what is loaded already.
+A program is written and compiled as for `harness.backends.numba.backend`. Up to about 0.20, numba-cuda can reach the
+driver through ctypes, and then behaves as Numba does here. Later releases use only NVIDIA's bindings (cuda.bindings,
+cuda.core): compiled code that loads ``libcuda.so.1`` and links with nvJitLink in this process. For the bindings, the
+virtual device is a library of that name, built here. nvJitLink, NVRTC and NVVM are loaded from the toolkit before the
+bindings look for them, because the bindings use libraries that are already loaded.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class NumbaCudaBackend(NumbaBackend):
         note_wheels(setup, job)
 
     def name_nvrtc(self, setup: Setup) -> None:
-        """Tell numba-cuda where NVRTC is: some releases look in ``$CUDA_HOME/nvrtc``, then anywhere on the machine."""
+        """Set numba-cuda's path of NVRTC: some releases search ``$CUDA_HOME/nvrtc``, then the whole machine."""
         from numba.cuda.cuda_paths import get_cuda_paths
 
         paths, library = get_cuda_paths(), setup.library("libnvrtc")
@@ -81,7 +81,8 @@ class NumbaCudaBackend(NumbaBackend):
 
     def check_target(self, setup: Setup, job: Job) -> None:
         super().check_target(setup, job)
-        # The dispatcher asks for sm_90a and the like wherever there is one, and has no option for anything else.
+        # The dispatcher selects sm_90a and the like if the device has such a target, and has no option for another
+        # target.
         if self.suffixes() and not job.virtual and job.arch.isdigit() and job.capability >= (9, 0):
             raise Unsupported(f"{self.library} builds sm_{job.arch}a for this device, not sm_{job.arch}")
 
@@ -94,11 +95,11 @@ class NumbaCudaBackend(NumbaBackend):
 
     def reload_settings(self) -> None:
         super().reload_settings()
-        with suppress(ModuleNotFoundError):  # its own since about 0.20
+        with suppress(ModuleNotFoundError):  # its own config since about 0.20
             importlib.import_module("numba.cuda.core.config").reload_config()
 
     def build(self, device: VirtualDevice, kernel: Any, arguments: Any) -> None:
-        """Compile and link, or assemble alone where the toolkit lacks what is to be linked."""
+        """Compile and link, or only assemble if the toolkit lacks a part that linking needs."""
         if self.driver is None:
             super().build(device, kernel, arguments)
             return
@@ -115,8 +116,8 @@ class NumbaCudaBackend(NumbaBackend):
             job.notes.append(f"not linked: {missing}")
 
     def collect(self, device: VirtualDevice, kernel: Any) -> None:
-        """Fetch the cubin from the kernel: nvJitLink made it in this process."""
-        # The bindings leave linking to the driver below nvJitLink 12.3.
+        """Read the cubin from the kernel, because nvJitLink linked it in this process."""
+        # Below nvJitLink 12.3, the bindings leave linking to the driver.
         if self.driver is None or device.images:
             return
         job, library = device.job, kernel._codelibrary
@@ -135,7 +136,7 @@ class NumbaCudaBackend(NumbaBackend):
 
 
 def package_folder() -> Path:
-    """The folder of the installed numba-cuda."""
+    """Return the folder of the installed numba-cuda."""
     spec = importlib.util.find_spec("numba_cuda")
     assert spec is not None
     assert spec.origin is not None
@@ -148,7 +149,7 @@ def bindings_only() -> bool:
 
 
 def binding_note() -> str:
-    """A note on the setting that keeps numba-cuda 0.15 to 0.20 from NVIDIA's bindings, its default; empty for other releases."""
+    """Describe the setting that keeps numba-cuda 0.15 to 0.20 from NVIDIA's bindings, its default; empty for others."""
     if bindings_only() or _SETTING not in (package_folder() / "numba/cuda/__init__.py").read_text():
         return ""
     instead = (
@@ -163,7 +164,10 @@ _SETTING = "NUMBA_CUDA_USE_NVIDIA_BINDING"
 
 
 def check_redirected() -> None:
-    """Raise where ``numba.cuda`` is Numba's own: numba-cuda's finder is made by a ``.pth`` file, and only in a folder of site-packages."""
+    """Raise if ``numba.cuda`` is Numba's own.
+
+    A ``.pth`` file installs numba-cuda's finder, and takes effect only in a site-packages folder.
+    """
     import numba.cuda
 
     loaded = Path(str(numba.cuda.__file__)).resolve()
@@ -176,7 +180,7 @@ def check_redirected() -> None:
 
 
 def check_bindings(setup: Setup, package: str) -> None:
-    """Raise where a package cannot use this CUDA through NVIDIA's bindings."""
+    """Raise if a package cannot use this CUDA through NVIDIA's bindings."""
     if setup.version < (12, 0):
         raise Unsupported(f"{package} {package_version(package)} needs CUDA 12 or later")
     core = package_version("cuda-core")
@@ -185,23 +189,25 @@ def check_bindings(setup: Setup, package: str) -> None:
 
 
 def attach_library(driver: ctypes.CDLL, device: VirtualDevice) -> None:
-    """Make the library in the place of libcuda a device."""
-    # A driver serves toolkits older than itself; one older than the bindings makes them complain.
+    """Configure the library that replaces libcuda as a device."""
+    # A driver supports older toolkits. The bindings complain about a driver older than themselves.
     bindings = int((package_version("cuda-bindings") or "0").split(".")[0])
     major, minor = max(device.setup.version, (bindings, 0))
     device.launched = driver.virtual_launches
-    # Kept for as long as the process: C holds a pointer to it.
+    # Kept for the life of the process, because C holds a pointer to it.
     _kept.append(LINKER(lambda *arguments: _link(device, *arguments)))
     driver.virtual_configure(1000 * major + 10 * minor, *device.job.capability, _kept[-1])
 
 
 def pass_over_wheels(paths: str) -> None:
-    """Have the library take the toolkit of ``CUDA_HOME``: it tries CUDA wheels of the environment first, as ``numba-cuda[cu12]`` installs them.
+    """Make the library use the toolkit in ``CUDA_HOME``.
+
+    By default, it tries CUDA wheels in the environment first, which ``numba-cuda[cu12]`` installs.
 
     Parameters
     ----------
     paths : str
-        Its module that looks for parts of CUDA.
+        The library's module that finds parts of CUDA.
     """
     cuda_paths = importlib.import_module(paths)
     for name, function in vars(cuda_paths).copy().items():
@@ -210,13 +216,13 @@ def pass_over_wheels(paths: str) -> None:
 
 
 def cuda_wheels() -> list[str]:
-    """Wheels of the environment that numba-cuda would take its NVVM from."""
+    """Return the wheels in the environment that numba-cuda would load NVVM from."""
     names = ("nvidia-cuda-nvcc-cu12", "nvidia-nvvm", "nvidia-cuda-nvcc-cu11")
     return [f"{name} {version}" for name in names if (version := package_version(name))]
 
 
 def note_wheels(setup: Setup, job: Job) -> None:
-    """Note CUDA wheels of the environment that the cell was not compiled with."""
+    """Note the CUDA wheels in the environment that the cell was not compiled with."""
     if wheels := cuda_wheels():
         job.notes.append(
             f"compiled with CUDA {setup.release} of cumatrix, not with {' and '.join(wheels)} of this environment"
@@ -224,7 +230,7 @@ def note_wheels(setup: Setup, job: Job) -> None:
 
 
 def preload_for_bindings(setup: Setup) -> None:
-    """Load the toolkit's libraries, under the names that the bindings will ask for."""
+    """Load the toolkit's libraries under the names that the bindings look up."""
     preload(setup, "libnvrtc-builtins", "libnvrtc", "libnvJitLink", "libcudart")
     ctypes.CDLL(str(setup.home / "nvvm" / "lib64" / "libnvvm.so.4"))
 
@@ -233,7 +239,7 @@ def preload_for_bindings(setup: Setup) -> None:
 def no_other_driver() -> Iterator[None]:
     """Keep ctypes from finding a real ``libcuda.so``, the name that numba-cuda tries before ``libcuda.so.1``.
 
-    A stand-in of that name is no way out: nvJitLink 12.4 looks for it too, and fails when it is not the real one.
+    A stand-in of that name does not work: nvJitLink 12.4 also looks for it, and fails if it is not the real library.
     """
     real = ctypes.CDLL
 
@@ -251,7 +257,7 @@ def no_other_driver() -> Iterator[None]:
 
 
 def nvjitlink_version() -> str:
-    """The version of the nvJitLink that the bindings loaded."""
+    """Return the version of the nvJitLink that the bindings loaded."""
     from cuda.bindings import nvjitlink as bindings
 
     return ".".join(map(str, bindings.version()))
@@ -263,7 +269,7 @@ _kept: list[Any] = []
 def _link(
     device: VirtualDevice, count: int, inputs: Any, options: int, names: Any, values: Any, cubin: Any, size: Any
 ) -> int:
-    """The driver's linker, called from C; exceptions cannot pass through it."""
+    """Act as the driver's linker, called from C, which exceptions cannot cross."""
     try:
         items: list[tuple[int, bytes | Path]] = []
         for item in inputs[:count]:

@@ -1,4 +1,4 @@
-"""One Numba program: the kernels that it compiles, those still to compile, and their common outcome."""
+"""A Numba program: the kernels that it compiles, the kernels still to compile, and their common outcome."""
 
 from __future__ import annotations
 
@@ -31,23 +31,23 @@ Collect = Callable[[Any], None]
 
 @dataclass
 class Watch:
-    """Listens to Numba's dispatchers: what they compile, and what they refuse, whether or not the program goes on.
+    """Watches Numba's dispatchers: what they compile and what they refuse, even if the program continues.
 
     Parameters
     ----------
     job : Job
-        The cell, whose commands are added to.
+        The cell, whose commands are extended.
     collect : callable
-        Called with each kernel as it was linked.
+        Called with each linked kernel.
 
     Attributes
     ----------
     compiled : list of str
-        Names of kernels, once for each signature.
+        Names of kernels, once per signature.
     refused : list of tuple
-        Names, and the exceptions.
+        Names with their exceptions.
     tried : list
-        The functions of all of them.
+        The functions of all compiled and refused kernels.
     """
 
     job: Job
@@ -56,11 +56,11 @@ class Watch:
     refused: list[tuple[str, Exception]] = field(default_factory=list)
     tried: list[Any] = field(default_factory=list)
     _names: list[str] = field(default_factory=list)
-    _kernels: list[Any] = field(default_factory=list)  # held, so that no other one gets its id
+    _kernels: list[Any] = field(default_factory=list)  # kept alive, so that no other kernel gets the same id
 
     @contextmanager
     def listening(self) -> Iterator[None]:
-        """Listen for as long as the context lasts."""
+        """Watch the dispatchers inside the context."""
         from numba.cuda.dispatcher import CUDADispatcher, _Kernel
 
         compile_, bind = CUDADispatcher.compile, _Kernel.bind
@@ -82,7 +82,7 @@ class Watch:
 
     @contextmanager
     def trying(self, dispatcher: Any, arguments: Any) -> Iterator[None]:
-        """Write down that a kernel is compiled, and its refusal."""
+        """Record a compilation, and its refusal."""
         name = name_of(dispatcher)
         self.command(name, arguments)
         self._names.append(name)
@@ -96,14 +96,14 @@ class Watch:
             self._names.pop()
 
     def made(self, kernel: Any, otherwise: str) -> None:
-        """Collect a kernel, once; `otherwise` is its name where none is being tried."""
+        """Collect a kernel once; `otherwise` is its name if no compilation is in progress."""
         if not any(kernel is other for other in self._kernels):
             self._kernels.append(kernel)
             self.compiled.append(self._names[-1] if self._names else otherwise)
             self.collect(kernel)
 
     def command(self, name: str, arguments: Any) -> None:
-        """Write down that a kernel is compiled."""
+        """Record the command of a compilation."""
         capability = ".".join(map(str, self.job.capability))
         self.job.command.append(f"{name}.compile({arguments}) for compute capability {capability}")
 
@@ -115,15 +115,15 @@ class Choice:
     Attributes
     ----------
     waiting : list of tuple
-        Kernels with a requested signature or without arguments: name, dispatcher, types of the arguments.
+        Kernels with a requested signature or without arguments: name, dispatcher and argument types.
     untyped : list of str
         Kernels without known argument types.
     unknown : list of str
-        Requested names that are no kernel's.
+        Requested names that match no kernel.
     known : list of str
-        All names of kernels.
+        Names of all kernels.
     names : dict
-        The function's name, by the requested name.
+        Function names by requested name.
     """
 
     waiting: list[tuple[str, Any, tuple[Any, ...]]] = field(default_factory=list)
@@ -134,7 +134,7 @@ class Choice:
 
 
 def choose(library: Library, job: Job, program: Program, watch: Watch) -> Choice:
-    """Kernels left to compile, by the cell's signatures and those without arguments."""
+    """Select the kernels left to compile: those with a signature in the cell, and those without arguments."""
     kernels = _kernels(program, library.kernel_class())
     choice = Choice(known=list(dict.fromkeys(name_of(kernel) for _, kernel in kernels)))
     chosen = set()
@@ -160,30 +160,30 @@ def choose(library: Library, job: Job, program: Program, watch: Watch) -> Choice
 
 
 def name_of(kernel: Any) -> str:
-    """The name of a kernel's function."""
+    """Return the name of a kernel's function."""
     return str(kernel.py_func.__name__)
 
 
 def arguments_of(library: Library, name: str, signature: str) -> tuple[Any, ...]:
-    """Types of a signature's arguments.
+    """Return the types of a signature's arguments.
 
     Raises
     ------
     Unavailable
-        When it is none, or not a kernel's.
+        If the signature is invalid, or returns a value.
     """
     try:
         arguments, result = library.types_of(signature)
     except Exception as error:  # noqa: BLE001 (Numba evaluates what the user wrote)
         words = f"the signature {signature!r} of {name} is not one that Numba knows: {first_line(error)}"
         raise Unavailable(words) from None
-    if str(result or "none") != "none":  # which void is
+    if str(result or "none") != "none":  # void is spelled none
         raise Unavailable(f"the signature {signature!r} of {name} has a result: a kernel returns nothing")
     return tuple(arguments)
 
 
 def _fits(name: str, kernel: Any, arguments: tuple[Any, ...]) -> None:
-    """Raise where Numba would take another signature, or say something that does not help."""
+    """Raise if Numba would accept another signature, or print an unhelpful message."""
     parameters = inspect.signature(kernel.py_func).parameters.values()
     usual = all(item.default is item.empty and item.kind is item.POSITIONAL_OR_KEYWORD for item in parameters)
     if usual and len(arguments) != len(parameters):
@@ -194,7 +194,7 @@ def _fits(name: str, kernel: Any, arguments: tuple[Any, ...]) -> None:
 
 
 def _kernels(program: Program, kind: type) -> list[tuple[str, Any]]:
-    """Kernels by the names under which the program and its own modules have them, each once."""
+    """Return kernels with the names that the program and its own modules give them, each kernel once."""
     found: dict[int, tuple[str, Any]] = {}
     for module in program.modules():
         for variable, value in list(vars(module).items()):
@@ -209,17 +209,19 @@ JIT_OPTIONS = ("cache", "debug", "opt", "lineinfo", "fastmath")
 
 
 def jit_options(job: Job) -> dict[str, Any]:
-    """The content of a program's ``JIT_OPTIONS``."""
+    """Return the content of a program's ``JIT_OPTIONS``."""
     return {name: value for name, value in job.options.items() if name in JIT_OPTIONS}
 
 
 def check_options(job: Job) -> None:
-    """Look at the options before anything is compiled. Those of C++ alone (``std``, ``include``) do not concern Python, and are passed over.
+    """Check the options before anything is compiled.
+
+    Options for C++ only (``std``, ``include``) do not affect Python, and are ignored.
 
     Raises
     ------
     Unsupported
-        For an option that Numba has no word for, or that the program does not take up.
+        For an option that Numba does not support, or that the program does not use.
     """
     options = job.options
     if options.get("arch", "implicit") == "given":
@@ -243,7 +245,7 @@ class RealDevice:
     Parameters
     ----------
     setup, job, library
-        As there.
+        As for `VirtualDevice`.
     """
 
     ended: Ended | None = None
@@ -254,13 +256,13 @@ class RealDevice:
 
     @staticmethod
     def launched() -> int:
-        """Launches that were left out: none."""
+        """Return the number of skipped launches, which is 0."""
         return 0
 
 
 @contextmanager
 def watched(device: RealDevice) -> Iterator[None]:
-    """Say which stage begins when Numba links, loads and launches, and keep the cubin it loads."""
+    """Enter the stages in which Numba links, loads and launches, and keep the cubin that it loads."""
     from numba.cuda.dispatcher import _Kernel
 
     job, bind, launch = device.job, _Kernel.bind, _Kernel.launch
@@ -292,7 +294,7 @@ def watched(device: RealDevice) -> Iterator[None]:
 
 
 def launch_kernel(job: Job, spec: LaunchSpec, kernel: Any) -> None:
-    """Launch a dispatcher as ``kernel[grid, block, stream, shared](…)``, and check what it computed."""
+    """Launch a dispatcher as ``kernel[grid, block, stream, shared](…)``, and check its results."""
     from numba import cuda
 
     launch = Launch(job, spec)
@@ -315,7 +317,7 @@ def _as_it_is() -> Iterator[None]:
 
 @contextmanager
 def _allowed(job: Job, launch: Launch) -> Iterator[None]:
-    """Raise the limit of shared memory between loading and launching; Numba has no call for it."""
+    """Raise the limit of shared memory between loading and launching, because Numba has no call for it."""
     from numba.cuda.dispatcher import _Kernel
 
     original: Callable[..., Any] = _Kernel.launch
@@ -344,7 +346,7 @@ def _allow(kernel: ctypes.c_void_p, size: int) -> None:
     except DriverError as error:
         if error.name != "CUDA_ERROR_INVALID_HANDLE":
             raise
-        # cuda.core loads libraries, whose kernels are of no context: this is the one of the current context.
+        # cuda.core loads libraries, whose kernels belong to no context. This function belongs to the current context.
         function = ctypes.c_void_p()
         driver.call("cuKernelGetFunction", ctypes.byref(function), kernel)
         driver.allow_shared(function, size)
@@ -357,7 +359,7 @@ def _pointer(handle: Any) -> Any:
 
 Act = Callable[[str, Any, tuple[Any, ...]], None]
 
-# What Numba raises where it cannot load or use a part of the toolkit at all.
+# Numba's exceptions if it cannot load or use a part of the toolkit at all.
 _LACKING_PARTS = ("CudaSupportError", "NvvmSupportError", "NvrtcSupportError", "CCSupportError")
 
 
@@ -369,37 +371,37 @@ class Library(Protocol):
     library : str
         Its name and version, for messages.
     modules : tuple of str
-        What is imported of it.
+        The library's imported modules.
     """
 
     library: str
     modules: tuple[str, ...]
 
     def kernel_class(self) -> type:
-        """The class of its kernels and device functions."""
+        """Return the class of the library's kernels and device functions."""
 
     def types_of(self, signature: str) -> tuple[Any, Any]:
-        """Types of a signature's arguments and of its result; None where it names no result."""
+        """Return the types of a signature's arguments and of its result; None if it names no result."""
 
     def check_libraries(self, setup: Setup) -> None:
-        """Raise where another CUDA got into the process."""
+        """Raise if the process has loaded libraries of another CUDA."""
 
 
 def compile_all(library: Library, job: Job, device: VirtualDevice | RealDevice, watch: Watch, act: Act) -> None:
-    """Run the program, and compile what it left uncompiled though its types are known.
+    """Run the program, then compile its remaining kernels with known types.
 
-    Every kernel counts: one that is refused makes the cell rejected, and the others are tried all the same. What
-    could not be tried is left out, and said.
+    Every kernel counts: one refused kernel makes the cell rejected, and the other kernels are still compiled. A note
+    lists the kernels that could not be tried.
 
     Parameters
     ----------
     act : callable
-        Compiles one kernel for one signature: name, dispatcher, types of the arguments.
+        Compiles a kernel for a signature: name, dispatcher and argument types.
 
     Raises
     ------
     Ended
-        With any status but ``built``.
+        For any status other than ``built``.
     """
     job.modules = library.modules
     program, refusals = Program(job, {"JIT_OPTIONS": jit_options(job)}), list[Rejected]()
@@ -407,8 +409,8 @@ def compile_all(library: Library, job: Job, device: VirtualDevice | RealDevice, 
         with outcome(library, job, device):
             program.run()
             if program.failure and isinstance(device, RealDevice):
-                raise program.failure  # what it computed was real
-            for _, error in watch.refused[:1]:  # the program went on after it
+                raise program.failure  # on a real device, the program's results are real
+            for _, error in watch.refused[:1]:  # the program continued after the refusal
                 raise error
     except Rejected as refusal:
         refusals.append(refusal)
@@ -443,7 +445,7 @@ def compile_all(library: Library, job: Job, device: VirtualDevice | RealDevice, 
 
 
 def _tell(job: Job, device: VirtualDevice | RealDevice, watch: Watch, choice: Choice, program: Program) -> None:
-    """Notes on what the verdict is over."""
+    """Add notes on the kernels that the verdict covers."""
     refused = _names(name for name, _ in watch.refused)
     built = _names(name for name in watch.compiled if name not in refused.split(", "))
     if refused and (built or "," in refused):
@@ -477,7 +479,7 @@ def _untyped(job: Job, choice: Choice) -> str:
 
 @contextmanager
 def outcome(library: Library, job: Job, device: VirtualDevice | RealDevice) -> Iterator[None]:
-    """Tell the library's refusals from the linker's, the program's and our own mistakes."""
+    """Distinguish refusals by the library and the linker from errors of the program and of cumatrix."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         warnings.simplefilter("ignore", ResourceWarning)  # Python's default
@@ -500,7 +502,7 @@ def outcome(library: Library, job: Job, device: VirtualDevice | RealDevice) -> I
 
 
 def _linked(device: VirtualDevice | RealDevice) -> None:
-    """Raise what the linker ended the kernel with; the next one starts afresh."""
+    """Raise the outcome that the linker recorded, and clear it for the next kernel."""
     ended, device.ended = device.ended, None
     if ended is not None:
         raise ended

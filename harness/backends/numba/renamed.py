@@ -1,6 +1,6 @@
-"""The name ``numba`` for numba_cuda_mlir in imports of a program, as the package's README changes them.
+"""The name ``numba`` for numba_cuda_mlir in a program's imports, as the package's README changes them.
 
-Reproductions have a copy of this file: it imports the standard library only.
+Reproductions contain a copy of this file, so it imports only the standard library.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ PACKAGE = "numba_cuda_mlir"
 
 
 class Numba(ModuleType):
-    """The package ``numba``: what numba_cuda_mlir has, and its types, which Numba has at its top as well.
+    """The package ``numba``: the contents of numba_cuda_mlir, and its types, which Numba has at its top level too.
 
     Attributes
     ----------
@@ -29,7 +29,7 @@ class Numba(ModuleType):
     def __getattr__(self, name: str) -> Any:
         if not name.startswith("__"):
             for place in (PACKAGE, f"{PACKAGE}.types"):
-                module = __import__(place, fromlist=[name])  # a module below it, too
+                module = __import__(place, fromlist=[name])  # the name may be a submodule
                 if hasattr(module, name):
                     return getattr(module, name)
         raise AttributeError(f"{PACKAGE} has no {name}")
@@ -37,7 +37,10 @@ class Numba(ModuleType):
 
 @contextmanager
 def renamed() -> Iterator[Numba]:
-    """Have ``import numba`` give numba_cuda_mlir, but in that package itself, which asks whether Numba is installed."""
+    """Make ``import numba`` return numba_cuda_mlir.
+
+    The exception is that package itself, which tests whether Numba is installed.
+    """
     original, numba = builtins.__import__, Numba(PACKAGE)
 
     def import_(

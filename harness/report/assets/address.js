@@ -1,22 +1,22 @@
-// What is shown, as the page's address tells it. docs/page.md tells of the form.
+// The state of the page in its address. docs/page.md describes the format.
 "use strict";
 
 /**
- * Everything that the reader chose.
+ * The reader's choices.
  *
  * @typedef {object} State
  * @property {string} q the query
  * @property {string} down dimensions of the rows, with commas
  * @property {string} across dimensions of the columns
- * @property {string[]} fold names of the groups that are not as at first; "*" opens all
- * @property {string} cell the cell that the panel tells of
+ * @property {string[]} fold names of groups that differ from the initial state; "*" opens all
+ * @property {string} cell the cell in the panel
  */
 
 /** @typedef {{down: string, across: string}} Pair dimensions of rows and columns */
 
 const address = (() => {
   /**
-   * A list of dimensions, or nothing when it is not one.
+   * A list of dimensions, or nothing if the text is not a list of known ones.
    *
    * @param {string | undefined} text
    * @param {string[]} known
@@ -27,7 +27,7 @@ const address = (() => {
   };
 
   /**
-   * Addresses are for people to read: only what would end or change a part of one is encoded.
+   * Encodes only characters that would end or change a part of an address: people read addresses.
    *
    * @param {string} text
    */
@@ -44,18 +44,18 @@ const address = (() => {
   };
 
   /**
-   * The name of a group, by the labels from the outermost group on.
+   * The name of a group, from its labels, outermost group first.
    *
    * @param {string[]} path
    */
   const foldName = (path) => path.map((part) => part.replace(/[%;/]/g, encodeURIComponent)).join("/");
 
   /**
-   * The state that an address tells; what cannot be understood is as at first.
+   * The state in an address. Invalid parts take the initial value.
    *
-   * @param {string} hash what follows the #
+   * @param {string} hash the text after the #
    * @param {Pair} first
-   * @param {string[]} known dimensions that there are
+   * @param {string[]} known known dimensions
    * @returns {State}
    */
   const read = (hash, first, known) => {
@@ -78,7 +78,7 @@ const address = (() => {
   };
 
   /**
-   * The address of a state, from the # on; what is as at first is left out.
+   * The address of a state, from the # on. It omits initial values.
    *
    * @param {State} state
    * @param {Pair} first

@@ -1,21 +1,21 @@
-// Answers to a question: the lines that it finds, and what is known of each. The same as harness/answers/answer.py.
+// Answers to a question: the matching rows and their findings. The same algorithm as harness/answers/answer.py.
 "use strict";
 
 /**
- * `yours` is what own cells alone say; `other`, that other versions do otherwise.
+ * `yours` is the verdict on own cells alone; `other` is whether other versions have another outcome.
  *
  * @typedef {{kind: string, text: string, note: string, yours?: string, other?: boolean}} Verdict
  */
 /** @typedef {[string[], string[], string]} VersionGrid versions, CUDA releases, and a letter for each pair */
 /**
- * What cells mean, and kinds of answers, as harness/matrix/marks.py has them.
+ * The meaning of cells, and kinds of answers, from harness/matrix/marks.py.
  *
  * @typedef {Record<string, {letter: string, word: string, answered: boolean}>} Groups
  * @typedef {Record<string, {sense: string, text: string}>} Kinds
  */
 /** @typedef {[string[], string[], string[]]} Words of the name, of title and features, of causes */
 /**
- * Words by their numbers in the vocabulary.
+ * Words as their numbers in the vocabulary.
  *
  * @typedef {object} Feature
  * @property {string} case
@@ -31,14 +31,14 @@
  * @typedef {object} AnswersData
  * @property {Vocabulary} vocabulary
  * @property {Intent[]} intents
- * @property {Record<string, string[]>} releases tried ones by name
+ * @property {Record<string, string[]>} releases tried releases by name
  * @property {[string, string][]} targets with the name of their architecture
- * @property {string} first the target that is shown at first
+ * @property {string} first the initial target
  * @property {Groups} groups
  * @property {Kinds} kinds
  * @property {[string, Record<string, string>][]} hosts the machines' own host compilers, and their versions
  * @property {[string, string, string, string][]} columns key, heading, backend, header library or host compiler
- * @property {{most: number, heading: string, backends: string[]}} shared backends with one column, where there are more
+ * @property {{most: number, heading: string, backends: string[]}} shared backends that share a column if there are more
  * @property {Feature[]} features
  */
 /** @typedef {[number, number, number, number?][]} Fields column, verdict, grid, and the verdict of own cells alone */
@@ -48,13 +48,13 @@
  * @property {[string, string, string][]} verdicts
  * @property {VersionGrid[]} grids
  * @property {FeatureLine[]} lines
- * @property {Fields} itself of the architecture itself
+ * @property {Fields} itself results about the architecture itself
  */
 /** @typedef {{lines: FeatureLine[], words: string[]}} Reading */
-/** @typedef {{line: FeatureLine, fields: Map<number, Verdict>, weight?: number}} Found weight of the line's words */
+/** @typedef {{line: FeatureLine, fields: Map<number, Verdict>, weight?: number}} Found weight of the row's words */
 
 const answering = (() => {
-  /** The case that asks for nothing but an architecture (harness/answers/answer.py). */
+  /** The case without a requirement except the architecture (harness/answers/answer.py). */
   const SAME = "targets/removed";
 
   /** @param {AnswersData} data @param {string} kind @returns {Verdict} */
@@ -75,7 +75,7 @@ const answering = (() => {
   const isRefused = ({ kinds }, { kind }) => kinds[kind].sense === "refused";
 
   /**
-   * What is known of some of the versions.
+   * The verdict on some of the versions.
    *
    * @param {AnswersData} data
    * @param {VersionGrid} grid
@@ -109,7 +109,7 @@ const answering = (() => {
         ...new Set(cells.map((cell) => cell.of[at])),
       ];
       const [good, bad] = [of(works, axis), of(refused, axis)];
-      // A cell of each that differ in this axis alone.
+      // A cell of each that differ only in this axis.
       const shared = of(works, 1 - axis).some((name) => of(refused, 1 - axis).includes(name));
       if (shared && !good.some((name) => bad.includes(name))) {
         const text = `builds with ${prefix}${good.join(", ")}; not with ${prefix}${bad.join(", ")}`;
@@ -137,7 +137,7 @@ const answering = (() => {
   };
 
   /**
-   * Lines that may be meant, and words to find them by; of those that lack as few words the first counts.
+   * Rows that may match, and words to find them by. The first reading with the fewest missing words counts.
    *
    * @param {AnswersData} data
    * @param {FeatureLine[]} every
@@ -148,8 +148,8 @@ const answering = (() => {
     const withAxis = (/** @type {FeatureLine[]} */ some, /** @type {Map<string, string[]>} */ names) =>
       some.filter(([, , , fields]) => fields.some(([column]) => names.has(data.columns[column][3])));
     const ofHeader = withAxis(every, of.headers);
-    // Programs that use the library, not those that speak of it.
-    // Where none does, those that speak of it: nothing else is an answer.
+    // Programs that use the library, not programs that mention it. If there are none, programs that mention it: no
+    // others answer.
     const speaks = (/** @type {FeatureLine} */ [feature, , own]) =>
       !question.score([...of.headers.keys()], [...spell(data, feature).words.slice(0, 2), [], own], data.vocabulary)
         .missing;
@@ -164,12 +164,12 @@ const answering = (() => {
     ];
   };
 
-  /** @param {AnswersData} data @param {string[]} words whether one is a compiler's, and no feature has it */
+  /** @param {AnswersData} data @param {string[]} words whether a compiler's message has one of them, and no feature */
   const isMessage = ({ vocabulary: { words: known, message_words: messages } }, words) =>
     words.some((word) => messages.includes(word) && !known.some((other) => other.startsWith(word)));
 
   /**
-   * The lines that have most words of a question, and how many they lack.
+   * The rows with the most words of a question, and the number of words that they lack.
    *
    * @param {AnswersData} data
    * @param {OnTarget} part
@@ -190,11 +190,11 @@ const answering = (() => {
     return read.reduce((best, each) => (each.least < best.least ? each : best));
   };
 
-  /** @param {Requested} of words that are searched for in every feature */
+  /** @param {Requested} of words to search for in every feature */
   const searched = (of) => of.words.filter((word) => !of.headers.has(word) && !of.hosts.has(word));
 
   /**
-   * Words of a question that even the best feature lacks, on whatever architecture it was tried.
+   * Words of a question that even the best feature lacks, on every architecture.
    *
    * @param {AnswersData} data
    * @param {Requested} of
@@ -219,7 +219,7 @@ const answering = (() => {
   };
 
   /**
-   * Whether the features that match a question best were answered on other architectures alone.
+   * Whether the features that match a question best have answers only on other architectures.
    *
    * @param {AnswersData} data
    * @param {OnTarget} part
@@ -241,7 +241,7 @@ const answering = (() => {
   };
 
   /**
-   * The lines that a question finds, best first, with what is known of each field.
+   * The rows that match a question, best first, with the verdict of each field.
    *
    * @param {AnswersData} data
    * @param {OnTarget} part
@@ -257,20 +257,20 @@ const answering = (() => {
     const some = Boolean(of.toolkits || of.tools || of.headers.size || of.hosts.size);
     const found = good
       .filter(({ line, own }) => own === most.get(line[0]))
-      // Those that count as much stand by title; without words, as on the page.
+      // Rows of equal weight are ordered by title, or without words as on the page.
       .sort((a, b) => b.total - a.total || (words.length ? a.line[0] - b.line[0] : 0) || a.at - b.at)
       .map(({ line, total }) => ({ line, fields: fieldsOf(data, part, line, of, some), weight: total }))
       .filter(({ fields }) => fields.size);
-    // Tried features come first, where something was asked for.
+    // Tried features come first if the question names versions.
     const untried = (/** @type {Found} */ { fields }) => [...fields.values()].every((each) => isSilent(data, each));
     if (isBestUntried(data, found, words)) return found.filter(untried);
     if (some || words.length) found.sort((a, b) => Number(untried(a)) - Number(untried(b)));
-    // Where nothing else is asked for, what these versions break, and others do not.
+    // Without any other words, breakage that is specific to these versions comes first.
     const broken = (/** @type {Found} */ { fields }) =>
       [...fields.values()].some((each) => each.other && isRefused(data, each));
     if (!words.length && (of.toolkits || of.tools)) found.sort((a, b) => Number(broken(b)) - Number(broken(a)));
     if (!of.targets.length || of.words.length) return found;
-    // The architecture itself; that nothing of it is applicable, follows.
+    // The architecture itself. A feature without an answer is not applicable, as this implies.
     /** @type {FeatureLine} */
     const line = [-1, "", [], part.itself];
     const itself = { line, fields: fieldsOf(data, part, line, of, some) };
@@ -280,7 +280,7 @@ const answering = (() => {
   };
 
   /**
-   * Whether what was tried fits the words clearly less than a case that was not: it does not answer them.
+   * Whether an untried case fits the words clearly better than every tried case: the tried cases do not answer them.
    *
    * @param {AnswersData} data
    * @param {Found[]} found
@@ -298,7 +298,7 @@ const answering = (() => {
    * @param {OnTarget} part
    * @param {FeatureLine} line
    * @param {Requested} of
-   * @param {boolean} some whether only some versions may be asked for
+   * @param {boolean} some whether the question may request only some versions
    */
   const fieldsOf = (data, part, line, of, some) => {
     /** @type {Map<number, Verdict>} */
@@ -333,11 +333,11 @@ const answering = (() => {
     return found;
   };
 
-  /** @param {AnswersData} data @param {string} axis whether its versions are those of a host compiler */
+  /** @param {AnswersData} data @param {string} axis whether its versions are versions of a host compiler */
   const isHost = (data, axis) => axis === "host compiler" || data.vocabulary.hosts.includes(axis);
 
   /**
-   * What is known of a program that uses no header library, where a release of one is asked for.
+   * The verdict on a program without a header library, if the question names a release of one.
    *
    * @param {AnswersData} data
    * @param {Requested} of
@@ -352,8 +352,8 @@ const answering = (() => {
   };
 
   /**
-   * What is known of the machine's own host compiler, where another one is asked for; of one that is the same, it is
-   * what was asked for.
+   * The verdict on the machine's own host compiler, if the question names a host compiler. An own one of the same
+   * version counts as the requested one.
    *
    * @param {AnswersData} data
    * @param {Requested} of
@@ -378,7 +378,7 @@ const answering = (() => {
   };
 
   /**
-   * Whether something is known of what is asked for; that it is not applicable is.
+   * Whether there is a result for the request. A result that it is not applicable counts.
    *
    * @param {AnswersData} data
    * @param {OnTarget} part
@@ -387,7 +387,7 @@ const answering = (() => {
   const tells = (data, part, of) =>
     find(data, part, of).some(({ fields }) => [...fields.values()].some(({ kind }) => kind !== "untried"));
 
-  /** The first word of an answer: that of all tools together. */
+  /** The first word of an answer, about all tools together. */
   const LEADS = /** @type {Record<string, string>} */ ({ works: "Yes", part: "In part", refused: "No" });
   const WORDS = /** @type {Record<string, string>} */ ({
     Yes: "Builds",
@@ -395,17 +395,18 @@ const answering = (() => {
     No: "Does not build",
   });
   const isTried = (/** @type {string} */ note) => note.startsWith("tried: ");
-  /** The most variants whose statements one sentence has in full. */
+  /** The maximum number of variants with full statements in one sentence. */
   const TOLD = 3;
 
   /**
-   * The answer of the first feature in one sentence; variants with different findings have a part each.
+   * The answer of the first feature in one sentence. Variants with different findings get a part each.
    *
    * @param {AnswersData} data
    * @param {Found[]} found
-   * @param {string} [intent] of the question: for `since` the release comes first; some have no yes or no
+   * @param {string} [intent] of the question: for `since` the release comes first
+   * @param {boolean} [decides] whether a yes or no leads the sentence
    */
-  const sentence = (data, found, intent = "") => {
+  const sentence = (data, found, intent = "", decides = true) => {
     const since = intent === "since";
     const its = found
       .filter(({ line }) => line[0] === found[0].line[0])
@@ -428,8 +429,11 @@ const answering = (() => {
     );
     const release = [...starts][0]?.replace(/^builds since /, "");
     const one = leads.size === 1 ? [...leads][0] : "In part";
-    const undecided = data.intents.some(({ name, decides }) => name === intent && !decides);
-    const lead = undecided ? "" : since && starts.size === 1 ? `Since ${release}. ` : `${one}. `;
+    // Statements that depend on more than one release name no first one.
+    const plain = its.every(({ answered }) =>
+      answered.every(([, each]) => isRefused(data, each) || ["since", "works"].includes(each.kind)),
+    );
+    const lead = !decides ? "" : since && plain && starts.size === 1 ? `Since ${release}. ` : `${one}. `;
     /** @param {"lead" | "text"} by @returns {[string, string[]][]} */
     const grouped = (by) =>
       [...new Set(its.map((each) => each[by]))].map((value) => [
@@ -447,7 +451,7 @@ const answering = (() => {
   };
 
   /**
-   * The other cases that fit the question as well, with the opposite answer.
+   * The other matching cases with the opposite answer.
    *
    * @param {AnswersData} data
    * @param {Found[]} found
@@ -476,7 +480,7 @@ const answering = (() => {
   };
 
   /**
-   * What does not build, known faults first.
+   * Findings that do not build, known faults first.
    *
    * @param {AnswersData} data
    * @param {Found[]} found

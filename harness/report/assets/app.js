@@ -1,4 +1,4 @@
-// The page as a whole: its state is in its address, and what is shown follows from the state alone.
+// The whole page: its state is in its address, and its content follows from the state alone.
 "use strict";
 
 class App {
@@ -7,13 +7,13 @@ class App {
     const { get } = dom;
     this.matrix = matrix;
     this.first = views.first(matrix);
-    // A link names its view, so that it is the same on every screen; one of a wide screen may leave out the usual one.
+    // A link names its view, so it is the same on every screen. A link from a wide screen may omit the default view.
     this.written = dom.narrow.matches ? { down: "", across: "" } : this.first;
     this.known = [...matrix.axes, ...matrix.parameters].map(({ key }) => key);
     /** @type {State} */
     this.state = address.read("", this.first, this.known);
     this.started = false;
-    /** @type {string | null} the cell that the panel shows */
+    /** @type {string | null} the cell in the panel */
     this.opened = null;
     this.input = /** @type {HTMLInputElement} */ (get("q"));
     this.status = get("status");
@@ -62,7 +62,7 @@ class App {
     });
   }
 
-  /** Take the state from the address. Anchors of other parts of the page are left alone. */
+  /** Read the state from the address. Anchors of other parts of the page are ignored. */
   read() {
     const hash = location.hash.slice(1);
     if (hash && !hash.includes("=")) document.getElementById(hash)?.closest("details")?.setAttribute("open", "");
@@ -79,7 +79,7 @@ class App {
    * Change the state, and the address with it.
    *
    * @param {Partial<State>} change
-   * @param {boolean} replace whether the entry in the browser's history is replaced, as while the user types
+   * @param {boolean} replace whether to replace the entry in the browser's history, as while the user types
    */
   go(change, replace = false) {
     const before = this.state;
@@ -92,7 +92,7 @@ class App {
     else this.update();
   }
 
-  /** @param {string} field @param {string} value chosen in a filter, or no longer */
+  /** @param {string} field @param {string} value to choose in a filter, or to remove */
   toggle(field, value) {
     const { names } = fields.choices(this.matrix, field);
     try {
@@ -103,14 +103,14 @@ class App {
     }
   }
 
-  /** @param {Line} line a group that is opened or closed */
+  /** @param {Line} line a group to open or close */
   fold(line) {
     const name = address.foldName(line.path);
     const others = this.state.fold.filter((each) => each !== name);
     this.go({ fold: others.length < this.state.fold.length ? others : [...others, name] }, true);
   }
 
-  /** From the state to what is shown. */
+  /** Update the page from the state. */
   update() {
     const { matrix, state } = this;
     const answer = this.ask();
@@ -120,7 +120,7 @@ class App {
     const turned = pivot.turn(matrix, state.down.split(","), isList ? [] : state.across.split(","), mask);
     const isOpen = views.openness(turned.rows, state.fold, isList);
     const lines = pivot.lines(matrix, turned.rows, isOpen);
-    // The table asks for its size: before anything else is written, that is known without a layout.
+    // The table reads its size first: later writes to the page would require another layout.
     this.grid.show(turned, lines, state.cell ? matrix.find(state.cell) : -1);
     dom.get("small").hidden = !this.grid.squares.targets.some(({ length }) => length);
     this.filters.update(answer);
@@ -140,7 +140,7 @@ class App {
   }
 
   /**
-   * The answer to the query; null where it cannot be read: what was shown stays, so that half a word empties no table.
+   * The answer to the query, or null for an invalid query: the table then stays, so that half a word does not empty it.
    *
    * @returns {Answer | null}
    */
@@ -172,10 +172,10 @@ class App {
   }
 
   /**
-   * Show the cell that the state names.
+   * Show the cell in the state.
    *
-   * @param {boolean} moved whether the reader asked for it just now
-   * @param {string} before the cell that was shown before
+   * @param {boolean} moved whether the reader has just chosen it
+   * @param {string} before the cell that the panel showed before
    */
   tell(moved, before = "") {
     const { matrix, state } = this;
@@ -190,11 +190,11 @@ class App {
       const why = "The link names a cell that this report does not have. It may be in an older or newer one.";
       this.panel.frame(null, "No such cell", state.cell.split(";").join(" "), [dom.h("p", {}, why)]);
     } else this.panel.show(cell, moved);
-    // After the panel has taken its place beside the table, or given it back.
+    // The panel has just taken or released its place next to the table.
     this.grid.select(cell);
   }
 
-  /** @param {number[]} cells @param {Line} line what stands at the place that was chosen */
+  /** @param {number[]} cells @param {Line} line the line of the chosen square */
   choose(cells, line) {
     const link = (/** @type {number} */ cell) => this.matrix.address(cell);
     if (cells.length === 1) {
@@ -207,7 +207,6 @@ class App {
     this.panel.list(cells, title, (cell) => address.write({ ...this.state, cell: link(cell) }, this.written));
   }
 
-  /** Close the panel. */
   shut() {
     if (this.state.cell) {
       this.go({ cell: "" });
@@ -218,7 +217,7 @@ class App {
     this.grid.cursor.focus();
   }
 
-  /** Messages and numbers, which the first look does without. */
+  /** Load messages and numbers, which the first view does not need. */
   async more() {
     if (this.loading) return;
     this.loading = true;

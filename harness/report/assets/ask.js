@@ -1,7 +1,7 @@
 // The answer page: the question, its chips, the architecture, and the table.
 "use strict";
 
-/** @typedef {{part: OnTarget, target: string, put: Requested}} Nearest what answers a question, as it was put */
+/** @typedef {{part: OnTarget, target: string, put: Requested}} Nearest a question as put, and its results */
 
 const ITSELF = "The architecture itself: whether anything is compiled for it";
 
@@ -16,9 +16,9 @@ class AnswerPage {
     this.on = /** @type {HTMLSelectElement} */ (dom.get("on"));
     this.sentence = dom.get("sentence");
     this.table = /** @type {HTMLTableElement} */ (dom.get("answers"));
-    /** @type {Set<string>} topics that a reader has opened on a narrow screen, where they are closed at first */
+    /** @type {Set<string>} open topics on a narrow screen, where topics are initially closed */
     this.open = new Set();
-    /** @type {Set<string>} features whose variants are all shown */
+    /** @type {Set<string>} features with all variants visible */
     this.varied = new Set();
     const soon = timers.later(120, () => this.update());
     this.input.addEventListener("input", () => soon());
@@ -29,7 +29,7 @@ class AnswerPage {
     this.read();
   }
 
-  /** What the address asks for. */
+  /** Read the request in the address. */
   read() {
     const parts = new URLSearchParams(location.hash.slice(1));
     this.input.value = parts.get("ask") || "";
@@ -38,7 +38,7 @@ class AnswerPage {
     this.update();
   }
 
-  /** @param {string} target an architecture that was chosen, in the place of those of the question */
+  /** @param {string} target a chosen architecture that replaces the question's ones */
   choose(target) {
     for (const chip of this.chips().filter(({ kind }) => kind === "target")) this.replaceChip(chip.text, target);
     this.chosen = target;
@@ -49,7 +49,7 @@ class AnswerPage {
     return question.parse(this.input.value, this.data.vocabulary);
   }
 
-  /** @param {string} text what was typed @param {string} by what takes its place */
+  /** @param {string} text to replace @param {string} by its replacement */
   replaceChip(text, by) {
     const at = this.input.value.toLowerCase().replace(/\s+/g, " ").indexOf(text);
     const value = this.input.value.replace(/\s+/g, " ");
@@ -60,14 +60,14 @@ class AnswerPage {
   async update() {
     const text = this.input.value;
     const typed = this.chips();
-    const { intent, chips, keys } = intents.read(text, typed, this.data);
+    const { intent, decides, chips, keys } = intents.read(text, typed, this.data);
     const of = requests.read(chips, this.data.vocabulary);
-    // Compilers name compute_120 where they mean either.
+    // Compilers name compute_120 even if they mean sm_120.
     const known = (/** @type {string} */ each) => this.data.targets.some(([target]) => target === each);
     const real = (/** @type {string} */ each) => each.replace("compute_", "sm_");
     of.targets = of.targets.map((each) => (!known(each) && known(real(each)) ? real(each) : each));
     const tried = of.targets.find(known);
-    // What a question names holds for that question alone.
+    // Names in a question apply to that question only.
     this.on.value = tried || this.chosen;
     const target = this.on.value;
     const hash = new URLSearchParams();
@@ -76,7 +76,7 @@ class AnswerPage {
     history.replaceState(null, "", hash.size ? `#${hash}` : location.pathname + location.search);
     timers.pending++;
     try {
-      const reply = await this.reply(text, intent, keys);
+      const reply = await this.reply(text, intent, keys, decides);
       if (this.input.value !== text) return;
       if (reply) {
         this.showChips(intent === "runs" ? chips : typed, of.targets[0] ?? target);
@@ -87,7 +87,7 @@ class AnswerPage {
       const nearest = await this.nearest(chips, of, target);
       if (target !== this.on.value || this.input.value !== text) return;
       if (of.targets.includes(nearest.target)) this.on.value = nearest.target;
-      this.show(nearest, chips, of, intent);
+      this.show(nearest, chips, of, intent, decides);
     } catch (error) {
       this.sentence.textContent = error instanceof Error ? error.message : String(error);
     } finally {
@@ -102,13 +102,14 @@ class AnswerPage {
    * @param {string} text
    * @param {string} intent
    * @param {string[]} keys
+   * @param {boolean} decides
    * @returns {Promise<Reply | undefined>}
    */
-  async reply(text, intent, keys) {
+  async reply(text, intent, keys, decides) {
     if (intent === "why") return intents.cause(text, await cumatrix.load("causes"));
     if (!keys.length) return undefined;
     const runs = intent === "runs";
-    const found = intents.reply(keys, await cumatrix.load(runs ? "gpus" : "replies"), this.data.features);
+    const found = intents.reply(keys, await cumatrix.load(runs ? "gpus" : "replies"), this.data.features, decides);
     // The page has the newest release of each package.
     return found || !runs ? found : { sentence: `Not here: cumatrix ask "${text}"`, rows: [], sources: [] };
   }
@@ -141,13 +142,13 @@ class AnswerPage {
     this.table.tBodies[0].replaceChildren(...lines, ...pages);
   }
 
-  /** @param {boolean} shown whether no question was put: what is broken and new, and a line a feature */
+  /** @param {boolean} shown whether there is no question: breakage and news, and one row per feature */
   overview(shown) {
     this.table.classList.toggle("brief", shown);
     const now = document.getElementById("now");
     if (!now) return;
     now.hidden = !shown;
-    // Narrow screens have the answers first.
+    // Narrow screens show the answers first.
     const place = dom.narrow.matches ? this.table.parentElement : this.sentence;
     if (place?.nextElementSibling !== now) place?.after(now);
   }
@@ -158,8 +159,9 @@ class AnswerPage {
   }
 
   /**
-   * What is known on an architecture, if the best feature has an answer there; else, for a question that names none, on
-   * the first one where it has; else with other tools and CUDA releases than those that it names.
+   * The results on an architecture, if the best feature has an answer there. Else, for a question without an
+   * architecture, the results on the first one with an answer, else the results with other tools and CUDA releases than
+   * the question names.
    *
    * @param {Chip[]} chips
    * @param {Requested} of
@@ -181,7 +183,7 @@ class AnswerPage {
       if (answering.tells(this.data, its, of)) return { part: its, target: other, put: of };
     }
     const others = of.targets.length ? [] : this.data.targets.filter(([each]) => each !== target);
-    // Where a tool has it, and these versions were not tried, that is the answer.
+    // If a tool has the feature, but these versions are untried, that is the answer.
     const none = of.words.length && of.tools && !answering.find(this.data, part, of).length;
     const wider = none ? [{ ...of, tools: null, toolkits: null }] : [];
     for (const put of [of, ...wider]) {
@@ -196,7 +198,7 @@ class AnswerPage {
   }
 
   /**
-   * Of the targets of a GPU, the one for which most tools build the first feature: an H100 runs sm_90 and sm_90a.
+   * The target of a GPU for which most tools build the first feature: an H100 runs sm_90 and sm_90a.
    *
    * @param {Nearest} first
    * @returns {Promise<Nearest>}
@@ -221,8 +223,8 @@ class AnswerPage {
     return best;
   }
 
-  /** @param {Nearest} nearest @param {Chip[]} chips @param {Requested} of @param {string} intent */
-  show({ part, target, put }, chips, of, intent) {
+  /** @param {Nearest} nearest @param {Chip[]} chips @param {Requested} of @param {string} intent @param {boolean} decides */
+  show({ part, target, put }, chips, of, intent, decides) {
     // Of an untried architecture, another one tells nothing.
     const all = answering.find(this.data, part, put).filter(({ line }) => line[0] >= 0 || of.targets.includes(target));
     const unknown = chips.filter(({ kind }) => kind === "unknown").map((chip) => chip.text);
@@ -243,7 +245,7 @@ class AnswerPage {
     dom.get("shown-on").textContent = target;
     this.caption(true);
     this.showChips(chips, target);
-    this.say(found, chips, of, target, put !== of, intent === "fails" ? all : found, intent);
+    this.say(found, chips, of, target, put !== of, intent === "fails" ? all : found, intent, decides);
     const columns = tools.columnsOf(this.data, found, Boolean(of.headers.size || of.hosts.size));
     const { h } = dom;
     const head = h(
@@ -293,7 +295,7 @@ class AnswerPage {
   }
 
   /**
-   * That no case has some words, with links to those that have the others, and no statement about them.
+   * A sentence that no case has some words, with links to cases with the other words, but no statement about those.
    *
    * @param {string[]} words
    * @param {Found[]} closest
@@ -416,11 +418,12 @@ class AnswerPage {
    * @param {Chip[]} chips
    * @param {Requested} of
    * @param {string} target
-   * @param {boolean} widely whether it was put without the tools and CUDA releases that it names
-   * @param {Found[]} all what was found before failures were chosen
+   * @param {boolean} widely whether the request ignores the question's tools and CUDA releases
+   * @param {Found[]} all the results before the selection of failures
    * @param {string} intent
+   * @param {boolean} decides
    */
-  say(found, chips, of, target, widely, all, intent) {
+  say(found, chips, of, target, widely, all, intent, decides) {
     const missed =
       of.targets.length && !of.targets.includes(target)
         ? `Not tried on ${of.targets.join(", ")}; this is ${target}. `
@@ -461,13 +464,13 @@ class AnswerPage {
       ? `${features} feature${features === 1 ? "" : "s"} on ${target}.`
       : `Nothing but the architecture itself was tried on ${target}.`;
     const itself = answered.length > 0 && answered[0].line[0] < 0;
-    const sentence = of.words.length || itself ? answering.sentence(this.data, answered, intent) : "";
+    const sentence = of.words.length || itself ? answering.sentence(this.data, answered, intent, decides) : "";
     const lead = sentence && !of.targets.length ? `On ${target}: ${sentence}` : sentence;
     this.sentence.textContent = `${missed}${elsewhere}${lead}${answered.length ? some : command}`;
   }
 }
 
-// Links of earlier reports name the matrix by this address.
+// Links of earlier reports use this address for the matrix.
 if (/(^#|&)(q|cell|down|across|fold)=/.test(location.hash)) location.replace(`matrix.html${location.hash}`);
 else
   addEventListener("DOMContentLoaded", async () => {

@@ -1,8 +1,8 @@
-// PTX and SASS of a cell, next to those of another cell of the same program. Loaded when the user asks for them.
+// PTX and SASS of a cell, next to those of another cell of the same program. Loaded on demand.
 "use strict";
 
 /**
- * Names and kinds of texts; cells with the number of theirs.
+ * Names and kinds of texts, and cells with the numbers of their texts.
  *
  * @typedef {{texts: [string, string][], cells: [number, number][]}} CodeIndex
  */
@@ -10,14 +10,14 @@
 
 const code = (() => {
   const { h } = dom;
-  /** So many cells are offered to choose from. */
+  /** Maximum number of cells to choose from. */
   const MOST = 500;
-  /** Of lines that are the same, so many are shown around those that are not. */
+  /** Number of equal lines shown around different ones. */
   const AROUND = 3;
   const SIGNS = { same: " ", gone: "−", new: "+" };
 
   /**
-   * The part of the panel, closed; nothing is loaded before it is opened.
+   * The part of the panel, closed. It loads nothing until it is opened.
    *
    * @param {Matrix} matrix
    * @param {number} cell
@@ -34,7 +34,7 @@ const code = (() => {
   /**
    * @param {Matrix} matrix
    * @param {number} cell
-   * @param {string} name of the file that tells which cells have which text
+   * @param {string} name of the file that maps cells to texts
    * @param {HTMLElement} content
    */
   const shown = async (matrix, cell, name, content) => {
@@ -70,7 +70,7 @@ const code = (() => {
   };
 
   /**
-   * Other cells of the program that have a text of the same kind, those of the same variant first.
+   * Other cells of the program with a text of the same kind, cells of the same variant first.
    *
    * @param {Matrix} matrix
    * @param {number} cell
@@ -95,11 +95,11 @@ const code = (() => {
     return h("p", {}, h("label", {}, "Sidecars it: ", list), more);
   };
 
-  /** How often a second cell was chosen: what is loaded later than the next choice is not shown. */
+  /** Number of the latest choice of a second cell: a text that arrives after another choice is ignored. */
   let asked = 0;
 
   /**
-   * Show a text, alone or with what another cell's has in its place.
+   * Show a text, alone or compared with another cell's text.
    *
    * @param {string} own
    * @param {number | null} other
@@ -126,7 +126,7 @@ const code = (() => {
   };
 
   /**
-   * Lines that are in one text only, with some around them.
+   * Lines in one text only, with some lines around them.
    *
    * @param {string} own
    * @param {string} other
@@ -153,7 +153,7 @@ const code = (() => {
   };
 
   /**
-   * One run of lines; of many that are the same, those next to the others.
+   * One run of lines. A long run of equal lines is reduced to those next to different ones.
    *
    * @param {Run} run
    * @param {boolean} first

@@ -2,20 +2,20 @@
 "use strict";
 
 /**
- * What is known of a cell: what docs/records.md tells of, and its history, known causes and other runs.
+ * Everything known about a cell: the keys in docs/records.md, and its history, known causes and other runs.
  *
  * @typedef {Record<string, any>} CellRecord
  */
 
 const commands = (() => {
   /**
-   * The requirements of the environment that a cell ran in.
+   * The requirements of a cell's environment.
    *
    * @param {CellRecord} record
    */
   const requirements = (record) => {
     const asked = Object.entries(record.toolchain?.requested?.packages || {});
-    // Some libraries have a wheel for each CUDA, such as cupy-cuda12x: "cupy" beside it is only what it is imported as.
+    // Some libraries have a wheel for each CUDA, such as cupy-cuda12x. "cupy" next to it is only the import name.
     const imported = new Set(asked.map(([name]) => /^(.+)-cuda\d+x$/.exec(name)?.[1]));
     return asked
       .filter(([name]) => name !== "python" && !imported.has(name))
@@ -23,7 +23,7 @@ const commands = (() => {
   };
 
   /**
-   * Commands that run a cell again, one a line.
+   * Commands that run a cell again, one per line.
    *
    * @param {(key: string) => string} value the cell's value of an axis
    * @param {CellRecord} record
@@ -34,7 +34,7 @@ const commands = (() => {
     const lines = [];
     const packages = value("library") ? requirements(record) : [];
     if (packages.length) lines.push(["pip", "install", ...packages].map(text.shell).join(" "));
-    // A toolkit of the machine is there already.
+    // A toolkit of the machine is already installed.
     if (!toolkit.includes("@")) {
       const releases = toolkit.split("+headers").map(text.shell).join(",");
       lines.push(`cumatrix toolkits install ${releases}`);
@@ -42,7 +42,7 @@ const commands = (() => {
     const where = ["-b", value("backend"), "-t", toolkit, "-a", value("target"), "--no-cache"].map(text.shell);
     where.push(...host(value).map(text.shell));
     if (record.program) {
-      // A program without a case: what stands in the variant's place are its options, as a shell takes them.
+      // For a program without a case, the variant contains its options in shell syntax.
       const program = text.shell(caseOf(value, record));
       lines.push(["cumatrix", "try", program, variant, ...where].filter(Boolean).join(" "));
     } else {
@@ -53,7 +53,7 @@ const commands = (() => {
   };
 
   /**
-   * What commands call a cell's case, or program: without the project, or the digest, that tells it from others here.
+   * The name of a cell's case or program in commands: without the project or digest that makes it unique here.
    *
    * @param {(key: string) => string} value the cell's value of an axis
    * @param {CellRecord} record
@@ -64,8 +64,8 @@ const commands = (() => {
   };
 
   /**
-   * The option that names a cell's host compiler; none where none is requested. Of one that was named by its path,
-   * that is not known.
+   * The option for a cell's host compiler, or none without a requested one. The record lacks the path of a host
+   * compiler that the user named by path.
    *
    * @param {(key: string) => string} value the cell's value of an axis
    */

@@ -1,14 +1,14 @@
-// What could come next in a condition.
+// Completions of a condition.
 "use strict";
 
 /** @typedef {{text: string, about: string}} Option */
-/** @typedef {{start: number, end: number, options: Option[]}} Offer what could stand between two places of the query */
+/** @typedef {{start: number, end: number, options: Option[]}} Offer completions between two positions of the query */
 
 const completion = (() => {
   const MOST_OPTIONS = 12;
 
   /**
-   * Names, and cases by a part of theirs.
+   * Names, and cases that contain the typed text.
    *
    * @param {Matrix} matrix
    * @param {string} typed
@@ -24,7 +24,7 @@ const completion = (() => {
   };
 
   /**
-   * The name that tokens compare with something, or list values of, where a value comes next; else empty.
+   * The name that a value belongs to, if a value comes next, from a comparison or a list; else empty.
    *
    * @param {Token[]} before
    */
@@ -40,7 +40,7 @@ const completion = (() => {
   };
 
   /**
-   * What could stand where the caret is.
+   * The completions at the caret.
    *
    * @param {Matrix} matrix
    * @param {string} text
@@ -50,7 +50,7 @@ const completion = (() => {
   const complete = (matrix, text, caret) => {
     const tokens = syntax.tokens(text);
     const at = tokens.findIndex(({ kind, start, end }) => kind !== "symbol" && start <= caret && caret <= end);
-    // What has no closing quote yet takes in the rest of the text.
+    // A text without its closing quote extends to the end.
     const word = tokens[at] || { start: caret, end: caret, text: "" };
     const before = tokens.slice(0, at < 0 ? tokens.findLastIndex(({ end }) => end <= caret) + 1 : at);
     const typed = word.text.replace(/["']/g, "").toLowerCase();

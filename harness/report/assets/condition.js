@@ -5,7 +5,7 @@
 /** @typedef {Place & {op: "not", part: Tree}} Negation */
 /** @typedef {Place & {op: "constant", value: boolean}} Constant */
 /**
- * A test of one fact; `equal` where it chooses values: `name == "a"`, `name in ("a", "b")`.
+ * A test of one fact. `equal` is true if it selects values: `name == "a"`, `name in ("a", "b")`.
  *
  * @typedef {Place & {op: "test", name: string, holds: (value: any) => boolean, equal: boolean}} Test
  */
@@ -15,7 +15,7 @@ const condition = (() => {
   const { SYMBOLS, repr } = syntax;
   const MANY = 60;
 
-  /** @param {string} a @param {string} b @returns {number} letters in common, as Python's difflib counts them */
+  /** @param {string} a @param {string} b @returns {number} letters in common, as counted by Python's difflib */
   const common = (a, b) => {
     let [size, left, right] = [0, 0, 0];
     for (let i = 0; i < a.length; i++)
@@ -29,7 +29,7 @@ const condition = (() => {
   };
 
   /**
-   * The nearest of what is known, or what is known; the same as harness/errors.py.
+   * The nearest known name, or all known names. The same as harness/errors.py.
    *
    * @param {string} word
    * @param {string[]} names
@@ -44,11 +44,11 @@ const condition = (() => {
     return listed.length ? `; known are ${listed.join(", ")}` : "";
   };
 
-  /** @param {any} value a boolean as the number that it is to Python */
+  /** @param {any} value a boolean as the number that it is in Python */
   const number = (value) => (typeof value === "boolean" ? Number(value) : value);
 
   /**
-   * Compare a fact with a value; different types are unequal, and have no order.
+   * Compare a fact with a value. Different types are unequal and have no order.
    *
    * @param {any} found
    * @param {string} symbol
@@ -62,7 +62,7 @@ const condition = (() => {
   };
 
   /**
-   * The value of a parameter, which is known as text, as one of the same kind as another.
+   * A parameter's value, which is a text in the data, converted to the type of another value.
    *
    * @param {string} text
    * @param {any} value
@@ -73,7 +73,7 @@ const condition = (() => {
     return text.trim() === "" || Number.isNaN(Number(text)) ? null : Number(text);
   };
 
-  /** Checks what was parsed against the names that there are. */
+  /** Checks a parsed condition against the known names. */
   class Reader {
     /** @param {InstanceType<typeof syntax.Parser>} source @param {Record<string, Field>} names */
     constructor(source, names) {
@@ -86,7 +86,7 @@ const condition = (() => {
       return this.source.refuse(node.start, message);
     }
 
-    /** @param {Syntax} node @returns {string} as Python writes it */
+    /** @param {Syntax} node @returns {string} in Python's notation */
     spell({ op, value, start, end }) {
       if (op === "value" && typeof value === "string") return repr(value);
       return this.source.text.slice(start, end);
@@ -164,7 +164,7 @@ const condition = (() => {
       const { kind: ofName, values, parameter } = this.field(node);
       const isText = typeof value === "string";
       const isWords = ofName === "words";
-      // A text compares with all of the words, and a number with how many there are.
+      // A text compares with each of the words, and a number with their count.
       const kind = isWords ? (isText ? "text" : "number") : ofName;
       if (kind === "version" || (isText && parameter && values?.every(versions.parse))) {
         if (!isText) {
@@ -203,7 +203,7 @@ const condition = (() => {
   }
 
   /**
-   * Read a condition; the empty one always holds.
+   * Parse a condition. An empty condition always holds.
    *
    * @param {string} text
    * @param {Record<string, Field>} names

@@ -1,13 +1,13 @@
-// The numbers beside the filters: each is what choosing that value would give.
+// The numbers next to the filters: the number of cells after choosing that value.
 "use strict";
 
 const counts = (() => {
   /**
-   * How many cells there are of each row, column or outcome, of those that the query lets through but for one term.
+   * The number of cells of each row, column or outcome that match the query without one term.
    *
    * @param {Matrix} matrix
    * @param {Answer} answer
-   * @param {number} but place of the term that does not count, or -1
+   * @param {number} but position of the ignored term, or -1
    * @returns {Map<ArrayLike<number> | null, Uint32Array>} by `Matrix.source(…).of`
    */
   const tally = (matrix, { misses, missed }, but) => {
@@ -29,7 +29,7 @@ const counts = (() => {
   };
 
   /**
-   * For each field which values its filter has chosen, and how many cells each value would give.
+   * The chosen values of each field's filter, and the number of cells for each value.
    *
    * @param {Matrix} matrix
    * @param {Answer} answer
@@ -42,7 +42,7 @@ const counts = (() => {
       names.map((field) => {
         const place = query.filterOf(answer.parts, field);
         const part = answer.parts[place];
-        // What is chosen already does not count against the other values of its own field.
+        // A choice does not count against the other values of its own field.
         const sums = part ? tally(matrix, answer, place) : all;
         const { names: values, places, of } = fields.choices(matrix, field);
         const found = new Map([...values, ""].map((value) => [value, 0]));

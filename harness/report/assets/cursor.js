@@ -1,7 +1,7 @@
-// Where the reader is in the table: keyboard, pointer and focus.
+// The reader's place in the table: keyboard, pointer and focus.
 "use strict";
 
-/** The place of the reader: a line, and a column or -1 for the line's heading. */
+/** The reader's place: a line, and a column or -1 for the line's heading. */
 class Cursor {
   /**
    * @param {Grid} grid
@@ -22,7 +22,7 @@ class Cursor {
     return [this.grid.lines.length - 1, this.grid.pivot.columns.entries.length - 1];
   }
 
-  /** Stay within the table when it has become smaller. */
+  /** Stay within the table after it became smaller. */
   clamp() {
     const [line, column] = this.last;
     this.line = Math.min(this.line, Math.max(0, line));
@@ -30,7 +30,7 @@ class Cursor {
   }
 
   /**
-   * The value of `tabindex`: one place of the table can be reached by Tab.
+   * The value of `tabindex`. Exactly one place of the table is reachable by Tab.
    *
    * @param {number} line
    * @param {number} column
@@ -40,7 +40,7 @@ class Cursor {
   }
 
   /**
-   * The place where something happened.
+   * The place of an event.
    *
    * @param {Event} event
    */
@@ -57,7 +57,7 @@ class Cursor {
     this.choose();
   }
 
-  /** Open what the reader is at. */
+  /** Open the reader's place. */
   choose() {
     const line = this.grid.lines[this.line];
     if (this.column < 0) {
@@ -106,11 +106,11 @@ class Cursor {
   }
 
   /**
-   * Go to a place, and bring it into view.
+   * Go to a place and scroll it into view.
    *
    * @param {number} line
    * @param {number} column
-   * @param {boolean} focus whether the place takes the focus from another element
+   * @param {boolean} focus whether to take the focus from another element
    */
   move(line, column, focus = true) {
     this.grid.table.querySelector('tbody [tabindex="0"]')?.setAttribute("tabindex", "-1");
@@ -121,9 +121,9 @@ class Cursor {
   }
 
   /**
-   * Give the focus to the element of the place.
+   * Focus the element of the place.
    *
-   * @param {boolean} really whether another element that has it loses it
+   * @param {boolean} really whether to take the focus from another element
    */
   focus(really = true) {
     const { line, column } = this;

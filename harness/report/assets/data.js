@@ -1,8 +1,7 @@
-// Data: loaded as scripts, because a page that was opened from disk may load nothing else.
-// docs/page.md tells of the format.
+// Data, loaded as scripts, because a page opened from disk can load nothing else. docs/page.md describes the format.
 "use strict";
 
-/** What the files of data call, each with its name and its content. */
+/** The files of data call it, each with its name and content. */
 const cumatrix = (() => {
   /** @typedef {{promise: Promise<any>, resolve: (value: any) => void}} Waiting */
 
@@ -40,10 +39,10 @@ const cumatrix = (() => {
   };
 
   /**
-   * The content of data/NAME.js, loaded when it is first asked for.
+   * The content of data/NAME.js, loaded on first use.
    *
    * @param {string} name
-   * @returns {Promise<any>} rejected with a sentence for the reader when the file is not there
+   * @returns {Promise<any>} rejected with a sentence for the reader if the file does not exist
    */
   const load = (name) => {
     const known = waiting.get(name);

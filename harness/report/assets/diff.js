@@ -1,4 +1,4 @@
-// Two texts line by line: which lines of one are in the other.
+// A comparison of two texts line by line.
 "use strict";
 
 /**
@@ -8,19 +8,20 @@
  */
 
 const diff = (() => {
-  /** So many lines may differ before it is not looked any further which of them belong together. */
+  /** Maximum number of different lines. Beyond it, the search for matching lines stops. */
   const MOST = 3000;
 
   /**
-   * The shortest way from one list of lines to another (Myers, An O(ND) Difference Algorithm and Its Variations, 1986).
+   * The shortest edit from one list of lines to another (Myers, An O(ND) Difference Algorithm and Its Variations,
+   * 1986).
    *
    * @param {string[]} a
    * @param {string[]} b
-   * @returns {Run[] | null} null where more than `MOST` lines differ
+   * @returns {Run[] | null} null if more than `MOST` lines differ
    */
   const shortest = (a, b) => {
     const most = Math.min(MOST, a.length + b.length);
-    // How far each diagonal gets with so many differences; the diagonal k is at place k + differences.
+    // The reach of each diagonal with this number of differences. The diagonal k is at index k + differences.
     /** @type {Int32Array[]} */
     const reached = [];
     for (let count = 0; count <= most; count++) {
@@ -43,7 +44,7 @@ const diff = (() => {
   };
 
   /**
-   * The way back from the end.
+   * The path back from the end.
    *
    * @param {string[]} a
    * @param {string[]} b
@@ -71,7 +72,7 @@ const diff = (() => {
   };
 
   /**
-   * Lines of one kind together.
+   * Consecutive lines of one kind, grouped.
    *
    * @param {["same" | "gone" | "new", string][]} lines
    * @returns {Run[]}
@@ -88,11 +89,11 @@ const diff = (() => {
   };
 
   /**
-   * What two texts have in common, and what not.
+   * The common and the different lines of two texts.
    *
    * @param {string} one
    * @param {string} other
-   * @returns {Run[] | null} null where they have too little in common
+   * @returns {Run[] | null} null if they have too little in common
    */
   const texts = (one, other) => {
     const [a, b] = [one.split("\n"), other.split("\n")];

@@ -1,10 +1,10 @@
-// Elements, made so that no text can become markup: nothing here or elsewhere writes HTML.
+// Elements, built so that no text can become markup: no script writes HTML.
 "use strict";
 
-/** @typedef {string | number | Node | false | null | undefined | Child[]} Child what `dom.h` takes between the tags */
+/** @typedef {string | number | Node | false | null | undefined | Child[]} Child the content that `dom.h` accepts */
 
 /**
- * A group of table rows: the row that names it, the rows below that one, and what shows whether it is open.
+ * A group of table rows: the row with its name, the rows below, and a function that updates its open state.
  *
  * @typedef {{row: HTMLTableRowElement, rows: HTMLTableRowElement[], fold: () => void}} RowGroup
  */
@@ -14,7 +14,7 @@ const dom = (() => {
   const narrow = matchMedia("(max-width: 45rem)");
 
   /**
-   * Children in one list, without those that are not there.
+   * Children in one list, without absent ones.
    *
    * @param {Child[]} children
    * @returns {(string | Node)[]}
@@ -31,7 +31,7 @@ const dom = (() => {
    *
    * @template {keyof HTMLElementTagNameMap} K
    * @param {K} tag
-   * @param {Record<string, any>} attributes those that are null, undefined or false are left out; functions listen
+   * @param {Record<string, any>} attributes null, undefined and false are omitted; functions become listeners
    * @param {Child[]} children
    * @returns {HTMLElementTagNameMap[K]}
    */
@@ -47,7 +47,7 @@ const dom = (() => {
   };
 
   /**
-   * The element of the page with an id, which the template has.
+   * The element with an id, which the template contains.
    *
    * @param {string} id
    * @returns {HTMLElement}
@@ -59,7 +59,7 @@ const dom = (() => {
   };
 
   /**
-   * The element at or around where something happened.
+   * The element at or around an event.
    *
    * @param {Event} event
    * @param {string} selector
@@ -68,9 +68,9 @@ const dom = (() => {
   const around = (event, selector) => /** @type {Element} */ (event.target).closest(selector);
 
   /**
-   * A link out, when a browser may follow the address; its text otherwise.
+   * A link to another site if the address is safe, else its text.
    *
-   * @param {string} address
+   * @param {string} address the text, by default the address
    * @param {string} label what it is called, if not by its address
    */
   const outside = (address, label = address) =>
@@ -90,7 +90,7 @@ const dom = (() => {
    *
    * @param {string} name
    * @param {number} columns
-   * @param {Set<string>} open names of the groups that are open
+   * @param {Set<string>} open names of open groups
    * @returns {RowGroup}
    */
   const rowGroup = (name, columns, open) => {
@@ -111,11 +111,11 @@ const dom = (() => {
   };
 
   /**
-   * A button that shows and hides the further rows of a feature, which are hidden at first.
+   * A button that shows and hides the further rows of a feature, which are initially hidden.
    *
    * @param {string} name
    * @param {HTMLTableRowElement[]} rows
-   * @param {Set<string>} open names of the features whose rows are shown
+   * @param {Set<string>} open names of features with visible rows
    */
   const further = (name, rows, open) => {
     const fold = () => {

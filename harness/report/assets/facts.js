@@ -1,4 +1,4 @@
-// Small parts of the panel, made of texts of a record.
+// Small parts of the panel, made from texts of a record.
 "use strict";
 
 const facts = (() => {
@@ -13,7 +13,7 @@ const facts = (() => {
   const section = (title, ...content) => h("section", {}, h("h3", {}, title), content);
 
   /**
-   * A text as it was printed.
+   * A text in its printed form.
    *
    * @param {string} printed
    * @param {string} label
@@ -21,7 +21,7 @@ const facts = (() => {
   const code = (printed, label) => h("pre", { tabindex: "0", role: "region", "aria-label": label }, printed);
 
   /**
-   * A list of names and values; what is empty is left out.
+   * A list of names and values, without empty values.
    *
    * @param {[string, Child][]} pairs
    */
@@ -35,7 +35,7 @@ const facts = (() => {
   };
 
   /**
-   * A table that scrolls by itself.
+   * A table with its own scrollbar.
    *
    * @param {string} label
    * @param {string[]} heads
@@ -64,7 +64,7 @@ const facts = (() => {
   };
 
   /**
-   * Put a text on the clipboard.
+   * Copy a text to the clipboard.
    *
    * @param {string} copied
    */
@@ -73,7 +73,7 @@ const facts = (() => {
       await navigator.clipboard.writeText(copied);
       return true;
     } catch {
-      // A page from disk may have no clipboard: the older way needs no permission.
+      // A page from disk may have no clipboard. The older API needs no permission.
       const area = h("textarea", { class: "v" }, copied);
       document.body.append(area);
       area.select();
@@ -84,7 +84,7 @@ const facts = (() => {
   };
 
   /**
-   * A button that copies a text, and says so.
+   * A button that copies a text and confirms it.
    *
    * @param {string} label
    * @param {() => string} copied
@@ -99,7 +99,7 @@ const facts = (() => {
   };
 
   /**
-   * The lines around a place in a source, and below the line what was said of it.
+   * The lines around a place in a source, with the diagnostic below its line.
    *
    * @param {Record<string, string>} files
    * @param {CellRecord} item a diagnostic

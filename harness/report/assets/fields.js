@@ -3,31 +3,31 @@
 
 /**
  * @typedef {object} Field
- * @property {string} kind text, words, version, flag, number, or any, where the other side of a comparison has the kind
- * @property {string} about what the completion says of it
- * @property {string[]} [values] all that there are
- * @property {boolean} [parameter] whether it is a parameter of cases, whose values are known as texts
+ * @property {string} kind text, words, version, flag, number, or any (the kind of the other side)
+ * @property {string} about the description in completions
+ * @property {string[]} [values] all values
+ * @property {boolean} [parameter] whether it is a parameter of cases, whose values are texts in the data
  * @property {boolean} [numeric] whether all values of a parameter are numbers
- * @property {boolean} [filter] there is a filter for it above the table
+ * @property {boolean} [filter] whether there is a filter for it above the table
  */
 
 /**
- * Values, which of them each place has, and the place of each cell; null where the one is the other.
+ * Values, the index of each place's value, and the place of each cell. null means that index and place are equal.
  *
  * @typedef {{values: any[], codes: number[] | null, of: ArrayLike<number> | null}} Fact
  */
 
 const fields = (() => {
-  /** @type {Record<string, Field>} what --where does not have */
+  /** @type {Record<string, Field>} names that --where lacks */
   const OWN = { text: { kind: "text", about: "text in case, title, features, variant, toolchain, target or message" } };
 
-  /** Names of what comes after the first look. */
+  /** Names of data that load after the first view. */
   const LATER = ["text", "message", "registers", "shared", "spills", "seconds", "tensor_cores"];
 
   /** @type {Record<string, Field>} */
   let known = OWN;
 
-  /** @type {Set<string>} names that no parameter has in conditions */
+  /** @type {Set<string>} names that parameters cannot have in conditions */
   let taken = new Set();
 
   /** @param {Parameter} parameter @returns {Field} */
@@ -37,7 +37,7 @@ const fields = (() => {
   };
 
   /**
-   * Take the names of the data; to be called before anything is asked.
+   * Set the names from the data. Call it before any other function.
    *
    * @param {Record<string, Field>} names
    * @param {Parameter[]} parameters
@@ -49,14 +49,14 @@ const fields = (() => {
   };
 
   /**
-   * The dimension of a parameter: its name, or `variant.NAME` where something else is called so.
+   * The dimension of a parameter: its name, or `variant.NAME` if another dimension has the name.
    *
    * @param {string} name
    */
   const keyOf = (name) => (taken.has(name) ? `variant.${name}` : name);
 
   /**
-   * The values of a name of conditions; null where a cell has none.
+   * The values of a name in conditions; null if a cell has none.
    *
    * @param {Matrix} matrix
    * @param {string} name
@@ -82,8 +82,8 @@ const fields = (() => {
   };
 
   /**
-   * The values of a name to choose from, in order, and the one that each place of its fact has; versions without local
-   * parts, which comparisons pass over.
+   * The values of a name to choose from, in order, and the index for each place of its fact. Versions omit local parts,
+   * which comparisons ignore.
    *
    * @param {Matrix} matrix
    * @param {string} name

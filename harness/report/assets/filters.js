@@ -2,7 +2,7 @@
 "use strict";
 
 /**
- * A value of a field, to choose.
+ * A value of a field in a filter.
  *
  * @typedef {{name: string, box: HTMLInputElement, count: HTMLElement, label: HTMLElement}} FilterValue
  */
@@ -10,10 +10,10 @@
 /** @typedef {{chosen: string[], counts: Map<string, number>}} FieldState cells by value, "" for none */
 /** @typedef {{mark: Mark, count: HTMLElement, button: HTMLElement}} LegendEntry */
 
-// A parameter of more values has no filter, but can be written.
+// A parameter with more values has no filter, but can be typed.
 const MOST_VALUES = 1000;
 
-/** Filters by value, and the legend, which is one for marks. */
+/** Filters by value, and the legend, which is the filter for marks. */
 class Filters {
   /**
    * @param {HTMLElement} box
@@ -30,10 +30,10 @@ class Filters {
       const count = filter ? fields.choices(matrix, field).names.length : 0;
       if (count > 1 && count <= MOST_VALUES) this.filters.set(field, this.filter(field));
     }
-    /** @type {string[]} parameters that what is shown has several values of */
+    /** @type {string[]} parameters with several values among the shown cells */
     this.parameters = [];
     box.append(...[...this.filters.values()].map(({ group }) => group));
-    // One list open at a time, and none when the reader goes elsewhere.
+    // At most one list is open, and none after a click elsewhere.
     document.addEventListener("click", (event) => this.shut(dom.around(event, "details.facet")));
     box.addEventListener("focusout", (event) => {
       const to = /** @type {Node | null} */ (event.relatedTarget);
@@ -90,13 +90,13 @@ class Filters {
     return { mark, count, button };
   }
 
-  /** @param {Element | null} but the one that stays open */
+  /** @param {Element | null} but the list that stays open */
   shut(but) {
     for (const { group } of this.filters.values()) if (group !== but) group.open = false;
   }
 
   /**
-   * Counts and choices after a query.
+   * Update counts and choices after a query.
    *
    * @param {Answer} answer
    */
@@ -117,8 +117,8 @@ class Filters {
   }
 
   /**
-   * Whether a parameter tells something of what is shown: most cells have one of several values of it. Header libraries
-   * do wherever there are any.
+   * Whether a parameter is useful for the shown cells: most cells have one of several values. A header library always
+   * is.
    *
    * @param {Parameter} item
    * @param {FieldState} [state]

@@ -1,8 +1,8 @@
-// The table: only what is in view is in the document, so that 100,000 cells scroll like a hundred.
+// The table: only the part in view is in the document, so 100,000 cells scroll like a hundred.
 "use strict";
 
 /**
- * What to do when cells are chosen and groups opened or closed.
+ * Callbacks for chosen cells and for opened or closed groups.
  *
  * @typedef {object} GridActions
  * @property {(cells: number[], line: Line) => void} onCell
@@ -23,7 +23,7 @@ class Grid {
     viewport.append(this.table);
     this.blank = h("td", { role: "gridcell", tabindex: "-1", class: "c" }, document.createTextNode(""));
     this.squares = new Squares(matrix);
-    // Nothing, until the first answer is shown.
+    // Empty until the first answer.
     /** @type {Line[]} */
     this.lines = [];
     this.chosen = -1;
@@ -47,7 +47,7 @@ class Grid {
    *
    * @param {Pivot} turned
    * @param {Line[]} lines
-   * @param {number} chosen the cell that the panel tells of, or -1
+   * @param {number} chosen the cell in the panel, or -1
    */
   show(turned, lines, chosen) {
     this.pivot = turned;
@@ -63,9 +63,9 @@ class Grid {
   }
 
   /**
-   * Draw what is in view and some of what is around it.
+   * Draw the part in view and some of its surroundings.
    *
-   * @param {boolean} again whether what is drawn already is drawn again
+   * @param {boolean} again whether to redraw what is already drawn
    * @param {number} ahead as in `parts.inView`
    */
   draw(again, ahead = 1) {
@@ -80,7 +80,7 @@ class Grid {
     const hadFocus = this.table.contains(document.activeElement);
     rows.draw(this, part);
     this.drawHead(part);
-    // The element that has it may stand for another cell by now.
+    // The focused element may represent another cell by now.
     if (hadFocus) this.cursor.focus();
   }
 
@@ -107,7 +107,7 @@ class Grid {
       column.style.width = `${width}px`;
       return column;
     });
-    // Lines between groups, once for the whole table: squares have no room for borders of their own.
+    // Lines between groups, drawn once for the whole table: squares have no room for their own borders.
     const lines = begins.flatMap((first, place) => (first ? [heading + (left + place) * this.width] : []));
     this.table.style.backgroundPosition = lines.map((at) => `${at}px 0`).join();
     this.table.style.backgroundImage = lines.map(() => "linear-gradient(var(--line), var(--line))").join();
@@ -120,7 +120,7 @@ class Grid {
   }
 
   /**
-   * A tooltip, made when the pointer is there.
+   * Add a tooltip when the pointer enters a square.
    *
    * @param {HTMLElement | null} square
    */
@@ -135,7 +135,7 @@ class Grid {
     square.title = texts.filter(Boolean).join("\n");
   }
 
-  /** How many whole lines are in view. */
+  /** The number of whole lines in view. */
   get linesInView() {
     return Math.max(1, Math.floor((this.viewport.clientHeight - this.headHeight) / GRID.row) - 1);
   }
@@ -145,7 +145,7 @@ class Grid {
   }
 
   /**
-   * Finds the square of a line and a column.
+   * The square of a line and a column.
    *
    * @param {number} line
    * @param {number} column
@@ -155,7 +155,7 @@ class Grid {
   }
 
   /**
-   * Scroll until a place is in view.
+   * Scroll a place into view.
    *
    * @param {number} line
    * @param {number} column
@@ -175,7 +175,7 @@ class Grid {
   }
 
   /**
-   * Mark a cell as the one that the panel tells of, and bring it into view.
+   * Mark the cell in the panel, and scroll it into view.
    *
    * @param {number} cell or -1 for none
    */

@@ -1,7 +1,7 @@
 // The headings of the columns, and of a row.
 "use strict";
 
-/** @typedef {{groups: number[][], leaf: number[]}} Levels places of the dimensions that each level of headings shows */
+/** @typedef {{groups: number[][], leaf: number[]}} Levels positions of the dimensions of each level of headings */
 
 /** Headings of one pivot. */
 class Headings {
@@ -23,17 +23,17 @@ class Headings {
       const before = column ? pivot.columns.entries[column - 1] : [];
       return upto > 0 && !Headings.same(entry, before, upto);
     });
-    /** Letters of the longest label. */
+    /** Number of letters of the longest label. */
     this.longest = Math.max(4, ...pivot.columns.entries.map((entry) => this.label(this.levels.leaf, entry).length));
   }
 
   /**
-   * Levels of headings: backend and library in one, and what few cells have with what stands before it; what
-   * would stand above one column only goes into its own label.
+   * Levels of headings. Backend and library share a level, and an axis with few values shares the level before it. A
+   * level with a heading for each single column becomes part of the column's label.
    *
    * @param {PivotAxis} columns
-   * @param {number} least columns that a heading stands above on average
-   * @param {string[]} later axes that few cells have a value of
+   * @param {number} least minimum average number of columns below a heading
+   * @param {string[]} later axes with few values
    * @returns {Levels}
    */
   static levels(columns, least, later) {
@@ -53,11 +53,11 @@ class Headings {
   }
 
   /**
-   * Whether two entries begin with the same codes.
+   * Whether two entries start with the same codes.
    *
    * @param {number[]} entry
    * @param {number[]} other
-   * @param {number} upto how many codes are looked at
+   * @param {number} upto number of codes to compare
    */
   static same(entry, other, upto) {
     for (let place = 0; place < upto; place++) if (entry[place] !== other[place]) return false;
@@ -65,7 +65,7 @@ class Headings {
   }
 
   /**
-   * What an entry is called, by some of its dimensions.
+   * The label of an entry, from some of its dimensions.
    *
    * @param {number[]} places
    * @param {number[]} entry
@@ -79,7 +79,7 @@ class Headings {
   }
 
   /**
-   * What a column is called, by all of its dimensions.
+   * The label of a column, from all of its dimensions.
    *
    * @param {number} column
    */
@@ -98,7 +98,7 @@ class Headings {
   }
 
   /**
-   * What entries without a value are called: "no bytes" of a parameter, nothing of an axis.
+   * The label of entries without a value: "no bytes" for a parameter, empty for an axis.
    *
    * @param {string} key
    */
@@ -106,7 +106,7 @@ class Headings {
     return this.matrix.parameters.some((item) => item.key === key) ? `no ${this.matrix.dimension(key)?.title}` : "";
   }
 
-  /** What the rows are, for the corner: "Case, variant". A topic goes without saying where it only groups cases. */
+  /** The label of the rows for the corner: "Case, variant". It omits the topic if the topic only groups cases. */
   corner() {
     const { dimensions } = this.pivot.rows;
     const titles = dimensions
@@ -117,7 +117,7 @@ class Headings {
   }
 
   /**
-   * The head of the table for the columns from `left` to before `right`.
+   * The head of the table for the columns from `left` until before `right`.
    *
    * @param {number} left
    * @param {number} right
@@ -163,7 +163,7 @@ class Headings {
    * The heading of a row.
    *
    * @param {Line} line
-   * @param {number} number which line it is
+   * @param {number} number the line's number
    * @param {number} tab
    */
   row(line, number, tab) {

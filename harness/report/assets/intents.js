@@ -10,19 +10,20 @@
  * @property {string[]} lacks
  * @property {string[]} words
  * @property {string} key
- * @property {boolean} decides whether a yes or no leads the answer
+ * @property {boolean} decides whether the answer starts with a yes or no
  */
-/** @typedef {{intent: string, chips: Chip[], keys: string[]}} QuestionReading */
+/** @typedef {{intent: string, decides: boolean, chips: Chip[], keys: string[]}} QuestionReading */
 /** @typedef {[string, string, string, string[]]} ReplyRow case, kind, text, cells */
 /** @typedef {{sentence: string, rows: ReplyRow[], sources: string[]}} Reply */
 /**
  * @typedef {object} RepliesData
- * @property {[number, string, string, string[]][]} rows each once: feature (or -1), kind, text, cells
+ * @property {[number, string, string, string[]][]} rows without duplicates: feature (or -1), kind, text, cells
  * @property {Record<string, [string, number[], string[]]>} replies sentence, rows, sources by key
  */
 /**
- * A known cause: patterns of a missing header's name, of the message, of what it must not say, of the rest of the log;
- * then title, where it applies, sentences, links, the tools that say it, and the pattern of what the log must not say.
+ * A known cause: patterns of a missing header's name, of the message, of text that the message must not contain, and of
+ * the rest of the log; then title, context, sentences, links, tools with this message, and the pattern of text that the
+ * log must not contain.
  *
  * @typedef {[string, string, string, string, string, string, string[], string[], string[], string, string]} CauseData
  */
@@ -37,7 +38,7 @@ const intents = (() => {
       .filter(({ kind, values }) => RELEASES.includes(kind) && values.length)
       .map(({ name, values }) => [Object.hasOwn(known.libraries, name) ? known.libraries[name] : name, values]);
 
-  /** @param {Chip[]} chips @param {Vocabulary} known what a question names, as `needs` has it */
+  /** @param {Chip[]} chips @param {Vocabulary} known the kinds of names in a question, as in `needs` */
   const namedBy = (chips, known) => {
     const found = new Set(chips.map(({ kind }) => kind));
     if (releasesOf(chips, known).some(([name]) => name !== "cuda")) found.add("release");
@@ -130,7 +131,7 @@ const intents = (() => {
     const packaged = question.withPackages(text, vocabulary);
     for (const intent of table) {
       if (!new RegExp(intent.pattern).test(lower)) continue;
-      // A size in a question about limits tells no feature.
+      // A size in a question about limits is not a feature.
       const sizes = intent.key === "target or none";
       const left = (intent.key === "package" ? packaged : chips).filter(
         ({ kind, name, text: word }) =>
@@ -142,41 +143,44 @@ const intents = (() => {
       const named = namedBy(left, vocabulary);
       if (!intent.needs.every((need) => named.has(need)) || intent.lacks.some((each) => named.has(each))) continue;
       const keys = keysOf(intent, left, releases, vocabulary);
-      if (keys.length || !intent.key) return { intent: intent.name, chips: left, keys };
+      if (keys.length || !intent.key) return { intent: intent.name, decides: intent.decides, chips: left, keys };
     }
-    return { intent: "feature", chips, keys: [] };
+    return { intent: "feature", decides: true, chips, keys: [] };
   };
 
+  const LEAD = /^(Yes|No|In part|No fault is known)\. /;
+
   /**
-   * The replies of some keys as one; none where none has one.
+   * One reply that combines the replies of some keys, or none without any.
    *
    * @param {string[]} keys
    * @param {RepliesData} data
    * @param {Feature[]} features
+   * @param {boolean} decides whether a yes or no leads the answer
    * @returns {Reply | undefined}
    */
-  const reply = (keys, data, features) => {
+  const reply = (keys, data, features, decides) => {
     const found = keys.filter((key) => Object.hasOwn(data.replies, key)).map((key) => data.replies[key]);
     if (!found.length) return undefined;
     const rows = [...new Set(found.flatMap(([, places]) => places))].map((place) => {
       const [feature, kind, text, cells] = data.rows[place];
       return /** @type {ReplyRow} */ ([features[feature]?.case || "", kind, text, cells]);
     });
-    const sentence = [...new Set(found.map(([each]) => each))].join(" ");
+    const sentences = found.map(([each]) => (decides ? each : each.replace(LEAD, "")));
+    const sentence = [...new Set(sentences)].join(" ");
     return { sentence, rows, sources: [...new Set(found.flatMap(([, , sources]) => sources))] };
   };
 
   const FLAGS = /\(\?([ims]+)\)/g;
 
-  /** @param {string} pattern of RE2, whose flags stand inside: here they hold for all of it */
+  /** @param {string} pattern of RE2, whose inline flags here apply to the whole pattern */
   const regexp = (pattern) => {
     const flags = new Set([...pattern.matchAll(FLAGS)].flatMap(([, letters]) => [...letters]));
     return new RegExp(pattern.replace(FLAGS, ""), [...flags].join(""));
   };
 
   /**
-   * The known cause of a pasted message: of the first of its lines that has one. One that depends on the cell is no
-   * answer.
+   * The known cause of a pasted message, from its first line with one. A cause that depends on the cell is no answer.
    *
    * @param {string} text
    * @param {CausesData} data
@@ -185,7 +189,7 @@ const intents = (() => {
   const cause = (text, { header, causes }) => {
     for (const line of text.split("\n")) {
       const missing = Object.values(new RegExp(header).exec(line)?.groups ?? {}).find(Boolean) ?? "";
-      // The message, without the place and the word error in front of it.
+      // The message, without the leading location and the word error.
       const message = line.replace(/^.{0,300}?\berror ?(?:#[-\w]+)?: /, "");
       const has = (/** @type {string} */ pattern) => regexp(pattern).test(message) || regexp(pattern).test(line);
       const fits = causes.filter(
@@ -199,7 +203,7 @@ const intents = (() => {
       );
       const found = fits.find(([, , , , , where]) => !where);
       if (!found) continue;
-      // Of tools that speak alike, the text has to name the one whose words these are.
+      // If several tools share a message, the text has to name the tool.
       const speakers = fits[0][8];
       if (speakers.length && !speakers.some((tool) => tool && text.toLowerCase().includes(tool))) return undefined;
       const [, , , , title, , sentences, links] = found;

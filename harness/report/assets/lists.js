@@ -1,11 +1,11 @@
-// Pages that are one long list: words and choices that leave what they do not fit out.
+// Pages that are one long list, with filters by words and choices.
 "use strict";
 
 const lists = (() => {
   /** @typedef {{item: HTMLElement, words: string}} Listed */
 
   /**
-   * What the address says: `#find=WORDS&NAME=VALUE`.
+   * The parameters of the address: `#find=WORDS&NAME=VALUE`.
    *
    * @param {string} hash
    * @returns {Map<string, string>}
@@ -13,9 +13,9 @@ const lists = (() => {
   const read = (hash) => new Map(new URLSearchParams(hash.replace(/^#/, "")));
 
   /**
-   * Whether a text has each of some words.
+   * Whether a text contains each of some words.
    *
-   * @param {string} text in small letters
+   * @param {string} text in lower case
    * @param {string} wanted
    */
   const has = (text, wanted) =>
@@ -24,7 +24,7 @@ const lists = (() => {
       .split(/\s+/)
       .every((word) => text.includes(word));
 
-  /** Make the search of the page work. */
+  /** Enable the page's search. */
   const start = () => {
     const { get } = dom;
     const input = /** @type {HTMLInputElement} */ (get("find"));
@@ -32,7 +32,7 @@ const lists = (() => {
     const choices = [...get("finding").querySelectorAll("select")];
     /** @type {HTMLElement[]} */
     const elements = [...get("main").querySelectorAll("[data-kind]")].map((item) => /** @type {HTMLElement} */ (item));
-    // A case's name stands above its list.
+    // A case's name is above its list.
     const above = (/** @type {Element} */ item) => item.closest("section")?.getAttribute("aria-label") || "";
     /** @type {Listed[]} */
     const items = elements.map((item) => ({ item, words: `${above(item)} ${item.textContent}`.toLowerCase() }));

@@ -1,18 +1,18 @@
-// The matrix in numbers: for each cell its row, its column and its outcome. docs/page.md tells of the data's format.
+// The matrix in numbers: the row, column and outcome of each cell. docs/page.md describes the data's format.
 "use strict";
 
 /**
- * An axis, as harness/matrix/axes.py has it.
+ * An axis, as in harness/matrix/axes.py.
  *
  * @typedef {object} Axis
  * @property {string} key
- * @property {string} title what headings call it
+ * @property {string} title title in headings
  * @property {"row" | "column"} side
- * @property {string} about what it is
- * @property {string} kind what its values are: name, word, backend, version, release, target
+ * @property {string} about description
+ * @property {string} kind kind of its values: name, word, backend, version, release, target
  * @property {boolean} filter whether there is a filter for it above the table
- * @property {string} prefix what stands before a value in headings
- * @property {boolean} optional whether it came after the first records
+ * @property {string} prefix text before a value in headings
+ * @property {boolean} optional whether the first records lack it
  */
 /**
  * A parameter of variants, or a header library: a dimension of rows (harness/matrix/axes.py).
@@ -20,8 +20,8 @@
  * @typedef {Axis & {values: string[], library: boolean}} Parameter
  */
 /**
- * By backend and by header library the form for a new issue; by backend its language, and the library whose releases
- * can be searched (harness/protocol/text.py).
+ * The form for a new issue by backend and by header library; by backend also its language, and the library whose
+ * releases `cumatrix bisect` can search (harness/protocol/text.py).
  *
  * @typedef {Record<"backends" | "libraries" | "searched" | "languages", Names>} Trackers
  * @typedef {Record<string, string>} Names
@@ -29,22 +29,22 @@
 /** @typedef {{key: string, letter: string, word: string, meaning: string, good: boolean, style: string}} Mark */
 /** @typedef {{page: string, topic: number, title: string, features: string[], links: string[], files: string,
  * code: string, project: string}} Case */
-/** @typedef {Record<string, number[]>} Codes by dimension, numbers into the names of that dimension */
+/** @typedef {Record<string, number[]>} Codes by dimension, indices of its names */
 /**
  * @typedef {object} More
  * @property {string[]} texts
- * @property {number[]} message place of its text, for each cell
+ * @property {number[]} message index of each cell's text
  * @property {Record<string, (number | null)[]>} numbers
- * @property {{values: (string | null)[], of: number[]}} cores for tensor cores: instructions, and those of each cell
+ * @property {{values: (string | null)[], of: number[]}} cores tensor core instructions, and the index of each cell's
  */
 
 /**
- * What data/matrix.js holds.
+ * The content of data/matrix.js.
  *
  * @typedef {object} MatrixData
- * @property {Axis[]} axes those of rows, from the outermost on, then those of columns
- * @property {Parameter[]} parameters what variants are made of
- * @property {Codes} variants by parameter the place of the value that each variant has, from 1; 0 for none
+ * @property {Axis[]} axes axes of rows, outermost first, then axes of columns
+ * @property {Parameter[]} parameters parts of variants
+ * @property {Codes} variants by parameter, the index of each variant's value, from 1; 0 for none
  * @property {Record<string, Field>} conditions names that conditions may use
  * @property {{columns: Record<string, any[]>, cells: Record<string, any[]>}} facts of columns, and of
  *   the numbers in outcomes.facts
@@ -52,16 +52,16 @@
  * @property {Mark[]} marks the legend
  * @property {Record<string, string[]>} names every value of every dimension
  * @property {Case[]} cases
- * @property {Codes} rows case, variant and further axes of each row, and the pattern of its columns
+ * @property {Codes} rows case, variant and further axes of each row, and the index of its columns' pattern
  * @property {Codes} columns
- * @property {number[][]} patterns which columns a row has
+ * @property {number[][]} patterns the columns of a row
  * @property {Codes} outcomes
  * @property {number[]} cells outcome of each cell, row by row
  * @property {number} cellsPerFile
  */
 
 /**
- * Which value of a parameter each row has; those that have none come last.
+ * The value of a parameter for each row. Rows without a value come last.
  *
  * @param {MatrixData} data
  * @param {string} key
@@ -70,13 +70,13 @@
 const codesOfRows = ({ rows, variants }, key, none) =>
   rows.variant.map((variant) => (variants[key][variant] ? variants[key][variant] - 1 : none));
 
-/** The matrix: what is asked of cells by their number. */
+/** The matrix: facts about cells by their number. */
 class Matrix {
   /** @param {MatrixData} data */
   constructor(data) {
     this.axes = data.axes;
     this.marks = data.marks;
-    /** Values of names of conditions. */
+    /** Values of names in conditions. */
     this.facts = data.facts;
     /** @type {Parameter[]} */
     this.parameters = data.parameters.map((item) => ({ ...item, key: fields.keyOf(item.key) }));
@@ -111,13 +111,13 @@ class Matrix {
         this.column[at++] = column;
       }
     });
-    /** What a link to a cell is made of: a case is of one topic, so that need not be said. */
+    /** The parts of a link to a cell. The topic is omitted, because a case has one topic. */
     this.addressed = this.axes.map((axis) => axis.key).filter((key) => key !== "topic");
-    // Axes that came later: links to cells that have nothing of them leave them out, as links of before do.
+    // Later axes: a link to a cell without a value of any of them omits all of them, as earlier links do.
     this.later = this.axes.filter((axis) => axis.optional).map((axis) => axis.key);
     /** @type {Map<string, Uint32Array>} */
     this.known = new Map();
-    /** @type {More | null} messages and numbers, which come after the first look */
+    /** @type {More | null} messages and numbers, which load after the first view */
     this.more = null;
   }
 
@@ -136,8 +136,8 @@ class Matrix {
   }
 
   /**
-   * A value as headings have it: "12.4+headers12.6" of the toolkit becomes "CUDA 12.4, headers 12.6",
-   * "12.9@bundled" "CUDA 12.9, bundled", and "5.2@rocm" "ROCm 5.2".
+   * A value in the form of headings: "12.4+headers12.6" of the toolkit becomes "CUDA 12.4, headers 12.6",
+   * "12.9@bundled" becomes "CUDA 12.9, bundled", and "5.2@rocm" becomes "ROCm 5.2".
    *
    * @param {string} dimension
    * @param {string} name
@@ -149,7 +149,7 @@ class Matrix {
   }
 
   /**
-   * What a cell is called: its case, what else its row has, its backend with a version, releases, its target.
+   * The label of a cell: its case, the other values of its row, its backend with a version, releases, its target.
    *
    * @param {number} cell
    */
@@ -169,7 +169,7 @@ class Matrix {
   }
 
   /**
-   * Where the values of a dimension are: one array of codes, and which of them each cell has.
+   * The source of a dimension's values: an array of codes, and the index of each cell's code.
    *
    * @param {string} dimension
    */
@@ -181,7 +181,7 @@ class Matrix {
   }
 
   /**
-   * Number of the value of a dimension, for each cell.
+   * The index of each cell's value of a dimension.
    *
    * @param {string} dimension
    * @returns {Uint32Array}
@@ -213,7 +213,7 @@ class Matrix {
   }
 
   /**
-   * The file of data that tells of a cell.
+   * The file of data with a cell's details.
    *
    * @param {number} cell
    */
@@ -225,7 +225,7 @@ class Matrix {
    * The id of a cell.
    *
    * @param {number} cell
-   * @param {string} rest what follows the target; an id that is not made of the cell's place is whole
+   * @param {string} rest the text after the target; an id that does not follow from the cell's place is complete
    */
   id(cell, rest = "") {
     if (rest && !rest.startsWith(" ")) return rest;
@@ -236,7 +236,7 @@ class Matrix {
   }
 
   /**
-   * What a link to a cell says: its values, from the case to the target.
+   * The values in a link to a cell, from the case to the target.
    *
    * @param {number} cell
    */
@@ -247,7 +247,7 @@ class Matrix {
   }
 
   /**
-   * The cell that a link names, or -1.
+   * The cell of a link, or -1.
    *
    * @param {string} address
    */
@@ -277,7 +277,7 @@ class Matrix {
   }
 
   /**
-   * What the compiler said of a cell, once the texts are there.
+   * The compiler's message about a cell, after the texts are loaded.
    *
    * @param {number} cell
    */

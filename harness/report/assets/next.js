@@ -1,24 +1,24 @@
-// What to do about a cell: texts and commands, made of what its record says.
+// Next steps for a cell: texts and commands, made from its record.
 "use strict";
 
 /**
- * A step that could come next.
+ * A possible next step.
  *
  * @typedef {object} NextStep
  * @property {string} title
- * @property {string} [about] what it does, in a sentence
- * @property {string} code what is copied
+ * @property {string} [about] its purpose, in a sentence
+ * @property {string} code the text to copy
  * @property {[string, string][]} [links] name and address
  */
 
 const next = (() => {
-  // GitHub refuses addresses of more than some 8,000 letters; encoded, a text has up to three times as many.
+  // GitHub rejects addresses of more than about 8,000 letters. An encoded text is up to three times as long.
   const MOST_ADDRESS = 7000;
   const MOST_PROGRAM = 3000;
   const MOST_LOG = 2000;
 
   /**
-   * The beginning of a text.
+   * The start of a text.
    *
    * @param {string} whole
    * @param {number} most
@@ -26,7 +26,7 @@ const next = (() => {
   const cut = (whole, most) => (whole.length > most ? `${whole.slice(0, most)}\n… (cut)` : whole);
 
   /**
-   * A text as a block of code in Markdown, within a fence that it does not have itself.
+   * A text as a block of code in Markdown, within a fence that the text does not contain.
    *
    * @param {string} language
    * @param {string} body
@@ -38,7 +38,7 @@ const next = (() => {
   };
 
   /**
-   * Whether something went wrong that could be reported: what a compiler or library refused, or did not survive.
+   * Whether the record has a failure to report: a refusal or crash of a compiler or library.
    *
    * @param {CellRecord} record
    */
@@ -59,7 +59,7 @@ const next = (() => {
    * Title and text of a report to upstream.
    *
    * @param {CellRecord} record
-   * @param {string} place what compiled, and for what
+   * @param {string} place toolchain and target
    * @param {string} title of the case
    * @param {Record<string, string>} files texts of the case's files
    * @param {boolean} python whether it was compiled from Python
@@ -86,13 +86,13 @@ const next = (() => {
   };
 
   /**
-   * The address of a form for a new issue, filled in as far as an address may be long.
+   * The address of a form for a new issue, filled in up to the maximum length of an address.
    *
    * @param {string} form
    * @param {{title: string, body: string}} report
    */
   const formAddress = (form, { title, body }) => {
-    // A quote would end the address where it is looked at, and half a letter of two cannot be encoded.
+    // A quote would end the address in HTML, and half a surrogate pair cannot be encoded.
     const encoded = (/** @type {string} */ part) =>
       encodeURIComponent(part.replace(/[\ud800-\udfff]/gu, "\ufffd")).replaceAll("'", "%27");
     const whole = (/** @type {string} */ part) => `${form}?title=${encoded(title)}&body=${encoded(part)}`;
@@ -104,14 +104,14 @@ const next = (() => {
   /**
    * @typedef {object} AboutCell
    * @property {string} title of the case
-   * @property {string} place what compiled, and for what
+   * @property {string} place toolchain and target
    * @property {Record<string, string>} files texts of the case's files
    * @property {Trackers} trackers
-   * @property {string[]} libraries header libraries that the variant names
+   * @property {string[]} libraries header libraries in the variant
    */
 
   /**
-   * The program as commands take it: a case with its variant, or a file with its options.
+   * The program as commands name it: a case with its variant, or a file with its options.
    *
    * @param {(key: string) => string} value
    * @param {CellRecord} record
@@ -123,7 +123,7 @@ const next = (() => {
   };
 
   /**
-   * Searches for the release that changed something.
+   * Searches for the release that changed the outcome.
    *
    * @param {(key: string) => string} value
    * @param {CellRecord} record
@@ -151,7 +151,7 @@ const next = (() => {
   const release = (value) => (value("toolkit").includes("@") ? [] : ["-t", value("toolkit")]);
 
   /**
-   * Whether a backend compiled Python: it takes nothing else, or there is nothing else.
+   * Whether a backend compiled Python: it accepts nothing else, or the case has nothing else.
    *
    * @param {string} backend
    * @param {Record<string, string>} files
@@ -164,7 +164,7 @@ const next = (() => {
   };
 
   /**
-   * The report to upstream, with the forms that take it.
+   * The report to upstream, with its forms.
    *
    * @param {(key: string) => string} value
    * @param {CellRecord} record
@@ -190,7 +190,7 @@ const next = (() => {
   };
 
   /**
-   * What could be done about a cell.
+   * Possible next steps for a cell.
    *
    * @param {(key: string) => string} value the cell's value of an axis
    * @param {CellRecord} record

@@ -1,4 +1,4 @@
-// The panel that tells everything that is known of one cell, or names several.
+// The panel with everything known about one cell, or with a list of several.
 "use strict";
 
 class Panel {
@@ -11,7 +11,7 @@ class Panel {
     this.box = box;
     this.matrix = matrix;
     this.close = close;
-    /** How often something was asked for: an answer that comes after the next question is not shown. */
+    /** Number of requests: a result that arrives after a later request is ignored. */
     this.asked = 0;
     box.addEventListener("keydown", (event) => {
       if (event.key === "Escape") {
@@ -28,7 +28,7 @@ class Panel {
   }
 
   /**
-   * Show a heading with something below it.
+   * Show a heading with content below.
    *
    * @param {Mark | null} mark
    * @param {string} title
@@ -52,10 +52,10 @@ class Panel {
   }
 
   /**
-   * Tell of a cell; the text comes out of a file that may have to be loaded first.
+   * Show a cell, after loading the file with its details if necessary.
    *
    * @param {number} cell
-   * @param {boolean} focus whether the reader is to be there
+   * @param {boolean} focus whether to focus the panel
    */
   async show(cell, focus) {
     const { h } = dom;
@@ -84,7 +84,7 @@ class Panel {
   }
 
   /**
-   * The record of a cell: a file has by key each value once, and which of them a cell has.
+   * The record of a cell. A file has each value of a key once, and the index of each cell's value.
    *
    * @param {number} cell
    * @returns {Promise<CellRecord>}
@@ -98,7 +98,7 @@ class Panel {
   }
 
   /**
-   * Everything that is known of a cell.
+   * Everything known about a cell.
    *
    * @param {number} cell
    * @param {CellRecord} record
@@ -138,7 +138,7 @@ class Panel {
   }
 
   /**
-   * What could be done about the cell.
+   * Possible next steps for the cell.
    *
    * @param {number} cell
    * @param {CellRecord} record
@@ -171,7 +171,7 @@ class Panel {
   }
 
   /**
-   * Several cells behind one place of the table, by mark, each with a link.
+   * Several cells at one place of the table, by mark, each with a link.
    *
    * @param {number[]} cells
    * @param {string} title

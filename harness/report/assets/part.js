@@ -1,35 +1,35 @@
-// Which part of the table is drawn.
+// The drawn part of the table.
 "use strict";
 
 /**
- * Lines and columns of the table, from `top` to before `bottom` and so on, and the width of the headings in pixels.
+ * Lines and columns of the table, from `top` until before `bottom` and so on, and the width of the headings in pixels.
  *
  * @typedef {{top: number, bottom: number, left: number, right: number, heading: number}} Part
  */
 /** @typedef {Pick<Element, "scrollTop" | "scrollLeft" | "clientHeight" | "clientWidth">} Box */
 
-/** Sizes in pixels, as the style sheet has them, and how much is drawn. */
+/** Sizes in pixels, as in the style sheet, and the amount to draw. */
 const GRID = {
   row: 28,
   narrow: 28,
   wide: 84,
-  // The headings of rows shrink with the screen.
+  // Row headings shrink with the screen.
   smallScreen: 640,
   heading: 300,
   smallHeading: 150,
   listHeading: 210,
-  // The one column of a list is no wider than its small squares need.
+  // The only column of a list is no wider than its small squares need.
   list: 380,
-  // What is out of view is drawn a moment later, so that the answer to a filter is seen at once.
+  // The part out of view is drawn later, so the result of a filter appears at once.
   ahead: 10,
   pause: 200,
-  // Fewer cells than this are all put into the document, where the browser's own search and its printer find them.
+  // A table with fewer cells is completely in the document for the browser's own search and printing.
   all: 3000,
 };
 
 const parts = (() => {
   /**
-   * The width of the headings of rows.
+   * The width of the row headings.
    *
    * @param {Box} box
    * @param {number} columns
@@ -40,11 +40,11 @@ const parts = (() => {
   };
 
   /**
-   * What is in view, and some lines and columns around it.
+   * The part in view, and some lines and columns around it.
    *
-   * @param {Box} box what the table scrolls in
-   * @param {{lines: number, columns: number, width: number}} table how large it is; width of a column in pixels
-   * @param {number} ahead 1 for what is in view, more for so many lines and columns around it, Infinity for paper
+   * @param {Box} box the element that scrolls the table
+   * @param {{lines: number, columns: number, width: number}} table its size; `width` is the width of a column in pixels
+   * @param {number} ahead 1 for the part in view, more for as many lines and columns around it, Infinity for paper
    * @returns {Part}
    */
   const inView = (box, { lines, columns, width }, ahead) => {
@@ -61,7 +61,7 @@ const parts = (() => {
   };
 
   /**
-   * Whether what is drawn holds all of a part.
+   * Whether the drawn part contains another part.
    *
    * @param {Part | null} drawn
    * @param {Part} part

@@ -1,4 +1,4 @@
-// The matrix turned round: cells gathered by any dimensions down and any across.
+// The pivot of the matrix: cells grouped by any dimensions of rows and of columns.
 "use strict";
 
 /**
@@ -7,8 +7,8 @@
  * @typedef {object} PivotAxis
  * @property {string[]} dimensions
  * @property {number[][]} entries codes of the dimensions, in order
- * @property {number[][]} levels places of the dimensions that each level of groups has
- * @property {Int32Array} place for each cell of the matrix its entry, or -1
+ * @property {number[][]} levels positions of the dimensions of each level of groups
+ * @property {Int32Array} place the entry of each cell of the matrix, or -1
  */
 
 /**
@@ -20,31 +20,31 @@
  */
 
 /**
- * A line of the table: an entry, or a group with all that is below it.
+ * A line of the table: an entry, or a group with everything below it.
  *
  * @typedef {object} Line
  * @property {string} label
- * @property {string[]} path labels from the outermost group on
+ * @property {string[]} path labels, outermost group first
  * @property {number} depth
  * @property {number} from first entry
  * @property {number} to the entry after the last one
  * @property {boolean} leaf whether it is an entry
- * @property {boolean} open whether what is below it has lines of its own
- * @property {string} dimension the first one of its level
+ * @property {boolean} open whether the entries below it have their own lines
+ * @property {string} dimension the first dimension of its level
  * @property {number} code
  */
 
 const pivot = (() => {
-  // Above this, places are looked up and not counted out.
+  // Above this, places are looked up instead of counted.
   const MOST_PLACES = 8e6;
 
   /**
-   * One number for each row or column of the data: what its dimensions come to, the first counting most.
+   * A number for each row or column of the data that encodes its dimensions, the first one most significant.
    *
    * @param {Matrix} matrix
    * @param {string[]} dimensions
-   * @param {Uint32Array} of the side that is meant: place of each cell
-   * @param {number} count how many places that side has
+   * @param {Uint32Array} of of the side: the place of each cell
+   * @param {number} count number of places of that side
    */
   const sideNumbers = (matrix, dimensions, of, count) => {
     const numbers = new Float64Array(count);
@@ -58,9 +58,9 @@ const pivot = (() => {
   };
 
   /**
-   * Places in the order of their numbers: those with the same number share a rank.
+   * Places in the order of their numbers. Places with the same number share a rank.
    *
-   * @param {ArrayLike<number>} there which places there are
+   * @param {ArrayLike<number>} there whether each place exists
    * @param {(place: number) => number} number
    * @returns {{ranks: Int32Array, firsts: number[]}} rank of each place, or -1; the first place of each rank
    */
@@ -90,14 +90,14 @@ const pivot = (() => {
   };
 
   /**
-   * Gather the cells of a mask by dimensions of rows and columns.
+   * Group the cells of a mask by dimensions of rows or columns.
    *
    * @param {Matrix} matrix
    * @param {string[]} dimensions
    * @param {ArrayLike<number>} mask
-   * @param {Map<Uint32Array, Uint8Array>} there which rows and which columns of the data the mask has cells of
-   * @returns {{axis: PivotAxis, ranks: Int32Array, of: Uint32Array | null}} `ranks` by place of a side, which each cell
-   *   has in `of`; without one by cell
+   * @param {Map<Uint32Array, Uint8Array>} there rows and columns of the data with cells in the mask
+   * @returns {{axis: PivotAxis, ranks: Int32Array, of: Uint32Array | null}} `ranks` by place of a side,
+   *   and each cell's place in `of`; by cell if `of` is null
    */
   const gather = (matrix, dimensions, mask, there) => {
     const { row, column, size } = matrix;
@@ -106,7 +106,7 @@ const pivot = (() => {
     const sources = dimensions.map((key) => matrix.source(key));
     const place = new Int32Array(size).fill(-1);
     const levels = dimensions.map((_, at) => [at]);
-    // Where an axis has dimensions of one side only, that side's places are few, and cells need not be looked at.
+    // If all dimensions of an axis belong to one side, that side's few places suffice, and cells are not read.
     const [of, ...others] = new Set(sources.map((source) => source.of));
     const side = there.get(of);
     if (!others.length && side) {
@@ -121,7 +121,7 @@ const pivot = (() => {
   };
 
   /**
-   * Which rows and columns of the data the cells of a mask stand in.
+   * The rows and columns of the data with cells in a mask.
    *
    * @param {Matrix} matrix
    * @param {ArrayLike<number>} mask
@@ -157,12 +157,12 @@ const pivot = (() => {
   };
 
   /**
-   * Turn the matrix round.
+   * Compute the pivot of the matrix.
    *
    * @param {Matrix} matrix
-   * @param {string[]} down dimensions of the rows, from the outermost on
+   * @param {string[]} down dimensions of the rows, outermost first
    * @param {string[]} across dimensions of the columns; without any, the table is a list
-   * @param {ArrayLike<number>} mask which cells to take
+   * @param {ArrayLike<number>} mask the selected cells
    * @returns {Pivot}
    */
   const turn = (matrix, down, across, mask) => {
@@ -177,7 +177,7 @@ const pivot = (() => {
     /** @type {Map<number, number>} */
     const sparse = new Map();
     const first = (/** @type {number} */ place) => (dense ? dense[place] : (sparse.get(place) ?? -1));
-    // Cells of one place are a list: from its first one by `next`.
+    // Cells of one place form a linked list through `next`.
     const next = new Int32Array(matrix.size).fill(-1);
     for (let cell = matrix.size - 1; cell >= 0; cell--) {
       if (!mask[cell]) continue;
@@ -197,7 +197,7 @@ const pivot = (() => {
   };
 
   /**
-   * Lines to show: groups with all that is below them, and entries; what is closed hides its own.
+   * Lines to show: groups with everything below them, and entries. A closed group hides its entries.
    *
    * @param {Matrix} matrix
    * @param {PivotAxis} rows

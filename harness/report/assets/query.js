@@ -1,21 +1,21 @@
-// Which cells the filter lets through: a condition, or words to search for.
+// The cells that match the filter: a condition, or words to search for.
 "use strict";
 
 /**
- * The answer to a query.
+ * The result of a query.
  *
  * @typedef {object} Answer
- * @property {Tree[]} parts what must hold
- * @property {Uint8Array} mask which cells it lets through
- * @property {number} shown how many those are
- * @property {Uint8Array} misses whether each cell fails none of its parts, one, or more: 0, 1, 2
- * @property {Uint16Array} missed which part that was, the last one where there are several
- * @property {boolean} needsMore whether it asks for what comes after the first look
+ * @property {Tree[]} parts terms that must hold
+ * @property {Uint8Array} mask the cells that match
+ * @property {number} shown number of matching cells
+ * @property {Uint8Array} misses number of failed terms of each cell: 0, 1, or 2 for more
+ * @property {Uint16Array} missed index of the failed term, the last one if there are several
+ * @property {boolean} needsMore whether it uses data that load after the first view
  */
 
 const query = (() => {
   /**
-   * The condition that a query is. Words without an operator, and one text in quotes, search for a text.
+   * The condition of a query. Words without an operator, and a single text in quotes, search for a text.
    *
    * @param {string} text
    */
@@ -31,14 +31,14 @@ const query = (() => {
     return isWords && !isFlag ? `${syntax.quoted(plain)} in text` : plain;
   };
 
-  /** @param {string} text @returns {Tree[]} what must hold, where it stands in the condition */
+  /** @param {string} text @returns {Tree[]} terms that must hold, with their positions in the condition */
   const parse = (text) => {
     const tree = condition.parse(conditionOf(text), fields.FIELDS);
     return tree.op === "and" ? tree.parts : [tree];
   };
 
   /**
-   * Cells that have a text in what a reader sees of them.
+   * Cells with a text in their visible facts.
    *
    * @param {Matrix} matrix
    * @param {(text: string) => boolean} has
@@ -69,7 +69,7 @@ const query = (() => {
   };
 
   /**
-   * Cells that a part of a query lets through; the mask is the caller's own.
+   * Cells that match a part of a query. The caller owns the mask.
    *
    * @param {Matrix} matrix
    * @param {Tree} node
@@ -108,15 +108,15 @@ const query = (() => {
   };
 
   /**
-   * Put a query to the matrix.
+   * Evaluate a query.
    *
-   * The counts beside a filter are to be those that choosing it would give: `misses` and `missed` tell which cells fail
-   * only the part that is the filter's own.
+   * The counts next to a filter are those after choosing a value. `misses` and `missed` identify the cells that fail
+   * only the filter's own term.
    *
    * @param {Matrix} matrix
    * @param {string} text
    * @returns {Answer}
-   * @throws {ConditionError} when it cannot be read
+   * @throws {ConditionError} if it is invalid
    */
   const ask = (matrix, text) => {
     const parts = parse(text);
@@ -137,26 +137,26 @@ const query = (() => {
   };
 
   /**
-   * The part of a query that is a filter's own: `name == "a"`, `name in ("a", "b")`; -1 where there is none.
+   * The index of a filter's own term: `name == "a"`, `name in ("a", "b")`; -1 without one.
    *
    * @param {Tree[]} parts
    * @param {string} name
    */
   const filterOf = (parts, name) => parts.findIndex((part) => part.op === "test" && part.name === name && part.equal);
 
-  /** @param {string} name @param {string} value as it is written in a condition */
+  /** @param {string} name @param {string} value in the form of a condition */
   const spell = (name, value) => {
     const { kind, numeric } = fields.FIELDS[name];
     return numeric || kind === "flag" ? value : syntax.quoted(value);
   };
 
   /**
-   * The query with a value of a filter chosen, or no longer chosen.
+   * The query with a value of a filter added or removed.
    *
    * @param {string} text
    * @param {string} name
    * @param {string} value
-   * @param {string[]} values that the filter has
+   * @param {string[]} values of the filter
    */
   const toggle = (text, name, value, values) => {
     const parts = parse(text);
@@ -173,7 +173,7 @@ const query = (() => {
       return isLoose ? `(${whole.slice(part.start, part.end)})` : whole.slice(part.start, part.end);
     });
     texts.splice(own ? place : texts.length, 1, written);
-    // The two halves of a comparison with three sides are the same part of the text.
+    // The two halves of a chained comparison are the same part of the text.
     return [...new Set(texts)].filter(Boolean).join(" and ");
   };
 

@@ -1,5 +1,5 @@
 // The grammar of questions: the algorithm of harness/answers/question.py; names, patterns and weights come as data.
-// tests/answers/questions.toml holds both to the same examples.
+// tests/answers/questions.toml tests both with the same examples.
 "use strict";
 
 /** @typedef {{kind: string, text: string, name: string, values: string[], near: string[]}} Chip */
@@ -8,33 +8,34 @@
  * @typedef {object} Grammar
  * @property {Record<string, string>} patterns
  * @property {Record<string, string>} kinds kinds of targets by their letters
- * @property {number[]} weights of words in a name, a title, causes and parameters
- * @property {number} prefix the least letters of a word's beginning that match
- * @property {number} phrase the most words of a name
- * @property {string[]} beyond words in front of a size that is not meant itself
- * @property {string} from the word in front of a release of what was named
+ * @property {number[]} weights weights of words in a name, a title, causes and parameters
+ * @property {number} prefix minimum length of a matching prefix
+ * @property {number} phrase maximum number of words of a name
+ * @property {string[]} beyond words before a size that exclude the size itself
+ * @property {string} from the word before a release of the preceding name
  */
 /**
  * @typedef {object} Vocabulary
  * @property {Record<string, string[]>} architectures targets by marketing name
- * @property {Record<string, string>} aliases what takes a version, by what it is called
+ * @property {Record<string, string>} aliases names that take a version, by alias
  * @property {Record<string, string[]>} tools backends by name of a tool
  * @property {Record<string, string>} libraries library by backend
- * @property {string[]} terms names of tools that are terms of CUDA as well
+ * @property {string[]} terms names of tools that are also terms of CUDA
  * @property {string[]} python backends whose programs are Python files
- * @property {Record<string, string[]>} builders backends by the beginning of targets
+ * @property {Record<string, string[]>} builders backends by prefix of targets
  * @property {string[]} named words of the cases' names
  * @property {string[]} hosts names of host compilers, and of their C library
- * @property {string[]} hosted backends that they have a part in
- * @property {Record<string, string[]>} versions known ones by name
+ * @property {string[]} hosted backends that use a host compiler
+ * @property {Record<string, string[]>} versions known versions by name
  * @property {string[]} targets
- * @property {string[]} specific backends that build sm_90a where sm_90 is requested
+ * @property {string[]} specific backends that build sm_90a for sm_90
  * @property {string[]} ignored
  * @property {string[][]} synonyms
  * @property {string[]} words
- * @property {string[]} message_words words of what compilers said, in addition
+ * @property {string[]} message_words further words, from compiler messages
  * @property {string[]} parts words that a case may lack
  * @property {Record<string, string>} packages
+ * @property {Record<string, string>} phrases words by patterns of longer descriptions
  * @property {Grammar} grammar
  */
 
@@ -91,7 +92,7 @@ const question = (() => {
     return [...below.slice(-1), ...above.slice(0, 1)];
   };
 
-  /** @param {string} one @param {string} other how many letters have to be changed */
+  /** @param {string} one @param {string} other number of letters to change */
   const distance = (one, other) => {
     /** @type {number[]} */
     let before = [];
@@ -128,13 +129,13 @@ const question = (() => {
     [word, ...synonyms.filter((group) => group.includes(word)).flat()].some((each) => {
       const stem = each.length > 4 && each.endsWith("s") ? each.slice(0, -1) : each;
       if (each === other) return true;
-      // A number behind it makes another word: float4 is not float.
+      // A number after the stem makes another word: float4 is not float.
       const begins = other.startsWith(stem) && !/\d/.test(other.charAt(stem.length));
       return begins && stem.length >= grammar.prefix && !/^\d+$/.test(stem);
     });
 
   /**
-   * How many of the words are missing, and how much the others count.
+   * The number of missing words, and the weight of the others.
    *
    * @param {string[]} words
    * @param {string[][]} fields words of the name, the title, the causes, the parameters
@@ -151,7 +152,7 @@ const question = (() => {
       );
       // The text of a case may name another feature.
       const weight = most === grammar.weights[2] && named.includes(word) ? 0 : most;
-      // In a name the word itself counts more than one that means the same.
+      // In a name, the word itself counts more than a synonym.
       const found = weight + Number(fields[0].includes(word)) || Number(messages.includes(word));
       total += found;
       if (!found && (!parts.includes(word) || words.length === 1)) missing += 1;
@@ -231,7 +232,7 @@ const question = (() => {
   const isVersion = (token, known) => patternsOf(known).version.test(token) || patternsOf(known).range.test(token);
 
   /**
-   * What may be followed by a version.
+   * Chips of a name that a version can follow.
    *
    * @param {string} name
    * @param {string} text
@@ -257,7 +258,7 @@ const question = (() => {
     return { found: chipsOf(name, whole, version, known), end: at + 1 };
   };
 
-  /** @param {string} token @param {Vocabulary} known @param {Chip[]} before @param {string} after the word in front */
+  /** @param {string} token @param {Vocabulary} known @param {Chip[]} before @param {string} after the word before it */
   const number = (token, known, before, after) => {
     const last = before.at(-1);
     const released = last && (last.values.length || after === known.grammar.from);
@@ -268,11 +269,16 @@ const question = (() => {
     if (token.includes(".") && (known.versions.cuda || []).some((value) => fits(value, token, known))) {
       return chipsOf("cuda", token, token, known);
     }
-    return /^\d+$/.test(token) ? [wordChip(token, known)] : [chip("unknown", token, "version")];
+    if (/^\d+$/.test(token)) return [wordChip(token, known)];
+    // numba cooperative launch 0.59.0
+    const named = before.filter(({ kind, values }) => ["tool", "header"].includes(kind) && !values.length).reverse();
+    const read = named.map(({ name }) => chipsOf(name, `${name} ${token}`, token, known));
+    const found = token.includes(".") && read.find((chips) => chips.every(({ kind }) => kind !== "unknown"));
+    return found || [chip("unknown", token, "version")];
   };
 
   /**
-   * The next chips, and where what follows begins.
+   * The next chips, and the position after them.
    *
    * @param {string[]} tokens
    * @param {number} at
@@ -292,7 +298,7 @@ const question = (() => {
         const { found: read, end } = versioned(known.aliases[phrase], text, tokens, at + length, known);
         const tool = before.at(-1);
         const strange = phrase === "cuda" && tool?.kind === "tool" && read[0]?.kind === "unknown";
-        // CUDA has no such release, and the tool in front of it has: Numba CUDA 0.63.
+        // CUDA has no such release, but the tool before it does: Numba CUDA 0.63.
         const own = strange ? chipsOf(tool.name, `${tool.text} ${read[0].text}`, tokens[at + length], known) : read;
         const found = own[0]?.kind === "tool" ? own : read;
         if (length === 1 || found.every(({ kind }) => kind !== "unknown")) return { found, end };
@@ -303,7 +309,7 @@ const question = (() => {
       const text = tokens.slice(at, at + length).join(" ");
       const size = at + length <= tokens.length ? patterns.kib.exec(text) : null;
       if (!size && (length === 2 || !/^\d+$/.test(token))) continue;
-      // More than 4 KiB is another size than 4 KiB.
+      // "more than 4 KiB" is another size than 4 KiB.
       if (known.grammar.beyond.includes(tokens[at - 1])) return { found: [], end: at + length };
       if (size) {
         return { found: [{ ...wordChip(String(1024 * Number(size[1])), known), text, near: [] }], end: at + length };
@@ -323,13 +329,13 @@ const question = (() => {
     const glued = patterns.glued.exec(token);
     if (glued && has(known.aliases, glued[1])) {
       const { found, end } = versioned(known.aliases[glued[1]], token, [glued[2]], 0, known);
-      // Of triton-8473, the number is that of an issue.
+      // The number in triton-8473 is the number of an issue.
       return { found: end ? found : [...found, wordChip(glued[2], known)], end: at + 1 };
     }
     if (isVersion(token, known)) return { found: number(token, known, before, tokens[at - 1]), end: at + 1 };
     if (known.ignored.includes(token)) return { found: [], end: at + 1 };
     const words = all(token, known.grammar.patterns.word).filter((word) => !known.ignored.includes(word));
-    // Of int64_t the t says nothing.
+    // The t of int64_t is ignored.
     const found = words
       .map((word) => wordChip(word, known))
       .filter(({ kind, text }) => kind === "word" || text.length > 1);
@@ -337,7 +343,7 @@ const question = (() => {
   };
 
   /**
-   * clang is a backend, and next to nvcc or another host compiler one of those, whose versions are first numbers.
+   * clang is a host compiler next to nvcc or another host compiler, with major versions, else a backend.
    *
    * @param {Chip} one
    * @param {Vocabulary} known
@@ -354,13 +360,17 @@ const question = (() => {
   };
 
   /**
-   * Read a question.
+   * Parse a question.
    *
    * @param {string} text
    * @param {Vocabulary} known
    */
   const parse = (text, known) => {
-    const tokens = tokensOf(text, known);
+    const short = Object.entries(known.phrases).reduce(
+      (rest, [pattern, words]) => rest.replace(new RegExp(pattern, "g"), words),
+      text.toLowerCase(),
+    );
+    const tokens = tokensOf(short, known);
     /** @type {Chip[]} */
     const chips = [];
     for (let at = 0; at < tokens.length;) {
@@ -377,7 +387,7 @@ const question = (() => {
   };
 
   /**
-   * The architecture-specific target in addition to a plain one.
+   * A plain target's chip with the architecture-specific target added.
    *
    * @param {Chip} one
    * @param {Vocabulary} known
@@ -404,7 +414,7 @@ const question = (() => {
     return [...found, ...parse(rest.join(" "), known)];
   };
 
-  /** @param {Chip[]} chips the architectures that a question means: of a generation and its product, the product */
+  /** @param {Chip[]} chips of the architectures in a question, without a generation if its product is also named */
   const narrowest = (chips) => {
     const found = chips.filter(({ kind }) => kind === "target");
     const inside = (/** @type {string[]} */ some, /** @type {string[]} */ others) =>

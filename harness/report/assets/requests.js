@@ -1,4 +1,4 @@
-// What a question asks for, and the command that tries it. The same as harness/answers/query.py and answer.py.
+// The request of a question, and the command that tries it. The same as harness/answers/query.py and answer.py.
 "use strict";
 
 /**
@@ -13,7 +13,7 @@
 
 const requests = (() => {
   /**
-   * What a question asks for.
+   * The request of a question.
    *
    * @param {Chip[]} chips
    * @param {Vocabulary} known
@@ -42,7 +42,7 @@ const requests = (() => {
     };
     const [headers, hosts] = [named("header"), named("host")];
     const free = chips.filter(({ kind }) => ["word", "header", "host"].includes(kind));
-    // A host compiler names the tools that have a use for it.
+    // Without a named tool, a host compiler selects the tools that use one.
     if (!tools.size && hosts.size) for (const backend of known.hosted) tools.set(backend, null);
     const narrow = question.narrowest(chips).flatMap((chip) => chip.values);
     return {
@@ -56,13 +56,13 @@ const requests = (() => {
   };
 
   /**
-   * The command that tries what was not tried. The same as harness/answers/answer.py.
+   * The command that tries an untried combination. The same as harness/answers/answer.py.
    *
    * @param {Requested} of
    * @param {Chip[]} chips
    * @param {Vocabulary} known
    * @param {string} target
-   * @param {string} name of the case, where there is one
+   * @param {string} name of the case, if there is one
    */
   const command = (of, chips, known, target, name) => {
     const first = new Map(known.hosted.slice(0, 1).map((backend) => [backend, null]));

@@ -1,4 +1,4 @@
-// The rows of the table: those that are there are filled again, which takes a fraction of making them.
+// The rows of the table. Existing rows are filled again, which is much faster than creating new ones.
 "use strict";
 
 const rows = (() => {
@@ -24,7 +24,7 @@ const rows = (() => {
   };
 
   /**
-   * Make a row tell of a line.
+   * Make a row show a line.
    *
    * @param {Grid} grid
    * @param {HTMLTableRowElement} row

@@ -1,7 +1,7 @@
 // The search box with its completion.
 "use strict";
 
-/** A box to type a query into; what could come next is offered below it (the combobox pattern of ARIA). */
+/** An input for queries with completions below it (the combobox pattern of ARIA). */
 class SearchBox {
   /**
    * @param {HTMLInputElement} input
@@ -16,7 +16,7 @@ class SearchBox {
     this.change = change;
     /** @type {Offer} */
     this.offered = { start: 0, end: 0, options: [] };
-    /** The option that is highlighted, or -1. */
+    /** The highlighted option, or -1. */
     this.at = -1;
     input.addEventListener("input", () => {
       this.offer();
@@ -82,7 +82,7 @@ class SearchBox {
     } else if (key === "Enter") this.hide();
   }
 
-  /** @param {number} place counted round from either end */
+  /** @param {number} place modulo the number of options */
   highlight(place) {
     const items = [...this.list.children];
     if (!items.length) return;
@@ -92,7 +92,7 @@ class SearchBox {
     this.input.setAttribute("aria-activedescendant", items[this.at].id);
   }
 
-  /** @param {number} place of the option that is put into the query */
+  /** @param {number} place of the option to insert into the query */
   take(place) {
     const { start, end, options } = this.offered;
     const added = options[place].text;

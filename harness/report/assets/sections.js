@@ -1,4 +1,4 @@
-// What the panel tells of one cell, part by part.
+// The parts of the panel about one cell.
 "use strict";
 
 const sections = (() => {
@@ -14,7 +14,7 @@ const sections = (() => {
     stack_bytes: "Stack",
     tensor_cores: "Tensor cores",
   };
-  // What has a place of its own; anything else is shown by its name, so that no fact of a newer record is lost.
+  // Keys with a part of their own. Other keys are shown by name, so no fact of a newer record is lost.
   const SHOWN = new Set(
     [
       "cell status stage stages verdict expected reason diagnostics artifact device signal seconds cached command log",
@@ -38,7 +38,7 @@ const sections = (() => {
   const missing = (/** @type {unknown} */ value) => value === null || value === undefined;
 
   /**
-   * How far the compilation got.
+   * The stages that the compilation reached.
    *
    * @param {string[]} all
    * @param {CellRecord} record
@@ -65,7 +65,7 @@ const sections = (() => {
     expected.link && h("p", {}, dom.outside(expected.link)),
   ];
 
-  /** @param {CellRecord} other what another run says of the cell */
+  /** @param {CellRecord} other result of the cell in another run */
   const otherRun = (other) => {
     const stage = other.stage && other.status !== "built" ? ` at ${other.stage}` : "";
     const where = other.device === "virtual" ? " without a device" : other.device ? ` on ${other.device}` : "";
@@ -75,7 +75,7 @@ const sections = (() => {
   };
 
   /**
-   * What happened, against what was expected.
+   * The outcome, and the expected outcome.
    *
    * @param {CellRecord} record
    * @param {Mark[]} marks
@@ -105,7 +105,7 @@ const sections = (() => {
   };
 
   /**
-   * What the compiler said, the first of it in its place in the source.
+   * The compiler's diagnostics, the first one at its place in the source.
    *
    * @param {CellRecord[]} items
    * @param {Record<string, string>} files
@@ -139,7 +139,7 @@ const sections = (() => {
     );
 
   /**
-   * What was made, and what its kernels need.
+   * The artifact, and the resources of its kernels.
    *
    * @param {CellRecord} artifact
    */
@@ -166,7 +166,7 @@ const sections = (() => {
   };
 
   /**
-   * Versions that were asked for, and those that were found.
+   * Requested and observed versions.
    *
    * @param {CellRecord} toolchain
    */
@@ -185,7 +185,7 @@ const sections = (() => {
   };
 
   /**
-   * What became of the cell from run to run, the last one first.
+   * The cell's outcomes in earlier runs, newest first.
    *
    * @param {CellRecord[]} items
    * @param {Mark[]} marks
@@ -204,7 +204,7 @@ const sections = (() => {
   };
 
   /**
-   * Where the record comes from, and what the page knows nothing of.
+   * The origin of the record, and keys that the page does not know.
    *
    * @param {CellRecord} record
    */

@@ -1,35 +1,35 @@
-// What stands where a line and a column meet.
+// The content of a place in the table.
 "use strict";
 
 /**
- * What a square shows.
+ * The content of a square.
  *
  * @typedef {object} Sum
- * @property {number} count how many cells it stands for
+ * @property {number} count number of cells
  * @property {number} first one of them, or -1
- * @property {number[]} kinds their marks, the gravest first
- * @property {Uint32Array} counts by mark, how many there are; used again for the next square
- * @property {number[]} targets the architectures of its column, where the square shows them
- * @property {Uint32Array} masks by architecture, a bit for each mark that it has; used again for the next square
+ * @property {number[]} kinds their marks, the most severe first
+ * @property {Uint32Array} counts number of cells by mark; reused for the next square
+ * @property {number[]} targets the architectures of its column, if the square shows them
+ * @property {Uint32Array} masks by architecture, a bit for each of its marks; reused for the next square
  */
 
 /**
- * An element of the table, with what it shows.
+ * An element of the table, with its content.
  *
  * @typedef {HTMLTableCellElement & {line?: number, column?: number, drawn?: string}} Square
  */
 
-// As many as a wide square has room for.
+// Maximum number of small squares in a wide square.
 const MOST_LETTERS = 10;
 
 // Sizes of the small squares, in pixels, with the gap that follows each.
 const SMALL = { height: 22, most: 12, gap: 1 };
 
-// Marks that a small square shows in its lower half, and the one that it shows as a line.
+// Marks that a small square shows in its lower half, and the mark that it shows as a line.
 const LOW = ["rejected", "died", "xfail"];
 const FLAT = "unsupported";
 
-// The mark that says least: any other one of an architecture is shown instead.
+// The least informative mark: any other mark of an architecture replaces it.
 const ABSENT = "unavailable";
 
 /** Squares of one matrix. */
@@ -40,25 +40,25 @@ class Squares {
     this.counts = new Uint32Array(matrix.marks.length);
     this.masks = new Uint32Array(matrix.names.target.length);
     const virtual = (/** @type {number} */ code) => matrix.names.target[code].startsWith("compute_");
-    // The newest first, and what only becomes PTX last.
+    // Newest first, virtual architectures last.
     this.newest = matrix.names.target.map((_, code) => code).reverse();
     this.newest.sort((a, b) => Number(virtual(a)) - Number(virtual(b)));
-    /** @type {number[][]} by column, the architectures that its squares show */
+    /** @type {number[][]} by column, the architectures in its squares */
     this.targets = [];
-    /** How deep the lines of one case are: above it, architectures would be a mixture. */
+    /** The depth of lines of one case: above it, lines mix architectures of several cases. */
     this.depth = 0;
-    /** @type {Map<string, string>} backgrounds by what they show */
+    /** @type {Map<string, string>} backgrounds by content */
     this.drawings = new Map();
-    // From what eyes should find first to what is not applicable.
+    // From the most important marks to not applicable.
     const weights = matrix.marks.map(
       (mark, place) => (mark.good ? 200 - place : 100 + place) + (mark.key === "unsupported" ? 500 : 0),
     );
-    /** Marks, the gravest first. */
+    /** Marks, the most severe first. */
     this.gravest = weights.map((_, place) => place).sort((a, b) => weights[a] - weights[b]);
   }
 
   /**
-   * Find the architectures of each column, unless an axis has them.
+   * Find the architectures of each column, unless a dimension of the pivot is the architecture.
    *
    * @param {Pivot} pivot
    * @param {boolean} wide whether there is room for them
@@ -81,7 +81,7 @@ class Squares {
   }
 
   /**
-   * How many cells of each mark a line has in a column.
+   * The number of cells by mark at a line and a column.
    *
    * @param {Pivot} pivot
    * @param {Line} line
@@ -97,7 +97,7 @@ class Squares {
     masks.fill(0);
     let count = 0;
     let first = -1;
-    // Everything of an open group stands below it.
+    // The entries of an open group are below it.
     if (!line.open) {
       pivot.cells(line.from, line.to, column, (cell) => {
         const mark = marks[outcome[cell]];
@@ -112,7 +112,7 @@ class Squares {
   }
 
   /**
-   * The marks of an architecture that its small square shows: over its height, in its lower half, and as a line.
+   * The marks in an architecture's small square: over its height, in its lower half, and as a line.
    *
    * @param {number} mask
    */
@@ -126,7 +126,7 @@ class Squares {
   }
 
   /**
-   * The background of a square that shows architectures: a small square for each, line by line.
+   * The background of a square with architectures: a small square for each, line by line.
    *
    * @param {Sum} sum
    * @param {number} width of the square
@@ -148,7 +148,7 @@ class Squares {
     for (let line = 0; line < lines; line++) {
       const own = shapes.slice(line * each, (line + 1) * each);
       const bottom = top + line * size + ink;
-      // Of two layers the first one is in front.
+      // The first of two layers is in front.
       for (const [shape, height] of /** @type {const} */ ([
         ["flat", 2],
         ["low", Math.ceil(ink / 2)],
@@ -170,7 +170,7 @@ class Squares {
   }
 
   /**
-   * The architectures of a square by their marks, a line each: "built: sm_90, sm_80".
+   * The architectures of a square by mark, one line per mark: "built: sm_90, sm_80".
    *
    * @param {Sum} sum
    */
@@ -183,7 +183,7 @@ class Squares {
   }
 
   /**
-   * The letters of several cells and, where there is room, their numbers.
+   * The letters of several cells and, if there is room, their numbers.
    *
    * @param {Sum} sum
    * @param {boolean} wide
@@ -231,7 +231,7 @@ class Squares {
   }
 
   /**
-   * What a screen reader says of a square.
+   * The label of a square for screen readers.
    *
    * @param {Line} line
    * @param {Sum} sum
@@ -246,7 +246,7 @@ class Squares {
   }
 
   /**
-   * Make an element show a line and a column; what it shows already is left alone.
+   * Make an element show a line and a column. An element with the same content stays unchanged.
    *
    * @param {Square} square
    * @param {Line} line
@@ -254,7 +254,7 @@ class Squares {
    * @param {object} how
    * @param {boolean} how.wide whether there is room for numbers
    * @param {number} how.width of the square in pixels
-   * @param {boolean} how.chosen whether the cell is the one that the panel tells of
+   * @param {boolean} how.chosen whether the cell is in the panel
    */
   fill(square, line, sum, { wide, width, chosen }) {
     const { count, kinds, counts, targets, masks } = sum;
@@ -276,12 +276,12 @@ class Squares {
       letters = mark.letter;
       square.className = `c ${mark.style}`;
     } else square.className = line.open ? "c open" : "c empty";
-    // Speech control finds a square by the letters that it shows.
+    // Speech control finds a square by its visible letters.
     const label = this.label(line, sum);
     square.setAttribute("aria-label", letters && count > 1 ? `${label}; shown as ${letters}` : label);
     if (chosen) square.setAttribute("aria-selected", "true");
     else square.removeAttribute("aria-selected");
-    // One text in one element: at thousands of squares each further box can be felt.
+    // One text in one element: with thousands of squares, each further box is slow.
     /** @type {Text} */ (square.firstChild).data = letters;
     square.removeAttribute("style");
     if (small) {

@@ -1,14 +1,14 @@
-// The syntax of conditions, a part of Python's expressions: tokens, and the tree that they make.
+// The syntax of conditions, a subset of Python's expressions: tokens and syntax tree.
 "use strict";
 
-/** A token; `kind` is name, text, number, symbol (keywords too) or wrong. */
+/** A token. `kind` is name, text, number, symbol (including keywords) or wrong. */
 /** @typedef {{kind: string, text: string, start: number, end: number}} Token */
 /** @typedef {{start: number, end: number}} Place */
 /** @typedef {Place & {op: string, outer?: Place, value?: any, parts?: Syntax[], links?: string[]}} Syntax */
 
-/** A condition that cannot be read; the message is one sentence without a full stop. */
+/** An invalid condition. The message is one sentence without a full stop. */
 class ConditionError extends Error {
-  /** @param {string} message @param {number} position of a character, from 1; 0 where that is not known */
+  /** @param {string} message @param {number} position of a character, from 1; 0 if unknown */
   constructor(message, position = 0) {
     super(message);
     this.position = position;
@@ -27,7 +27,7 @@ const syntax = (() => {
       /((?:\d[\d_]*\.?[\d_]*|\.\d+)(?:e[+-]?\d+)?)/, // a number
       /("(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*')/, // a text
       /([=!<>]=|[<>()[\],-])/, // an operator
-      /(["'].*|\S)/, // a text without its end, or what no condition has
+      /(["'].*|\S)/, // an unterminated text, or a character that conditions cannot contain
     ]
       .map(({ source }) => source)
       .join("|")
@@ -63,7 +63,7 @@ const syntax = (() => {
   /** @param {string} value */
   const quoted = (value) => `"${value.replace(/[\\"]/g, "\\$&")}"`;
 
-  /** @param {string} text as Python writes it */
+  /** @param {string} text in Python's notation */
   const repr = (text) =>
     text.includes("'") && !text.includes('"') ? `"${text}"` : `'${text.replace(/[\\']/g, "\\$&")}'`;
 
@@ -73,7 +73,7 @@ const syntax = (() => {
   /** @param {Syntax[]} parts */
   const around = (parts) => ({ start: placeOf(parts[0]).start, end: placeOf(parts[parts.length - 1]).end });
 
-  /** Reads tokens: "or" between "and"s of negations and comparisons. */
+  /** Parses tokens: "or" between "and"s of negations and comparisons. */
   class Parser {
     /** @param {string} text */
     constructor(text) {
@@ -83,7 +83,7 @@ const syntax = (() => {
       this.level = 0;
     }
 
-    /** @param {string[]} texts symbols @returns {string} the next token where it is one of these, else empty */
+    /** @param {string[]} texts symbols @returns {string} the next token if it is one of these, else empty */
     next(...texts) {
       const { kind, text } = this.tokens[this.at] || { kind: "", text: "" };
       if (kind !== "symbol" || !texts.includes(text)) return "";
@@ -125,7 +125,7 @@ const syntax = (() => {
 
     /** @returns {Syntax} */
     negation() {
-      // What comes from an address may be anything, and each level takes a part of the browser's stack.
+      // An address may contain anything, and each level uses stack of the browser.
       if (++this.level > MAX_LEVELS)
         throw new ConditionError(`a condition may be nested ${MAX_LEVELS} levels deep, and this one is deeper`);
       const start = this.tokens[this.at]?.start;
@@ -173,7 +173,7 @@ const syntax = (() => {
       return { op: text === "None" ? "other" : "name", value: text, start, end };
     }
 
-    /** @param {")" | "]"} close @returns {Syntax} what is in parentheses: a list, or one part */
+    /** @param {")" | "]"} close @returns {Syntax} the content of parentheses: a list, or one part */
     group(close) {
       const { start } = this.tokens[this.at++];
       const parts = [];

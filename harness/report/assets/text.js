@@ -1,8 +1,8 @@
-// Numbers, names and values as people read them.
+// Numbers, names and values in readable form.
 "use strict";
 
 const text = (() => {
-  // One formatter for all: toLocaleString makes a new one each time.
+  // One shared formatter: toLocaleString creates a new one each time.
   const numbers = new Intl.NumberFormat("en");
 
   /**
@@ -34,7 +34,7 @@ const text = (() => {
   };
 
   /**
-   * A word as a POSIX shell takes it.
+   * A word quoted for a POSIX shell.
    *
    * @param {string} word
    */

@@ -1,13 +1,13 @@
-// What happens a moment later.
+// Delayed actions.
 "use strict";
 
 const timers = (() => {
   const own = {
-    /** How many things are to happen soon; when there are none, what is shown stays until the user does something. */
+    /** Number of pending actions. Without any, the page stays the same until the user acts. */
     pending: 0,
 
     /**
-     * Run something soon, but once for many calls in a row.
+     * Run an action later, once for several calls in a row.
      *
      * @template {unknown[]} T
      * @param {number} milliseconds

@@ -1,17 +1,17 @@
-// The columns of the table of answers: one a tool.
+// The columns of the table of answers: one per tool.
 "use strict";
 
 /**
- * Places are those of the data's columns; fields of the named ones name them.
+ * Places are indices of the data's columns. Fields of the named places show their names.
  *
  * @typedef {{heading: string, places: number[], named: Set<number>}} ToolColumn
  */
 
 const tools = (() => {
   /**
-   * Columns of the table: one a tool; header libraries and host compilers have their own where a question names one.
+   * Columns of the table, one per tool. Header libraries and host compilers have their own if a question names one.
    *
-   * Of many tools, kernel languages share a column: each of their programs is for one tool.
+   * If there are many tools, kernel languages share a column: each of their programs is for one tool.
    *
    * @param {AnswersData} data
    * @param {Found[]} found

@@ -1,4 +1,4 @@
-// Versions, compared as PEP 440 says.
+// Versions, compared according to PEP 440.
 "use strict";
 
 /** @typedef {{release: number[], pre: number[], post: number, dev: number, local: string | null}} Version */
@@ -18,7 +18,7 @@ const versions = (() => {
   const PRE = [["a", "alpha"], ["b", "beta"], ["c", "rc", "pre", "preview"]]; // prettier-ignore
 
   /**
-   * Parse a version; null where the text is none.
+   * Parse a version; null if the text is not a version.
    *
    * @param {string} text
    * @returns {Version | null}
@@ -51,7 +51,7 @@ const versions = (() => {
     return 0;
   };
 
-  /** @param {Version} version its order within its release: pre-releases come before it */
+  /** @param {Version} version its order within its release: pre-releases come first */
   const phase = ({ pre: [kind, number], post, dev }) => {
     const final = post < 0 && dev < Infinity ? -1 : 3;
     return [kind ?? final, number ?? 0, post, dev];
@@ -64,7 +64,7 @@ const versions = (() => {
   const isPre = ({ pre, dev }) => pre.length > 0 || dev < Infinity;
 
   /**
-   * A test for one comparison: `>=12.4`, `==13.*`; null where it is none.
+   * A test for one comparison: `>=12.4`, `==13.*`; null if the text is not a comparison.
    *
    * @param {string} text
    * @returns {((version: Version) => boolean) | null}
@@ -88,7 +88,7 @@ const versions = (() => {
       "!=": (found) => !isEqual(found),
       "<=": (found) => compare(found, wanted) <= 0,
       ">=": (found) => compare(found, wanted) >= 0,
-      // A pre-release of the limit is not below it, and a post-release or a local build not above.
+      // A pre-release of the limit is not below it, and a post-release or a local build is not above it.
       "<": (found) =>
         compare(found, wanted) < 0 && (isPre(wanted) || !isPre(found) || byNumbers(found.release, release) !== 0),
       ">": (found) =>
@@ -98,7 +98,7 @@ const versions = (() => {
   };
 
   /**
-   * A test for a specifier: comparisons with commas, as in `>=12.4,<13`; null where it is none.
+   * A test for a specifier: comparisons with commas, as in `>=12.4,<13`; null if the text is not a specifier.
    *
    * @param {string} text
    * @returns {((version: string) => boolean) | null}

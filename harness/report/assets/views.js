@@ -1,14 +1,13 @@
-// Ways to look at the matrix that the page offers; an address can ask for others.
+// Views of the matrix that the page offers. An address can request others.
 "use strict";
 
 const views = (() => {
   /**
-   * Keys of the axes of one side, with commas, from the outermost on; of one that came later only where a cell has a
-   * value of it.
+   * Keys of the axes of one side, with commas, outermost first. A later axis is included only if a cell has a value.
    *
    * @param {Matrix} matrix
    * @param {"row" | "column"} side
-   * @param {string[]} but those that are left out
+   * @param {string[]} but to omit
    */
   const keys = (matrix, side, ...but) =>
     matrix.axes
@@ -57,7 +56,7 @@ const views = (() => {
   };
 
   /**
-   * Views by a parameter that some cells have more than one value of, by their dimensions.
+   * Views by a parameter with several values among the cells, by their dimensions.
    *
    * @param {Matrix} matrix
    * @param {string[]} shown keys of such parameters
@@ -72,11 +71,11 @@ const views = (() => {
     };
   };
 
-  // More columns than this begin as toolchains without their targets.
+  // With more columns, the initial view has toolchains without their targets.
   const MOST_COLUMNS = 150;
 
   /**
-   * The view that the page begins with.
+   * The initial view of the page.
    *
    * @param {Matrix} matrix
    * @returns {Pair}
@@ -88,7 +87,7 @@ const views = (() => {
   };
 
   /**
-   * The view of a narrow screen, which has no room for columns.
+   * The initial view of a narrow screen, which has no room for columns.
    *
    * @param {Matrix} matrix
    * @returns {Pair}
@@ -96,7 +95,7 @@ const views = (() => {
   const list = (matrix) => ({ down: Object.keys(down(matrix))[1], across: LIST });
 
   /**
-   * The choices of a list of views.
+   * Set the choices of a list of views.
    *
    * @param {HTMLSelectElement} select
    * @param {Record<string, string>} options
@@ -108,12 +107,12 @@ const views = (() => {
   };
 
   /**
-   * Show which view is chosen, one that only an address asks for as well.
+   * Show the chosen view, including one from an address only.
    *
    * @param {Matrix} matrix
    * @param {HTMLSelectElement} select
    * @param {string} value
-   * @param {Record<string, string>} more views that are offered of what is shown
+   * @param {Record<string, string>} more further views for the shown cells
    */
   const choose = (matrix, select, value, more = {}) => {
     select.querySelector("optgroup")?.remove();
@@ -126,18 +125,18 @@ const views = (() => {
     select.value = value;
   };
 
-  // More lines than this are folded into their cases until the reader opens one.
+  // With more lines, cases are folded until the reader opens one.
   const OPEN_LINES = 120;
 
   /** @param {PivotAxis} rows */
   const isSmall = (rows) => rows.entries.length <= OPEN_LINES;
 
   /**
-   * Which groups are open.
+   * The open groups.
    *
    * @param {PivotAxis} rows
-   * @param {string[]} fold names of the groups that are not as at first; "*" opens all
-   * @param {boolean} isList whether everything is closed at first
+   * @param {string[]} fold names of groups that differ from the initial state; "*" opens all
+   * @param {boolean} isList whether every group is initially closed
    * @returns {(path: string[], depth: number) => boolean}
    */
   const openness = (rows, fold, isList = false) => {

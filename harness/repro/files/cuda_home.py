@@ -11,7 +11,7 @@ PLACES = {"bin": "bin", "include": "include", "lib": "lib64", "lib64": "lib64", 
 
 
 def lay_out(home, wheels=None):
-    """Lay out the wheels that are in the folder `wheels`, or in this environment, as the folder `home`; returns its full path."""
+    """Lay out the wheels in the folder `wheels`, or in this environment, as the folder `home`; return its full path."""
     home = Path(home).absolute()
     site = Path(wheels or sysconfig.get_path("purelib")).absolute()
     part = home.with_name(f"{home.name}.{os.getpid()}")
@@ -20,7 +20,7 @@ def lay_out(home, wheels=None):
         if folder in PLACES and rest and file.is_file():
             place = Path(part, PLACES[folder], *rest)
             place.parent.mkdir(parents=True, exist_ok=True)
-            if "bin" in place.parent.relative_to(part).parts:  # wheels may lose that these can be run
+            if "bin" in place.parent.relative_to(part).parts:  # installed wheels may lack the executable bit
                 shutil.copyfile(file, place)
                 place.chmod(0o755)
             elif not place.exists():
@@ -37,7 +37,7 @@ def lay_out(home, wheels=None):
 
 
 def complete(home):
-    """Add the names by which compilers and libraries look for the wheels' files."""
+    """Add the names under which compilers and libraries look for the wheels' files."""
     (home / "lib").symlink_to("lib64")
     nvvm = home / "nvvm" / "lib64"
     nvvm.mkdir(parents=True, exist_ok=True)
@@ -54,13 +54,13 @@ def complete(home):
 
 
 def find(home, stem):
-    """The library of that name, or None."""
+    """Return the path of a library, or None."""
     found = [path for path in Path(home, "lib64").glob(f"{stem}.so*") if ".alt." not in path.name]
     return max(found, key=lambda path: len(path.name), default=None)
 
 
 def load(home, *stems):
-    """Load libraries, so that later lookups by name find these; returns the last one."""
+    """Load libraries, so that later lookups by name find them; return the last one."""
     library = None
     for stem in stems:
         path = find(home, stem)

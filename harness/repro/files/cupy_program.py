@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 import virtual_gpu
 
-# What CuPy says where it wants a device, or a library of CUDA's that compiles nothing.
+# CuPy's messages if it needs a device, or a CUDA library that does not compile.
 WANTED = re.compile(
     r"cudaError[A-Z]|CUDA_ERROR_[A-Z]|^(CUBLAS|CUFFT|CURAND|CUSOLVER|CUSPARSE|NCCL)_?[A-Z]|lib(cu|nccl)\w*\.so"
 )
@@ -19,7 +19,7 @@ class Ended(Exception):
 
 @contextmanager
 def watched():
-    """Listen to CuPy's compiler for as long as the context lasts."""
+    """Watch CuPy's compiler inside the context."""
     from cupy.cuda import compiler
 
     original, refused = compiler._compile_module_with_cache, []

@@ -1,7 +1,8 @@
-"""A virtual CUDA runtime and driver for CuPy on a machine without a GPU: memory is the host's, and a launch does nothing.
+"""A virtual CUDA runtime and driver for CuPy without a GPU: memory is on the host, and a launch does nothing.
 
-CuPy links the runtime statically, so no library can take its place. All of CuPy calls it through two extension modules, whose
-functions have others in their place here (c_table.py). What has none (textures, graphs, cuBLAS and its like) finds no device, and says so.
+CuPy links the runtime statically, so no library can replace it. All of CuPy calls the runtime and the driver through
+two extension modules, and c_table.py replaces their functions. Functions without a replacement (textures, graphs,
+cuBLAS and the like) report that there is no device.
 """
 
 import atexit
@@ -13,7 +14,7 @@ from pathlib import Path
 
 import c_table
 
-BYTES = 1 << 34  # of memory, as reported
+BYTES = 1 << 34  # reported size of the memory
 # Threads, dimensions, shared and constant memory, warp, registers, processors; unified addressing; cooperative launch (CUdevice_attribute).
 ATTRIBUTES = {1: 1024, 2: 1024, 3: 1024, 4: 64, 5: 2**31 - 1, 6: 65535, 7: 65535, 8: 49152, 9: 65536, 10: 32, 12: 65536}
 ATTRIBUTES.update({16: 16, 39: 2048, 41: 1, 81: 49152, 82: 65536, 95: 1, 97: 49152})
@@ -24,15 +25,15 @@ NOTHING_TO_DO = (
 )  # fmt: skip
 
 loaded = {}
-"""Compiled images, by CuPy's handle."""
+"""Compiled images by CuPy's handle."""
 memory = {}
 lacking = []
-"""Kernels that were looked for in what was compiled, and are not there."""
+"""Kernels that CuPy looked up but that its compiled code lacks."""
 _handles = [0x1000]
 
 
 def install(capability, release):
-    """Replace the runtime and the driver; before CuPy is imported."""
+    """Replace the runtime and the driver, before CuPy is imported."""
     from cupy_backends.cuda.api import driver, runtime
 
     atexit.register(_leave)
@@ -70,7 +71,7 @@ def install(capability, release):
 
 
 def _leave():
-    """End at once: what CuPy destroys when Python ends would call functions of Python's that are gone by then."""
+    """Exit immediately: at a normal exit, CuPy's destructors would call Python functions that no longer exist."""
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(1 if hasattr(sys, "last_type") else 0)
@@ -119,7 +120,7 @@ def _load(image):
 
 
 def _function(module, name):
-    """The driver, too, finds a kernel by its name: in a cubin there is a section for each, in PTX a directive."""
+    """Look up a kernel by name, as the driver does: a cubin has a section per kernel, and PTX has a directive."""
     text = re.escape(name.encode())
     if not re.search(rb"\.text\." + text + rb"\0|\.entry\s+" + text + rb"\s*[({\s]", loaded.get(module, b"")):
         lacking.append(name)

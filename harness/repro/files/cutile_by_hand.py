@@ -1,4 +1,4 @@
-"""Exports a program's kernels with cuTile, for a GPU that need not be present."""
+"""Exports a program's kernels with cuTile for a GPU that need not be present."""
 
 import io
 
@@ -7,7 +7,7 @@ import cuda.tile.compilation
 
 
 def use(architecture):
-    """Have every export be for an architecture, such as "sm_90"; the list gets what comes out of each."""
+    """Redirect every export to an architecture such as "sm_90", and collect the results in the returned list."""
     made, export = [], cuda.tile.compilation.export_kernel
 
     def export_kernel(kernel, signatures, _file, **options):

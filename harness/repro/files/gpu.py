@@ -4,7 +4,7 @@ import ctypes
 
 
 def there_is(capability):
-    """Ask libcuda for its first device: ``there_is("8.0")``."""
+    """Return whether libcuda's first device has a compute capability, such as ``there_is("8.0")``."""
     try:
         driver = ctypes.CDLL("libcuda.so.1")
     except OSError:

@@ -13,17 +13,17 @@ CUBIN, PTX, LTOIR, LIBRARY = 1, 2, 3, 6  # nvJitLinkInputType
 
 
 class Refused(Exception):
-    """The assembler or the linker said no; its words have been printed."""
+    """The assembler or the linker refused its input; its messages have been printed."""
 
 
 def runtime_of(home):
-    """libcudadevrt.a, or None: NVIDIA's wheels have it from CUDA 12.9 on."""
+    """Return the path of libcudadevrt.a or None; NVIDIA's wheels include it from CUDA 12.9 on."""
     path = Path(home, "lib64", "libcudadevrt.a")
     return path if path.exists() and find(home, "libnvJitLink") else None
 
 
 def assemble(home, ptx, arch, *options):
-    """Assemble one PTX."""
+    """Assemble PTX."""
     with tempfile.TemporaryDirectory() as folder:
         source, cubin = Path(folder, "kernel.ptx"), Path(folder, "kernel.cubin")
         source.write_bytes(ptx.rstrip(b"\0"))
@@ -36,12 +36,12 @@ def assemble(home, ptx, arch, *options):
 
 
 def link(home, inputs, arch, *options):
-    """Link inputs, pairs of a kind and bytes or a path, with nvJitLink."""
+    """Link inputs with nvJitLink; each input is a kind, and bytes or a path."""
     path = find(home, "libnvJitLink")
     if path is None:
         raise Refused(f"{home} has no nvJitLink, which came with CUDA 12.0")
     library, handle, size = ctypes.CDLL(str(path.resolve())), ctypes.c_void_p(), ctypes.c_size_t()
-    # Entry points carry the release that they came with.
+    # Entry points have the suffix of the release that introduced them.
     names = re.findall(rb"__nvJitLinkCreate_(\d+)_(\d+)\0", path.read_bytes())
     suffix = "_{}_{}".format(*max((int(a), int(b)) for a, b in names)) if names else ""
 
@@ -75,7 +75,7 @@ def link(home, inputs, arch, *options):
 
 
 def with_runtime(home, images, arch, *options):
-    """Link relocatable code, or LTO IR, with libcudadevrt where there is one; code that is whole already stays as it is."""
+    """Link relocatable code or LTO IR, with libcudadevrt if it exists; return linked code unchanged."""
     whole = b"".join(images)
     elf = whole[:4] == b"\x7fELF"
     if elf and whole[16:18] != b"\x01\x00":  # ET_REL

@@ -1,7 +1,8 @@
 """Stand-ins for the CUDA libraries that CuPy up to 12 imports; only NVRTC is real.
 
-CuPy links libcuda, cudart and the mathematical libraries. None of them plays a part in compiling, but that cudart tells Jitify the
-device's compute capability. What they must have is read out of CuPy (readelf, nm), and built with this machine's C compiler.
+CuPy links libcuda, cudart and the mathematical libraries. Compiling uses none of them, except that cudart reports the
+device's compute capability to Jitify. The stand-ins' symbols are read from CuPy (readelf, nm), and this machine's C
+compiler builds the stand-ins.
 """
 
 import ctypes
@@ -38,7 +39,7 @@ PREFIXES = {
 
 
 def load(name, capability, release):
-    """Build and load stand-ins for all that the distribution `name` links, except NVRTC."""
+    """Build and load stand-ins for all libraries that the distribution `name` links, except NVRTC."""
     needed, undefined = set(), defaultdict(set)
     cupy = distribution(name)
     for module in [str(cupy.locate_file(file)) for file in cupy.files if str(file).endswith(".so")]:
@@ -63,7 +64,7 @@ def load(name, capability, release):
         (folder / "unit.c").write_text(text)
         (folder / "map").write_text(
             f"{soname} {{ global: *; }};\n"
-        )  # references carry the library's name as their version
+        )  # references use the library's name as their version
         argv = [shutil.which("cc") or "gcc", "-w", "-shared", "-fPIC", "-fno-builtin", f"-Wl,-soname,{soname}"]
         argv += [f"-Wl,--version-script={folder}/map"] if undefined[soname] else []
         argv += [f"-D{macro}={value}" for macro, value in numbers.items()]

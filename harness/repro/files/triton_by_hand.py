@@ -1,4 +1,4 @@
-"""Compiles one kernel through Triton's public interface, for a GPU that need not be present."""
+"""Compiles kernels through Triton's public interface for a GPU that need not be present."""
 
 import ast
 import inspect
@@ -9,7 +9,7 @@ from triton.compiler import ASTSource
 
 
 class Driver:
-    """Answers what decorators ask of a device, where Triton's own driver needs PyTorch and a GPU."""
+    """Answers the device queries of decorators; Triton's own driver needs PyTorch and a GPU."""
 
     def __init__(self, target):
         self.get_current_target = lambda: target
@@ -18,7 +18,7 @@ class Driver:
 
 
 def use(arch):
-    """Name the GPU, such as 90 or "gfx942", before the program's decorators ask for one."""
+    """Set the GPU, such as 90 or "gfx942", before the program's decorators query it."""
     if isinstance(arch, str):
         target = GPUTarget("hip", arch, 64 if arch.startswith("gfx9") else 32)
     else:
@@ -28,7 +28,7 @@ def use(arch):
 
 
 def build(kernel, signature, target, **options):
-    """Compile a kernel for a signature such as "*fp16, i32, 128", once for each configuration of its autotuner."""
+    """Compile a kernel for a signature such as "*fp16, i32, 128", once per configuration of its autotuner."""
     configs = [None]
     while not hasattr(kernel, "arg_names") or hasattr(kernel, "configs"):
         configs, kernel = getattr(kernel, "configs", configs), kernel.fn

@@ -1,7 +1,7 @@
-"""A virtual GPU for cuda.core, which asks the driver for its version before it compiles or links.
+"""A virtual GPU for cuda.core, which queries the driver's version before it compiles or links.
 
-In the place of libcuda there is virtual_gpu.c, which is built with this machine's C compiler. cuda.core, NVIDIA's bindings, NVRTC and
-nvJitLink are the real ones. Where this machine has a GPU of the compute capability, nothing is replaced.
+virtual_gpu.c, built with this machine's C compiler, replaces libcuda. cuda.core, NVIDIA's bindings, NVRTC and nvJitLink
+are the real ones. If this machine has a GPU of the compute capability, nothing is replaced.
 """
 
 from importlib.metadata import version
@@ -12,14 +12,14 @@ from virtual_driver import LINKER, build
 
 
 def use(capability, home, release):
-    """Give cuda.core the CUDA in the folder `home`, of a release such as "12.4", and a device; before it is imported."""
-    # The bindings take libraries that are loaded already.
+    """Give cuda.core a device and the CUDA in the folder `home`, of a release such as "12.4", before it is imported."""
+    # The bindings use libraries that are already loaded.
     load(home, "libnvrtc-builtins", "libnvrtc", *(["libnvJitLink"] if find(home, "libnvJitLink") else []))
     if there_is(capability):
         print(f"on this machine's GPU of compute capability {capability}")
         return
     print(f"with a stand-in for a GPU of compute capability {capability}")
     cuda = [int(part) for part in release.split(".")]
-    # The bindings complain of a driver that is older than they are.
+    # The bindings complain about a driver older than themselves.
     newest = max(1000 * cuda[0] + 10 * cuda[1], 1000 * int(version("cuda-bindings").split(".")[0]))
     build().virtual_configure(newest, *(int(part) for part in capability.split(".")), LINKER())

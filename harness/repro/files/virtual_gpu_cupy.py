@@ -1,11 +1,12 @@
-"""A virtual GPU for CuPy: CuPy compiles normally, and `images` keeps what it would load.
+"""A virtual GPU for CuPy: CuPy compiles normally, and `images` collects the code that CuPy would load.
 
-Replaced are CuPy's question for the device's compute capability, `cupy.cuda.function.Module`, which loads what was compiled, and
-`cupy.cuda.function.LinkState`, the driver's linker, whose work nvJitLink does (link.py). CuPy's options, include directories and
-preprocessing, Jitify and NVRTC are the real ones. Where this machine has a GPU of that compute capability, nothing is replaced.
+This module replaces CuPy's query of the device's compute capability, `cupy.cuda.function.Module`, which loads compiled
+code, and `cupy.cuda.function.LinkState`, the driver's linker; nvJitLink links instead (link.py). CuPy's options,
+include directories and preprocessing, Jitify and NVRTC are the real ones. If this machine has a GPU of that compute
+capability, nothing is replaced.
 
-A program of CuPy's own API (cupy_program.py) makes arrays and launches what it compiles: for that, CUDA's runtime and driver have a
-replacement as well (cupy_runtime.py), to which CuPy's own `Module` hands the images.
+A program that uses CuPy's API (cupy_program.py) allocates arrays and launches kernels, so CUDA's runtime and driver are
+replaced too (cupy_runtime.py). CuPy's own `Module` then passes the images to the replacement.
 """
 
 import ctypes
@@ -24,14 +25,14 @@ from gpu import there_is
 
 HERE = Path(__file__).resolve().parent
 images = []
-loaded, lacking = {}, []  # those of cupy_runtime.py, if it is active
-JITIFY_CAP = 75  # the newest that the Jitify of CuPy up to 13.0 knows
+loaded, lacking = {}, []  # the objects of cupy_runtime.py, if it is active
+JITIFY_CAP = 75  # the newest capability that the Jitify of CuPy up to 13.0 supports
 
 
 def use(capability, home, release, ptx=False):
-    """Give CuPy NVRTC out of the folder `home`, of a release such as "12.4", and a device; before CuPy is imported.
+    """Give CuPy a device and NVRTC from the folder `home`, of a release such as "12.4", before CuPy is imported.
 
-    With `ptx` CuPy stops at PTX, as it does for devices that are newer than its NVRTC.
+    With `ptx`, CuPy stops at PTX, as it does for devices newer than its NVRTC.
     """
     os.environ["CUPY_CACHE_DIR"] = tempfile.mkdtemp()
     if HERE.joinpath("nvrtc_log.c").exists():
@@ -44,7 +45,7 @@ def use(capability, home, release, ptx=False):
     names = [d.metadata["Name"] for d in importlib.metadata.distributions()]
     name = next(name for name in names if name and name.startswith("cupy"))
     version = tuple(int(part) for part in importlib.metadata.version(name).split(".")[:2])
-    if version < (13, 0):  # it cannot even be imported without CUDA's libraries
+    if version < (13, 0):  # cannot even be imported without CUDA's libraries
         import stand_ins
 
         stand_ins.load(name, capability, release)
@@ -58,7 +59,7 @@ def use(capability, home, release, ptx=False):
 
 
 def _tell_what_nvrtc_says():
-    """Have NVRTC's log printed before an exception that ends the script (nvrtc_log.c)."""
+    """Print NVRTC's log before an exception that ends the script (nvrtc_log.c)."""
     library = Path(tempfile.mkdtemp(), "libnvrtc_log.so")
     argv = [
         shutil.which("cc") or "gcc",
@@ -94,11 +95,11 @@ def _replace(arch, home, version, ptx):
     class LinkState:
         def add_ptr_data(self, data, name):
             data = data.encode() if isinstance(data, str) else bytes(data)
-            # CuPy cuts the last byte off a cubin, a zero; nvJitLink needs it.
+            # CuPy cuts off a cubin's last byte, a zero that nvJitLink needs.
             self.image = data + b"\0" if data[:4] == b"\x7fELF" else data
 
         def add_ptr_file(self, path):
-            """libcudadevrt.a, of the same CUDA as nvJitLink here."""
+            """Ignore libcudadevrt.a: nvJitLink uses its own CUDA's."""
 
         def complete(self):
             elf = self.image[:4] == b"\x7fELF"
@@ -109,7 +110,7 @@ def _replace(arch, home, version, ptx):
         (compiler, "_get_arch"),
         (compiler, "_get_arch_for_options_for_nvrtc"),
         (raw, "_get_raw_module"),
-    ):  # remembered for each device number, which the runtime would provide
+    ):  # cached per device number, which the runtime would provide
         setattr(part, name, getattr(getattr(part, name), "__wrapped__", getattr(part, name)))
     whole = HERE.joinpath("cupy_runtime.py").exists()
     compiler.function = SimpleNamespace(Module=function.Module if whole else Module, LinkState=LinkState)
@@ -123,7 +124,7 @@ def _replace(arch, home, version, ptx):
 
 
 def _with_detected(original, arch):
-    """Options that CuPy 13.0's Jitify adds to its own compilations after querying the device: ``-arch``, capped."""
+    """Add the option that CuPy 13.0's Jitify adds to its own compilations after it queries the device: ``-arch``, capped."""
 
     def jitify(source, options, *rest):
         if any(option.startswith(("-arch", "--gpu-architecture")) for option in options):

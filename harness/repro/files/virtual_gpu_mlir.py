@@ -1,7 +1,7 @@
 """A virtual GPU for numba-cuda-mlir: it compiles and links normally, and a launch does nothing.
 
-In the place of libcuda there is virtual_gpu.c, which is built with this machine's C compiler. numba-cuda-mlir, NVIDIA's bindings, NVVM and
-nvJitLink are the real ones. Where this machine has a GPU of the compute capability, nothing is replaced.
+virtual_gpu.c, built with this machine's C compiler, replaces libcuda. numba-cuda-mlir, NVIDIA's bindings, NVVM and
+nvJitLink are the real ones. If this machine has a GPU of the compute capability, nothing is replaced.
 """
 
 import ctypes
@@ -18,19 +18,19 @@ kept = []
 
 
 def use(capability, home, release, target):
-    """Give numba-cuda-mlir the CUDA in the folder `home`, of a release such as "12.4", and a device; before it is imported."""
+    """Give numba-cuda-mlir a device and the CUDA in the folder `home`, of a release such as "12.4", before it is imported."""
     for name in [name for name in os.environ if name.startswith("NUMBA_")]:
         del os.environ[name]
     os.environ.update(CUDA_HOME=home, NUMBA_CUDA_INCLUDE_PATH=f"{home}/include", NUMBA_CUDA_MLIR_ICE_FULL_TB="1")
     os.environ.update(dict.fromkeys(("NUMBA_CACHE_DIR", "NUMBA_CUDA_MLIR_CACHE_DIR"), tempfile.mkdtemp()))
-    load(home, "libnvrtc-builtins", "libnvrtc", "libnvJitLink", "libcudart")  # the bindings take what is loaded already
+    load(home, "libnvrtc-builtins", "libnvrtc", "libnvJitLink", "libcudart")  # the bindings use loaded libraries
     ctypes.CDLL(f"{home}/nvvm/lib64/libnvvm.so.4")
     if there_is(capability):
         print(f"on this machine's GPU of compute capability {capability}")
     else:
         print(f"with a stand-in for a GPU of compute capability {capability}")
         cuda = [int(part) for part in release.split(".")]
-        # The bindings complain of a driver that is older than they are.
+        # The bindings complain about a driver older than themselves.
         newest = max(1000 * cuda[0] + 10 * cuda[1], 1000 * int(version("cuda-bindings").split(".")[0]))
         kept.append(build())
         kept[0].virtual_configure(newest, *(int(part) for part in capability.split(".")), LINKER())
@@ -40,7 +40,7 @@ def use(capability, home, release, target):
 
 
 def _build_for(target):
-    """Have kernels be built for "sm_90a" on a device of 9.0, or with PTX: by options of cuda.jit, which a program need not name."""
+    """Build kernels for "sm_90a" on a device of 9.0, or as PTX, by options of cuda.jit that the program need not set."""
     from numba_cuda_mlir.descriptor import MLIRDispatcher
 
     prepare = MLIRDispatcher._resolve_target_options

@@ -1,8 +1,8 @@
 """A virtual GPU for Numba: Numba compiles and links normally, and a launch does nothing.
 
-In the place of libcuda there is virtual_gpu.c, which is built with this machine's C compiler: one device of the compute capability
-requested one. ptxas and nvJitLink replace the driver's linker (link.py). Numba itself, NVVM, libdevice, ptxas and
-nvJitLink are the real ones. Where this machine has a GPU of that compute capability, nothing is replaced.
+virtual_gpu.c, built with this machine's C compiler, replaces libcuda; it has one device of the requested compute
+capability. ptxas and nvJitLink replace the driver's linker (link.py). Numba itself, NVVM, libdevice, ptxas and
+nvJitLink are the real ones. If this machine has a GPU of that compute capability, nothing is replaced.
 """
 
 import ctypes
@@ -22,12 +22,12 @@ kept = []
 
 
 def use(capability, home, release):
-    """Give Numba the CUDA in the folder `home`, of a release such as "12.4", and a device; before Numba is imported."""
+    """Give Numba a device and the CUDA in the folder `home`, of a release such as "12.4", before Numba is imported."""
     for name in [name for name in os.environ if name.startswith("NUMBA_")]:
         del os.environ[name]
     os.environ.update(CUDA_HOME=home, NUMBA_CUDA_INCLUDE_PATH=f"{home}/include", NUMBA_CACHE_DIR=tempfile.mkdtemp())
     bindings_only = _bindings_only()
-    if bindings_only:  # compiled code, which takes libraries that are loaded already
+    if bindings_only:  # compiled code, which uses libraries that are already loaded
         load(home, "libnvrtc-builtins", "libnvrtc", "libnvJitLink", "libcudart")
         ctypes.CDLL(f"{home}/nvvm/lib64/libnvvm.so.4")
     if there_is(capability):
@@ -40,7 +40,7 @@ def use(capability, home, release):
     cuda = [int(part) for part in release.split(".")]
     newest = (
         1000 * _bindings_major() if bindings_only else 0
-    )  # the bindings complain of a driver that is older than they are
+    )  # the bindings complain about a driver older than themselves
     kept.append(LINKER(lambda *arguments: _link(home, f"sm_{major}{minor}", *arguments)))
     driver.virtual_configure(max(1000 * cuda[0] + 10 * cuda[1], newest), major, minor, kept[-1])
     if bindings_only:
@@ -50,7 +50,7 @@ def use(capability, home, release):
 
 
 def _bindings_only():
-    """Return whether this numba-cuda reaches the driver through NVIDIA's bindings alone."""
+    """Return whether this numba-cuda reaches the driver only through NVIDIA's bindings."""
     spec = importlib.util.find_spec("numba_cuda")
     source = Path(spec.origin).parent / "numba/cuda/cudadrv/driver.py" if spec else None
     return bool(source) and "USE_NV_BINDING" not in source.read_text()
@@ -79,7 +79,7 @@ def _without_other_driver():
 
 
 def _hand_to_numba(library, cuda, home):
-    """Put the stand-in where Numba keeps the libcuda that it has found."""
+    """Install the stand-in as the libcuda that Numba has found."""
     from numba.cuda.cuda_paths import get_cuda_paths
     from numba.cuda.cudadrv.driver import driver
     from numba.cuda.cudadrv.runtime import runtime
@@ -98,16 +98,16 @@ def _hand_to_numba(library, cuda, home):
         return 0
 
     driver.lib, driver.is_initialized, driver.initialization_error = Driver(), False, None
-    if hasattr(runtime, "_initialize"):  # only its version is needed, and some need a driver for that
+    if hasattr(runtime, "_initialize"):  # only its version is needed, and some releases need a driver for it
         runtime._initialize()
         runtime.lib = types.SimpleNamespace(cudaRuntimeGetVersion=runtime_version)
     paths = get_cuda_paths()
-    if "nvrtc" in paths:  # some releases of numba-cuda look for it anywhere on the machine
+    if "nvrtc" in paths:  # some releases of numba-cuda search the whole machine for it
         paths["nvrtc"] = type(paths["nvrtc"])("CUDA_HOME", str(find(home, "libnvrtc")))
 
 
 def _link(home, arch, count, inputs, options, names, values, cubin, size):
-    """The driver's linker, called from C: 0, or CUDA_ERROR_INVALID_PTX."""
+    """Act as the driver's linker, called from C; return 0 or CUDA_ERROR_INVALID_PTX."""
     items = []
     for item in inputs[:count]:
         data = ctypes.string_at(item.data, item.size) if item.size else ctypes.string_at(item.data)

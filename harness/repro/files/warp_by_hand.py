@@ -1,4 +1,4 @@
-"""Compiles kernels through Warp's public interface, for a GPU that need not be present."""
+"""Compiles kernels through Warp's public interface for a GPU that need not be present."""
 
 import os
 import tempfile
@@ -7,7 +7,7 @@ import warp as wp
 
 
 def use(suffix):
-    """Name the suffix of the GPU's architecture, such as "a", before anything is compiled."""
+    """Set the suffix of the GPU's architecture, such as "a", before anything is compiled."""
     os.environ["CUDA_VISIBLE_DEVICES"] = ""
     if suffix:
         wp.config.cuda_arch_suffix = suffix
@@ -17,7 +17,7 @@ def use(suffix):
 
 
 def build(names, number, kind):
-    """Compile the modules of the kernels among the names of a program; what came out of each."""
+    """Compile the modules of the kernels among a program's names, and return the artifacts."""
     kernels = [each for each in names.values() if type(each).__name__ == "Kernel"]
     made = []
     for module in {id(each.module): each.module for each in kernels}.values():
