@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Checks what `cumatrix diff` prints of two sets of cells against their Parquet files, and shares no code with it.
+"""Check the output of `cumatrix diff` for two CUDA releases against their cells, without sharing code with the command.
 
 check_diff.py [MATRIX] --releases 13.0 13.1
 
@@ -26,7 +26,7 @@ PUBLISHED = ROOT / "reports/matrix/results.parquet"
 
 
 def check(text: str, old: pd.DataFrame, new: pd.DataFrame) -> Iterator[str]:
-    """Yield what is false of the text of a comparison across CUDA releases."""
+    """Yield the errors in the text of a comparison across CUDA releases."""
     before, after = ({_place(row): row for row in rows_of(table)} for table in (old, new))
     verdicts = {
         cell: verdict for table in (old, new) for cell, verdict in zip(table["cell"], table["verdict"], strict=True)
@@ -63,7 +63,7 @@ def _place(row: Row) -> tuple[str, ...]:
 
 
 def _state(row: Row) -> str:
-    """``built``, ``rejected at compile``."""
+    """Return the outcome in words: ``built``, ``rejected at compile``."""
     return row.status if row.status in ("built", "unsupported", "unavailable") else f"{row.status} at {row.stage}".replace("_", " ")  # fmt: skip
 
 
@@ -76,7 +76,7 @@ def main() -> int:
     tables = [table[table["toolkit"] == release] for release in args.releases]
     with tempfile.TemporaryDirectory() as temporary:
         files = [Path(temporary) / f"{release}.parquet" for release in args.releases]
-        # Whole numbers with gaps stay whole numbers.
+        # Nullable types keep integer columns with missing values as integers.
         whole = pd.read_parquet(args.results, dtype_backend="pyarrow")
         for file, release in zip(files, args.releases, strict=True):
             whole[whole["toolkit"] == release].to_parquet(file)

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Holds the published matrix against the cases, and against a sample that is compiled again.
+"""Compare the published matrix with the cases, and with a sample that is compiled again.
 
 check_matrix.py [MATRIX] --cells 200 --toolchains 10 --seed NIGHT
 
-Exits with 1 where a case is another program now, and where an answer came out differently; with 3 where nothing is published.
+Exits with 1 if a case has changed or an outcome differs, and with 3 if no matrix is published.
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ _TARGETS = 2
 
 @dataclass(frozen=True, kw_only=True)
 class ToolchainSample:
-    """Cells of one toolchain, and what compiles them again.
+    """Sampled cells of a toolchain, with the axes that compile them again.
 
     Parameters
     ----------
     backend, library, toolkit : str
         The toolchain.
     cases, targets : tuple of str
-        Their cells are compiled, in every variant.
+        The cases and targets to compile, in every variant.
     cells : tuple of Record
-        The published ones among these.
+        Their published records.
     """
 
     backend: str
@@ -50,7 +50,7 @@ class ToolchainSample:
 
     @property
     def words(self) -> list[str]:
-        """Words of the command ``cumatrix run`` that compiles them."""
+        """Return the arguments of the command ``cumatrix run`` that compiles the cells."""
         tool = ["--with", f"{library_of(self.backend)}={self.library}"] if self.library else []
         return ["run", *self.cases, "-b", self.backend, *tool, "-t", self.toolkit, "-a", ",".join(self.targets), "--no-cache"]  # fmt: skip
 
@@ -65,23 +65,22 @@ def sample_of(
     backends: Collection[str] = (),
     toolkits: Collection[str] = (),
 ) -> list[ToolchainSample]:
-    """Choose cells.
+    """Choose a random sample of cells.
 
     Parameters
     ----------
     records : iterable of Record
-        The published ones.
+        The published records.
     count : int
-        How many cells at least, where there are as many.
+        Minimum number of cells, if there are enough.
     parts : int
-        Of how many toolchains.
+        Number of toolchains.
     seed : str
-        The same gives the same sample.
+        Seed of the choice.
     seconds : float
-        Slower cells are omitted, and so are those of header libraries and of requested host compilers, which would have to be
-        installed.
+        Slower cells are omitted. So are cells of header libraries and of requested host compilers, which require an installation.
     backends, toolkits : collection of str
-        Only of these; of all where left out.
+        Backends and toolkits to choose from; all by default.
     """
     random = Random(seed)
     chains: dict[tuple[str, str, str], list[Record]] = {}
@@ -90,7 +89,7 @@ def sample_of(
             chains.setdefault((record["backend"], record["library"], record["toolkit"]), []).append(record)
     chosen = random.sample(sorted(chains), min(parts, len(chains)))
     found: list[ToolchainSample] = []
-    # What a toolchain with few cells leaves of its share, those with more take.
+    # Toolchains with many cells take the unused shares of those with few.
     for place, chain in enumerate(sorted(chosen, key=lambda chain: (len(chains[chain]), chain))):
         left = count - sum(len(part.cells) for part in found)
         found.append(_part(chain, chains[chain], -(-left // (len(chosen) - place)), random))
@@ -118,7 +117,7 @@ def _part(chain: tuple[str, str, str], records: Sequence[Record], count: int, ra
     cells: list[Record] = []
     cases = []
     for case in random.sample(sorted(by_case), len(by_case)):
-        # One case with very many variants would be the whole sample.
+        # Limit the variants of a case: otherwise a case with many variants can fill the sample.
         if len(cells) < count and len(by_case[case]) <= max(4, count // 2):
             cases.append(case)
             cells += by_case[case]
@@ -127,9 +126,9 @@ def _part(chain: tuple[str, str, str], records: Sequence[Record], count: int, ra
 
 
 def contradictions(published: Iterable[Record], fresh: Mapping[str, Record]) -> list[str]:
-    """Published cells that came out differently, or not at all, a sentence each.
+    """Return a sentence for each published cell with a different outcome or none.
 
-    A machine that was too slow contradicts nothing, nor does one whose own host compiler is another.
+    A timeout of a slow machine is no contradiction, and neither is an outcome with another host compiler of the machine.
     """
     found = []
     for record in published:
@@ -144,7 +143,7 @@ def contradictions(published: Iterable[Record], fresh: Mapping[str, Record]) -> 
 
 
 def _host(record: Record) -> str:
-    """First number of the machine's own host compiler: ``gcc 12``; empty where none had a part in it."""
+    """Return the machine's host compiler with its major version, ``gcc 12``; empty if the cell used none."""
     return own_of(record["backend"], "", record["toolchain"]).partition(".")[0]
 
 
@@ -183,7 +182,7 @@ def main() -> int:
 
 
 def compiled(part: ToolchainSample) -> dict[str, Record]:
-    """The same cells, compiled now."""
+    """Compile the sampled cells again; return the records by cell."""
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder, "fresh.jsonl")
         subprocess.run(["cumatrix", *part.words, "--out", str(out)], stdout=subprocess.DEVNULL, check=False)

@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""Checks the sentences of the report's other pages and of the matrix's README against the cells of the published matrix.
+"""Check the sentences of the report's other pages and of the matrix's README against the cells of the published matrix.
 
 check_pages.py [MATRIX] --page DIR
 
-The statements of support.html, the rows of stories.html, new releases (with the feed), the latest changes and counts of index.html, the numbers of the pictures,
-and the figures of the matrix's README.md. It reads the words of the pages and the Parquet file, and shares no code with what writes them.
+It checks the statements of support.html, the rows of stories.html, new releases (with the feed), the latest changes and the counts of
+index.html, the numbers in the pictures, and the figures of the matrix's README.md. It reads the text of the pages and the Parquet file,
+and shares no code with the writers of the pages.
 Exits with 1 if a sentence is false.
 """
 
@@ -42,7 +43,7 @@ TOOLS = {
 
 
 def check_stories(page: str, rows: Sequence[Row]) -> Iterator[tuple[str, str]]:
-    """Yield each false row of stories.html, and why; each answered cell of a story's tools and architecture has its row."""
+    """Yield each false row of stories.html with the reason. Each answered cell of a story's tools and architecture must have a row."""
     for story in re.findall(r'<section aria-labelledby="story-\d+">(.*?)</section>', page, re.DOTALL):
         case = plain(re.search(r"with the program: <a [^>]*>(.*?)</a>", story)[1])  # type: ignore[index]
         target = plain(re.search(r"<caption>On (.*?)</caption>", story)[1])  # type: ignore[index]
@@ -72,7 +73,7 @@ def check_stories(page: str, rows: Sequence[Row]) -> Iterator[tuple[str, str]]:
 
 
 def _tool(heading: str) -> tuple[str, str]:
-    """The backend and the versions of ``CuPy, Jitify 11.5.0 to 12.2.0``."""
+    """Return the backend and the versions of a heading such as ``CuPy, Jitify 11.5.0 to 12.2.0``."""
     name = max((name for name in TOOLS if heading == name or heading.startswith(f"{name} ")), key=len)
     return TOOLS[name], heading.removeprefix(name).strip()
 
@@ -81,9 +82,9 @@ def _tool(heading: str) -> tuple[str, str]:
 
 
 def check_changes(page: str, cells: Cells) -> Iterator[tuple[str, str]]:
-    """Yield each false line of *Latest changes*, and why.
+    """Yield each false line of *Latest changes* with the reason.
 
-    For each architecture of a line two cells differ in the release alone and have the two outcomes, with no tried release between.
+    For each architecture of a line, two cells must differ only in the release and have the two outcomes, with no tried release between.
     """
     found = re.search(r'<h2 id="latest">(.*?)</section>', page, re.DOTALL)
     names = dict(re.findall(r'href="cases/([\w.-]+)\.html">', page) and [(case.replace("/", "-"), case) for case in {cell.case for cell in cells.by_id.values()}])  # fmt: skip
@@ -135,13 +136,13 @@ def _labels() -> Mapping[tuple[str, str, str], str]:
 
 
 def label_of(case: str, variant: str) -> str:
-    """The plain name of a variant: ``loop=true`` is ``by compare and swap``."""
+    """Return the plain name of a variant: ``by compare and swap`` for ``loop=true``."""
     parts = [part.partition("=") for part in variant.split(",")] if variant else []
     return ", ".join(_labels().get((case, key, value), f"{key}={value}") for key, _, value in parts)
 
 
 def _backend(label: str) -> str:
-    """The backend of ``NVRTC``, and of ``CuPy 12.3.0``, which has a release because another axis is meant."""
+    """Return the backend of ``NVRTC`` or ``CuPy 12.3.0``. A label has a release if the change is along another axis."""
     return TOOLS.get(label) or TOOLS.get(label.rpartition(" ")[0], label)
 
 
@@ -157,7 +158,7 @@ def _expand(text: str, known: Iterable[str]) -> list[str]:
 
 @dataclass(frozen=True)
 class Move:
-    """Two neighbouring cells along an axis with two outcomes."""
+    """Two neighbouring cells along an axis with different outcomes."""
 
     axis: str
     before: Cell
@@ -173,7 +174,7 @@ class Move:
 
 
 def _moves(cells: Cells) -> Mapping[tuple[str, str], list[Move]]:
-    """Each change of outcome by the name of the axis and the release from which on it holds."""
+    """Return all changes of outcome, by the name of the axis and the first release with the new outcome."""
     labels = {backend: name for name, backend in TOOLS.items()}
     groups: dict[tuple[Any, ...], list[Cell]] = defaultdict(list)
     for cell in cells.by_id.values():
@@ -192,11 +193,11 @@ def _moves(cells: Cells) -> Mapping[tuple[str, str], list[Move]]:
 
 
 _TOTALS = re.compile(r'<meta property="og:image:alt" content="[^":]*: ([^"]*)"')
-"""The counts of the whole matrix, in the description of the page's picture."""
+"""Counts of the whole matrix in the description of the page's picture."""
 
 
 def check_counts(folder: Path, readme: str, table: pd.DataFrame) -> Iterator[tuple[str, str]]:
-    """Yield each false count of index.html and of the matrix's README, and why."""
+    """Yield each false count of index.html and of the matrix's README with the reason."""
     index = (folder / "index.html").read_text("utf-8")
     answered = int(table["status"].isin(list(ENDINGS)).sum())
     status, xfail = Counter(table["status"]), int((table["verdict"] == "xfail").sum())
@@ -249,7 +250,7 @@ _RESOURCE = re.compile(
 
 
 def check_pictures(page: str, table: pd.DataFrame) -> Iterator[tuple[str, str]]:
-    """Yield each false number of the pictures' descriptions, and why."""
+    """Yield each false number in the descriptions of the pictures with the reason."""
     table = table[~table["toolkit"].str.contains("+headers", regex=False)]
     for words in re.findall(r"<title>([^<]*)</title>\s*<desc>(.*?)</desc>", page, re.DOTALL):
         title, described = map(html.unescape, words)
@@ -271,7 +272,7 @@ def _series(described: str) -> Iterator[tuple[str, list[list[str]]]]:
 
 
 def _false_outcomes(described: str, table: pd.DataFrame, title: re.Match[str]) -> Iterator[str]:
-    """Outcomes of the cells that each version of the picture was tried with, and those of the title among them."""
+    """Yield false counts in the picture of outcomes by version, and in its title."""
     words = {"built": ["built"], "rejected": ["rejected"], "crashed or timed out": ["crashed", "timed_out"], "unsupported": ["unsupported"], "unknown or missing": ["unavailable", "harness_error", "missing"]}  # fmt: skip
     bars = {}
     for part in described.split("; "):
@@ -284,7 +285,7 @@ def _false_outcomes(described: str, table: pd.DataFrame, title: re.Match[str]) -
     if (every := sum(bars[title["one"]].values())) != number(title["all"]):
         yield f"{every} cells, not {title['all']}"
     axis, other = ("library", "toolkit") if set(bars) <= set(table["library"]) else ("toolkit", "library")
-    # A bar has an answer for each place, or does not apply.
+    # Bars count the programs and targets that are answered or unsupported with every version.
     table = table[~table["status"].isin(words["unknown or missing"])]
     place = table[["case", "variant", "target", other]].fillna("").agg("\0".join, axis=1)
     common = set.intersection(*(set(place[table[axis] == version]) for version in bars))
@@ -297,7 +298,7 @@ def _false_outcomes(described: str, table: pd.DataFrame, title: re.Match[str]) -
 
 
 def _false_resources(described: str, table: pd.DataFrame, title: re.Match[str]) -> Iterator[str]:
-    """The greatest value of a kernel by architecture, for the toolchain that a line names, and the two values of the title."""
+    """Yield false maxima in the picture of kernel resources by architecture and toolchain, and false values in its title."""
     line = dict(dict(_series(described)).get(title["line"], []))
     for target, value in ((title["one"], title["more"]), (title["other"], title["less"])):
         if line.get(target) != value:
@@ -315,7 +316,7 @@ def _false_resources(described: str, table: pd.DataFrame, title: re.Match[str]) 
 
 
 def check(folder: Path, table: pd.DataFrame, readme: str = "") -> Iterator[tuple[str, str]]:
-    """Yield what is false of a built page and of the matrix's README: where, and why."""
+    """Yield place and reason of each false sentence on a built page and in the matrix's README."""
     cells = Cells(table.astype(object).where(lambda frame: frame.notna(), None))
     feed = folder / "regressions.atom"
     told = feed.read_text("utf-8") if feed.exists() else ""
@@ -333,7 +334,7 @@ def check(folder: Path, table: pd.DataFrame, readme: str = "") -> Iterator[tuple
 
 
 def report(found: Iterable[tuple[str, str]]) -> int:
-    """Print what is false; return the number of false sentences."""
+    """Print the false sentences; return their number."""
     by_place: dict[str, list[str]] = defaultdict(list)
     for where, why in found:
         by_place[where].append(why)

@@ -1,4 +1,4 @@
-"""The lines of new releases, on index.html and in the feed, against the cells: what a release breaks, and how many pairs show it."""
+"""Checks of the lines about new releases, on index.html and in the feed, against the cells."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ LIBRARIES = {
     "cupy-nvrtc": "CuPy", "cupy-jitify": "CuPy", "numba": "Numba", "numba-cuda": "numba-cuda", "torch-nvcc": "PyTorch", "cuda-core": "cuda-core",
     "numba-cuda-mlir": "numba-cuda-mlir", "triton": "Triton", "cute-dsl": "CuTe DSL", "cutile": "cuTile", "warp": "Warp",
 }  # fmt: skip
-"""Whose version a cell has, by backend."""
+"""Name of the library that a cell's version belongs to, by backend."""
 
 _LINE = re.compile(
     r"(?P<name>.+) (?P<version>\S+) (?:breaks (?:(?P<features>[\d,]+) features?|nothing that was tried)|cannot be compared: .*)"
@@ -29,12 +29,12 @@ _BASIS = re.compile(
 
 @dataclass
 class Release:
-    """The newest tried release of a name, and its cells next to those of the release before."""
+    """The newest tried release of a library or of CUDA, with its cells and those of the release before."""
 
     version: str
     before: str
     built: list[tuple[Cell, Cell]] = field(default_factory=list)
-    """Cells that differ in the release alone, of which the first one builds."""
+    """Pairs of cells that differ only in the release; the first cell builds."""
     dropped: set[str] = field(default_factory=set)
 
     @property
@@ -43,7 +43,7 @@ class Release:
 
     @property
     def unsure(self) -> int:
-        """Failures of a linker, perhaps, whose first cell was not linked."""
+        """Number of failures that may come from the linker, because the cell of the release before was not linked."""
         return sum(one.unlinked for one, _ in self.failed)
 
     @property
@@ -55,7 +55,7 @@ class Release:
 
 
 def releases(cells: Cells) -> Mapping[str, Release]:
-    """By name, its newest release."""
+    """Return the newest release of each name."""
     groups: dict[tuple[str, ...], dict[str, Cell]] = defaultdict(dict)
     versions: dict[str, set[str]] = defaultdict(set)
     for cell in cells.by_id.values():
@@ -85,7 +85,7 @@ def releases(cells: Cells) -> Mapping[str, Release]:
 
 
 def check_releases(page: str, feed: str, cells: Cells) -> Iterator[tuple[str, str]]:
-    """Yield each false line of new releases on index.html and in its feed, and why."""
+    """Yield each false line about new releases on index.html and in its feed with the reason."""
     known = releases(cells)
     names: set[str] = set()
     for markup in re.findall(r'<ul class="lines releases">(.*?)</ul>', page, re.DOTALL):
@@ -106,7 +106,7 @@ def check_releases(page: str, feed: str, cells: Cells) -> Iterator[tuple[str, st
 
 
 def _check_line(said: str, basis: str, known: Mapping[str, Release]) -> Iterator[tuple[str, str]]:
-    """Yield the name of a line, and what is false of it; an empty text first."""
+    """Yield the name of a line with an empty reason, then the name with the reason of each error."""
     line = _LINE.fullmatch(said)
     if line is None or (of := known.get(line["name"])) is None:
         yield "", "no such release"
@@ -145,7 +145,7 @@ def _check_line(said: str, basis: str, known: Mapping[str, Release]) -> Iterator
 
 
 def _check_features(markup: str, of: Release) -> Iterator[str]:
-    """Yield what is false of the features of a line: each tool and target has a failure, and no tool or target is left out."""
+    """Yield the errors in the features of a line. Each listed tool and target must have a failure, and none may be missing."""
     by_page = {case.replace("/", "-"): case for case in of.cases}
     for page, tools in re.findall(r'<a href="cases/([\w.-]+)\.html">.*?<span class="soft">(.*?)</span>', markup, re.DOTALL):  # fmt: skip
         if page not in by_page:
@@ -194,7 +194,7 @@ def _is_tool(label: str, backend: str) -> bool:
 
 
 def _covers(text: str, targets: Iterable[str]) -> bool:
-    """Return whether a text such as ``sm_75–sm_86, sm_90a`` names some targets and no others; of ``7 of sm_52 to sm_120``, the number."""
+    """Return whether a text such as ``sm_75–sm_86, sm_90a`` names exactly these targets. ``7 of sm_52 to sm_120`` names only their number."""
     named = set(targets)
     if counted := re.fullmatch(r"(\d+) of (\S+) to (\S+)", text):
         return int(counted[1]) == len(named) and all(inside(target, ((counted[2], counted[3]),)) for target in named)

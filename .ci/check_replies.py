@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""Checks the replies of the page about releases and architectures against the cells of the published matrix.
+"""Check the replies of the page about releases and architectures against the cells of the published matrix.
 
 check_replies.py [MATRIX] --page DIR
 
-It counts again, from the Parquet file alone: what breaks between two releases, what a release or an architecture alone builds, whether a release
-is broken, which CUDA release is the first, the last or the only one for an architecture, and which architectures a release builds for. Cells that were
-not linked are no pair with a linker's refusal. Products, tensor cores and limits it compares with `hardware.toml`. Exits with 1 if a reply is false.
+It computes the replies again, from the Parquet file alone: the programs that break between two releases, the programs that only one
+release or architecture builds, whether a release is broken, the first, last or only CUDA release for an architecture, and the
+architectures of a release. A cell that was not linked makes no pair with a linker's refusal. Products, tensor cores and limits are
+compared with `hardware.toml`. Exits with 1 if a reply is false.
 """
 
 from __future__ import annotations
@@ -28,17 +29,17 @@ from statement_rules import ITSELF, Cell, Cells, order
 
 ROOT = Path(__file__).parents[1]
 PUBLISHED = ROOT / "reports/matrix/results.parquet"
-ENOUGH = 10  # programs built by both releases, for a plain "No"
+ENOUGH = 10  # minimum number of programs that both releases build, for an unqualified "No"
 _LINKER = re.compile("(?i)undefined reference|nvjitlink|nvlink|uses too much shared data")
 
 
 def replies_of(page: Path) -> dict[str, str]:
-    """The first sentences by key, out of ``data/replies.js``."""
+    """Return the first sentences of ``data/replies.js``, by key."""
     return {key: sentence for key, (sentence, *_) in data_of(page, "replies")["replies"].items()}
 
 
 def data_of(page: Path, name: str) -> Any:
-    """The data of a file of the page: ``cumatrix.receive("NAME","…");``, compressed JSON in base64."""
+    """Read a data file of the page: ``cumatrix.receive("NAME","…");`` with compressed JSON in base64."""
     text = (page / f"data/{name}.js").read_text("utf-8")
     found = re.fullmatch(r'cumatrix\.receive\("[^"]*","([^"]*)"\);\n', text)
     if found is None:
@@ -47,12 +48,12 @@ def data_of(page: Path, name: str) -> Any:
 
 
 def number(text: str) -> int:
-    """``1,293`` as a number."""
+    """Parse a number such as ``1,293``."""
     return int(text.replace(",", ""))
 
 
 class Counts:
-    """Cells by the value of one axis.
+    """Cells of the matrix, by the values of an axis.
 
     Parameters
     ----------
@@ -69,7 +70,7 @@ class Counts:
         self.unlinked = {cell for cell, text, _ in notes if text and '"not linked' in text}
         self.linker = {cell for cell, text in zip(table["cell"], table["message"], strict=True) if text and _LINKER.search(text)}  # fmt: skip
         self.answered = [cell for cell in self.cells.by_id.values() if cell.outcome and "+headers" not in cell.cuda]
-        # Two thousand replies ask for the same few tables.
+        # Cached: two thousand replies use the same few tables.
         self.by_release, self.by_target, self.builds = (
             cache(self._by_release),
             cache(self._by_target),
@@ -78,11 +79,11 @@ class Counts:
         self.libraries = {"cupy-nvrtc": "cupy", "cupy-jitify": "cupy", "torch-nvcc": "torch", "cuda-core": "cuda-core"}
 
     def name(self, cell: Cell) -> str:
-        """What its version is a version of."""
+        """Return the name of the library or host compiler that a cell's version belongs to."""
         return (cell.of or self.libraries.get(cell.backend, cell.backend)) if cell.version else ""
 
     def _by_release(self, name: str) -> dict[str, dict[tuple[str, ...], Cell]]:
-        """Cells by the release of CUDA, a library, a header library or a host compiler."""
+        """Return the cells by release of CUDA, a library, a header library or a host compiler."""
         found: dict[str, dict[tuple[str, ...], Cell]] = defaultdict(dict)
         for cell in self.answered:
             program = (cell.case, cell.variant, cell.tool.partition(" ")[0] if not cell.of else cell.tool, cell.of)
@@ -93,14 +94,14 @@ class Counts:
         return found
 
     def _by_target(self) -> dict[str, dict[tuple[str, ...], Cell]]:
-        """Cells by architecture."""
+        """Return the cells by architecture."""
         found: dict[str, dict[tuple[str, ...], Cell]] = defaultdict(dict)
         for cell in self.answered:
             found[cell.target][cell.case, cell.variant, cell.tool, cell.of, cell.version, cell.cuda] = cell
         return found
 
     def pairs(self, name: str, before: str, after: str) -> list[tuple[Cell, Cell]]:
-        """Cells that differ in the release alone."""
+        """Return the pairs of cells that differ only in the release."""
         by_release = self.by_release(name)
         one, other = by_release[before], by_release[after]
         found = [(one[key], other[key]) for key in one.keys() & other.keys()]
@@ -111,7 +112,7 @@ class Counts:
         return built.holds and not refused.holds and built.id in self.unlinked and refused.id in self.linker
 
     def _builds(self, target: str) -> dict[str, bool]:
-        """Whether a compiler of each CUDA release knows an architecture."""
+        """Return, for each CUDA release, whether a compiler supports an architecture."""
         found: dict[str, bool] = {}
         for (case, _, _), variants in self.cells.by_entry.items():
             for cell in variants.get("", ()) if case == ITSELF else ():
@@ -121,7 +122,7 @@ class Counts:
 
 
 def alone(own: dict[tuple[str, ...], Cell], newer: Iterable[dict[tuple[str, ...], Cell]]) -> tuple[set[str], int, int]:
-    """Cases, cells that no newer value builds, and all built cells that were tried with a newer one."""
+    """Return the cases and the number of cells that no newer value builds, and the number of built cells tried with a newer value."""
     later: dict[tuple[str, ...], bool] = {}
     for cells in newer:
         for key in cells.keys() & own.keys():
@@ -132,7 +133,7 @@ def alone(own: dict[tuple[str, ...], Cell], newer: Iterable[dict[tuple[str, ...]
 
 
 def breaks(key: str, sentence: str, counts: Counts) -> Iterator[str]:
-    """Yield what is false of a reply about two releases."""
+    """Yield the errors of a reply about two releases."""
     name, *releases = key.split(" ")
     after = releases[-1]
     known = sorted(counts.by_release(name), key=order)
@@ -157,7 +158,11 @@ def breaks(key: str, sentence: str, counts: Counts) -> Iterator[str]:
 
 
 def _with_release(key: str, counts: Counts) -> tuple[list[tuple[Cell, Cell]], set[str]]:
-    """Pairs with the release before that builds, and ids of cells that are refused: the nearest one that loses programs, or that builds what is a known fault now."""
+    """Return the pairs of a release with an earlier release that builds, and the ids of the cells that the release rejects.
+
+    The earlier release is the one before, if programs are lost since. Otherwise it is the nearest earlier release that builds a program
+    with a known fault.
+    """
     _, name, own = f"release {key}".split(" ")
     known = sorted(counts.by_release(name), key=order)
     earlier = known[: known.index(own)]
@@ -173,7 +178,7 @@ def _with_release(key: str, counts: Counts) -> tuple[list[tuple[Cell, Cell]], se
 
 
 def release(key: str, sentence: str, counts: Counts) -> Iterator[str]:
-    """Yield what is false of a reply to whether a release is broken."""
+    """Yield the errors of a reply to the question whether a release is broken."""
     built, broken = _with_release(key, counts)
     lead = (
         ("No" if len(built) >= ENOUGH else "No fault is known")
@@ -188,7 +193,11 @@ def release(key: str, sentence: str, counts: Counts) -> Iterator[str]:
 
 
 def sound(key: str, sentence: str, counts: Counts) -> Iterator[str]:
-    """Yield what is false of a reply to whether a release is sound: of programs that the release before builds, and of the next one that was tried with those it does not build."""
+    """Yield the errors of a reply to the question whether a release is sound.
+
+    The reply counts the programs that the earlier release builds and this release rejects, and the rejected programs that the next
+    release tried with them builds.
+    """
     _, name, own = f"release {key}".split(" ")
     known = sorted(counts.by_release(name), key=order)
     built, broken = _with_release(key, counts)
@@ -219,7 +228,10 @@ def sound(key: str, sentence: str, counts: Counts) -> Iterator[str]:
 
 
 def combination(key: str, sentence: str, counts: Counts) -> Iterator[str]:
-    """Yield what is false of a reply about a library with CUDA releases: programs that its same release builds with another one, and does not build with these."""
+    """Yield the errors of a reply about a library with a range of CUDA releases.
+
+    The reply counts the programs that a library release rejects with these CUDA releases and builds with another.
+    """
     name, release, *ends = key.split(" ")
     low, high = map(order, ends)
     own, elsewhere = [], set()
@@ -250,7 +262,7 @@ def combination(key: str, sentence: str, counts: Counts) -> Iterator[str]:
 
 
 def drop(key: str, sentence: str, counts: Counts, targets: Callable[[str], list[str]]) -> Iterator[str]:
-    """Yield what is false of a reply to what only a release or an architecture builds."""
+    """Yield the errors of a reply about programs that only one release or architecture builds."""
     name, _, value = key.rpartition(" ")
     by_release = counts.by_release(name) if name else {}
     if value in by_release:
@@ -280,7 +292,7 @@ def _above(one: str, other: str) -> bool:
 
 
 def borders(intent: str, sentence: str, counts: Counts) -> Iterator[str]:
-    """Yield what is false of a reply about the first or last CUDA release of architectures."""
+    """Yield the errors of a reply about the first or last CUDA release of architectures."""
     for found in re.finditer(r"CUDA (\d[\d.]+)[^:.]*?builds for ([^:.]+?)(?:: CUDA (\d[\d.]+) does not|\.)", sentence):
         toolkit, names, other = found[1], found[2], found[3]
         for target in _targets(names, counts):
@@ -295,7 +307,7 @@ def borders(intent: str, sentence: str, counts: Counts) -> Iterator[str]:
 
 
 def supported(toolkit: str, sentence: str, counts: Counts) -> Iterator[str]:
-    """Yield what is false of a reply about the architectures of a CUDA release."""
+    """Yield the errors of a reply about the architectures of a CUDA release."""
     found = re.fullmatch(r"CUDA \S+ builds for ([^;]+?)(?:; not for (.+))?\.", sentence)
     if found is None:
         yield "unreadable"
@@ -308,7 +320,7 @@ def supported(toolkit: str, sentence: str, counts: Counts) -> Iterator[str]:
 
 
 def lowest(toolkit: str, sentence: str, counts: Counts) -> Iterator[str]:
-    """Yield what is false of a reply about the lowest compute capability of a CUDA release."""
+    """Yield the errors of a reply about the lowest compute capability of a CUDA release."""
     yield from minimum(toolkit, sentence)
     builds = sorted(
         (target for target in counts.cells.universe["target"] if counts.builds(target).get(toolkit)), key=order
@@ -318,7 +330,7 @@ def lowest(toolkit: str, sentence: str, counts: Counts) -> Iterator[str]:
 
 
 def _targets(text: str, counts: Counts) -> list[str]:
-    """``sm_75–sm_86, sm_90a`` in full: the architectures that lie between, of those that were tried."""
+    """Expand a text such as ``sm_75–sm_86, sm_90a`` to the tried architectures in its ranges."""
     found, known = [], sorted(counts.cells.universe["target"], key=order)
     for item in text.split(", "):
         low, _, high = item.partition("–")
@@ -328,7 +340,7 @@ def _targets(text: str, counts: Counts) -> list[str]:
 
 
 def check(replies: dict[str, str], counts: Counts, names: dict[str, list[str]]) -> Iterator[tuple[str, str]]:
-    """Yield the key of each false reply, and why."""
+    """Yield the key of each false reply with the reason."""
 
     def targets(name: str) -> list[str]:
         known = counts.cells.universe["target"]
@@ -356,7 +368,7 @@ def check(replies: dict[str, str], counts: Counts, names: dict[str, list[str]]) 
         elif intent == "with":
             found = combination(key, sentence, counts)
         elif intent == "vendor":
-            # cumatrix has no cells of these.
+            # The matrix has no cells of these architectures.
             backend, start = key.split(" ")
             cells = [cell for cell in counts.answered if cell.backend == backend and cell.target.startswith(start)]
             found = ("there are cells",) if cells else ()

@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""Checks every statement about versions of the page and of `cumatrix ask` against the cells of the published matrix.
+"""Check every statement about versions on the page and of `cumatrix ask` against the cells of the published matrix.
 
 check_statements.py [MATRIX] --page DIR --questions 1000 --seed 1
 
-The rules are in `statement_rules.py`, those of replies in `check_replies.py`, those of the other pages in `check_pages.py`; nothing is shared with the code that writes the statements. Without --page it builds the page first.
-Exits with 1 if a statement is false. `claims_of` reads the words of a statement.
+The rules are in `statement_rules.py`, the rules for replies in `check_replies.py`, and the rules for the other pages in
+`check_pages.py`. They share no code with the writers of the statements. `claims_of` parses a statement. Without --page, the script
+builds the page first. Exits with 1 if a statement is false.
 """
 
 from __future__ import annotations
@@ -37,10 +38,10 @@ PUBLISHED = ROOT / "reports/matrix/results.parquet"
 LIBRARIES = {"cupy": ("cupy-nvrtc", "cupy-jitify"), "torch": ("torch-nvcc",)}
 GPUS = ("h100", "b200", "rtx 5090", "rtx 4090", "a100", "t4", "v100", "hopper", "blackwell", "gtx 1080")
 BARE = 0.1
-"""The share of questions that name no feature."""
+"""Share of questions that name no feature."""
 
 SHOWN = 5
-"""Examples of each kind that are printed."""
+"""Number of printed examples of each kind."""
 
 _VALUE = r"(?:sm_)?\d[\w.]*"
 _VALUES = rf"{_VALUE}(?:(?: to |–){_VALUE})?"
@@ -48,7 +49,7 @@ _LIST = rf"{_VALUES}(?:, {_VALUES})*"
 
 
 class Unreadable(Exception):
-    """The words of a statement are none of those that are known."""
+    """A statement that no pattern matches."""
 
 
 @dataclass(frozen=True)
@@ -71,7 +72,7 @@ class Statement:
 
 
 def ranges_of(text: str) -> tuple[Range, ...]:
-    """``12.4 to 12.6, 13.0`` as ranges."""
+    """Parse the ranges of a text such as ``12.4 to 12.6, 13.0``."""
     found = []
     for item in text.split(", "):
         low, _, high = item.replace("–", " to ").partition(" to ")
@@ -80,7 +81,7 @@ def ranges_of(text: str) -> tuple[Range, ...]:
 
 
 def phrase(text: str, within: Mapping[str, tuple[Range, ...]]) -> list[Claim]:
-    """The claims of a statement's words."""
+    """Parse the claims of a phrase."""
     if text in ("runs", "builds"):
         return [Claim("all", within=within, word=text)]
     if text == "never":
@@ -92,7 +93,7 @@ def phrase(text: str, within: Mapping[str, tuple[Range, ...]]) -> list[Claim]:
     held = re.fullmatch(rf"(.+) \((CUDA )?({_VALUE})\)", text)
     if held:
         axis = "cuda" if held[2] else "version"
-        # The release that all of them have in common: none was tried with another one.
+        # The common release of all cells: no cell has another release.
         return [
             *phrase(held[1], {**within, axis: ranges_of(held[3])}),
             Claim("tried", axis, ranges_of(held[3]), within=within),
@@ -140,7 +141,7 @@ def phrase(text: str, within: Mapping[str, tuple[Range, ...]]) -> list[Claim]:
 
 
 def claims_of(text: str, note: str, within: Mapping[str, tuple[Range, ...]]) -> list[Claim]:
-    """The claims of a statement's words: those of the verdict, and those of each part of the note."""
+    """Return the claims of a statement: those of the verdict, and those of each part of the note."""
     claims = phrase(text, within)
     main, more = 0, False
     exempt: list[Range] = []
@@ -154,7 +155,7 @@ def claims_of(text: str, note: str, within: Mapping[str, tuple[Range, ...]]) -> 
         elif re.fullmatch(r"with the machine's own host compiler \(.*\)", item) or item == "library and CUDA changed together":  # fmt: skip
             continue
         elif item.startswith("each with its own "):
-            # The statement says that these changed, too.
+            # The statement names these parts as changed, too.
             claims = [replace(claim, moved=tuple(PARTS_NAMED)) for claim in claims]
         elif found := re.fullmatch(rf"(CUDA )?({_LIST}) untried", item):
             axis = "target" if item.startswith("sm_") else "cuda" if found[1] else "version"
@@ -168,7 +169,7 @@ def claims_of(text: str, note: str, within: Mapping[str, tuple[Range, ...]]) -> 
         elif found := re.fullmatch(rf"(?:builds )?on ({_LIST}); (?:not on ({_VALUE})|0 of (\d+) others)", item):
             claims.append(Claim("in", "target", ranges_of(found[1]), only=True, others=int(found[3] or 1)))
         elif found := re.fullmatch(rf"not linked with CUDA ({_LIST})", item):
-            # Behind "with other versions" it speaks of those.
+            # After "with other versions", the claims are about those versions.
             claims.append(Claim("unlinked", "cuda", ranges_of(found[1]), within={} if main else within))
         elif item.startswith("tried: "):
             claims += tried(item.removeprefix("tried: "), within)
@@ -183,7 +184,7 @@ def claims_of(text: str, note: str, within: Mapping[str, tuple[Range, ...]]) -> 
 
 
 def tried(text: str, within: Mapping[str, tuple[Range, ...]]) -> list[Claim]:
-    """The claims of ``13.0.0 to 14.2.0, CUDA 12.4``: these versions were tried, and no other ones."""
+    """Return the claims of ``13.0.0 to 14.2.0, CUDA 12.4``: exactly these versions were tried."""
     version, _, cuda = f", {text}".partition(", CUDA ")
     version = re.sub(r"^(cccl|cutlass|gcc|clang|glibc|host compiler) ", "", version.removeprefix(", "))
     claims = []
@@ -196,14 +197,14 @@ def tried(text: str, within: Mapping[str, tuple[Range, ...]]) -> list[Claim]:
 
 
 def _close(claims: list[Claim], main: int, exempt: Sequence[Range], *, more: bool) -> None:
-    """Leave out of the main claim what others speak of; `more` of them are not named."""
+    """Exempt the ranges of the other claims from the main claim; `more` means that the statement leaves some unnamed."""
     if claims and claims[main].axis == "version":
         others = ((None, max((high for _, high in exempt if high), key=order)),) if more and exempt else tuple(exempt)
         claims[main] = replace(claims[main], exempt=(*claims[main].exempt, *others))
 
 
 def _items(note: str) -> Iterator[str]:
-    """The parts of a note; a part that goes on after a semicolon is one."""
+    """Yield the parts of a note. A part can continue after a semicolon."""
     held = ""
     for item in note.split("; ") if note else ():
         if item.startswith(("not with ", "not on ")) or re.fullmatch(r"0 of \d+ others", item):
@@ -217,7 +218,7 @@ def _items(note: str) -> Iterator[str]:
 
 
 def variants_of(case: str, label: str, cells: Cells) -> tuple[str, ...]:
-    """The variants that a label names: ``half, type=a or b``, ``x=1; x=2``; all of them without a label."""
+    """Return the variants that a label names: ``half, type=a or b``, ``x=1; x=2``; all variants without a label."""
     every = cells.variants(case)
     keys = {part.partition("=")[0] for variant in every for part in variant.split(",")}
     found = []
@@ -228,7 +229,7 @@ def variants_of(case: str, label: str, cells: Cells) -> tuple[str, ...]:
             named: dict[str, list[str]] = defaultdict(list)
             for item in group.split(", "):
                 key, equals, values = item.partition("=")
-                # The label "with cache=True" is a name, though there is a parameter "cache".
+                # The label "with cache=True" is a name, not a value of the parameter "cache".
                 is_key = bool(equals) and key in keys
                 named[key if is_key else ""] += values.split(" or ") if is_key else [item]
             plain = named.pop("", [])
@@ -239,13 +240,13 @@ def variants_of(case: str, label: str, cells: Cells) -> tuple[str, ...]:
 
 
 def siblings(target: str, cells: Cells) -> tuple[str, ...]:
-    """The other targets of the same GPU: ``sm_90a`` of ``sm_90``."""
+    """Return the other targets of the same GPU: ``sm_90a`` for ``sm_90``."""
     plain = target.rstrip("af")
     return tuple(sorted(item for item in cells.universe["target"] if item.rstrip("af") == plain and item != target))
 
 
 def load(path: Path) -> Any:
-    """The data of a file of the page: ``cumatrix.receive("NAME","…");``, compressed JSON in base64."""
+    """Read a data file of the page: ``cumatrix.receive("NAME","…");`` with compressed JSON in base64."""
     text = path.read_text(encoding="utf-8")
     found = re.fullmatch(r'cumatrix\.receive\("[^"]*","([^"]*)"\);\s*', text)
     if not found:
@@ -254,7 +255,7 @@ def load(path: Path) -> Any:
 
 
 def of_page(folder: Path, cells: Cells) -> Iterator[Statement]:
-    """The statements of a page: by architecture, and those of each feature."""
+    """Yield the statements of a page: those by architecture, and those of each feature."""
     data = load(folder / "data/answers.js")
     columns = [(key.partition("+")[0], of) for key, _, _, of in data["columns"]]
     for path in sorted(folder.glob("data/answers-*.js")):
@@ -264,7 +265,7 @@ def of_page(folder: Path, cells: Cells) -> Iterator[Statement]:
             named = variants_of(case, label, cells)
             for column, verdict, grid, *_own in fields:
                 tool, of = columns[column]
-                # A line has the variants that look alike on every tool; some tools were not tried with all.
+                # A line has the variants with equal results on every tool. Some tools were not tried with all of them.
                 variants = tuple(item for item in named if any(cell.target == target for cell in cells.by_entry.get((case, tool, of), {}).get(item, ())))  # fmt: skip
                 kind, text, note = part["verdicts"][verdict]
                 # For a GPU the page shows the target that most tools build: tests/report/test_browser_answers.py.
@@ -283,7 +284,7 @@ def of_page(folder: Path, cells: Cells) -> Iterator[Statement]:
 
 
 def of_finding(where: str, case: str, label: str, tools: Sequence[Mapping[str, Any]], cells: Cells, chips: Sequence[Mapping[str, Any]] = ()) -> Iterator[Statement]:  # fmt: skip
-    """The statements of a finding of `cumatrix ask`, or of a feature's page."""
+    """Yield the statements of a finding of `cumatrix ask`, or of a feature's page."""
     named = variants_of(case, label, cells)
     asked = {
         target for chip in chips if chip["kind"] == "target" and len(chip["values"]) > 1 for target in chip["values"]
@@ -303,7 +304,7 @@ def of_finding(where: str, case: str, label: str, tools: Sequence[Mapping[str, A
 
 
 def _asked(chips: Iterable[Mapping[str, Any]], finding: Mapping[str, Any], of: str) -> tuple[tuple[str, tuple[Range, ...]], ...]:  # fmt: skip
-    """The releases that a question restricts a statement to."""
+    """Return the releases that a question restricts a statement to."""
     found: dict[str, list[Range]] = defaultdict(list)
     for chip in chips:
         axis = ""
@@ -317,7 +318,7 @@ def _asked(chips: Iterable[Mapping[str, Any]], finding: Mapping[str, Any], of: s
 
 
 def questions(cells: Cells, count: int, seed: int) -> list[str]:
-    """Questions for features, with GPUs or architectures, and the releases and tools that each was tried with; some with any CUDA release."""
+    """Return questions about features with GPUs or architectures, and with tools and releases that each was tried with; some name any CUDA release."""
     draw = random.Random(seed)
     places = ["", *sorted(cells.universe["target"], key=order), *GPUS]
     releases = [f"cuda {release}" for release in sorted(cells.universe["cuda"], key=order)]
@@ -337,7 +338,7 @@ def questions(cells: Cells, count: int, seed: int) -> list[str]:
 
 
 def of_questions(asked: Iterable[str], cells: Cells, results: Path) -> Iterator[Statement]:
-    """The statements of `cumatrix ask --json`, run in this process: Python alone takes longer to start than the answer."""
+    """Yield the statements of `cumatrix ask --json`. It runs in this process, because starting Python takes longer than the answer."""
     from harness.cli import main as command
 
     options = [] if results.resolve() == PUBLISHED else ["--results", str(results.resolve())]
@@ -353,7 +354,7 @@ def of_questions(asked: Iterable[str], cells: Cells, results: Path) -> Iterator[
 
 
 def other_letters(statement: Statement, cells: Cells) -> Iterator[str]:
-    """Yield the cells, or places without one, for which the grid of a page has another letter."""
+    """Yield the cells, or places without a cell, for which the grid of a page has a wrong letter."""
     if not statement.grid or statement.subject is None or statement.subject.case == ITSELF:
         return
     letters = {"builds": "w", "works": "w", "fails": "xks"}
@@ -367,7 +368,7 @@ def other_letters(statement: Statement, cells: Cells) -> Iterator[str]:
 
 
 def judge(statement: Statement, cells: Cells, least: int) -> Iterator[Finding]:
-    """Yield what is false of a statement, one finding of a kind."""
+    """Yield the errors of a statement, at most one finding of each kind."""
     text = "; ".join(filter(None, (statement.text, statement.note)))
     if statement.subject is None:
         yield Finding("no such subject", text)
@@ -375,7 +376,7 @@ def judge(statement: Statement, cells: Cells, least: int) -> Iterator[Finding]:
     missing = [name for name in statement.cells if name not in cells.by_id]
     if missing:
         yield Finding("no such cell", ", ".join(missing))
-    # A cell that says that its toolkit knows no such architecture has no outcome of its own.
+    # A cell whose toolkit does not support the architecture has no outcome.
     for axis, *pair in statement.changes if statement.subject.case != ITSELF else ():
         moved = tuple(PARTS_NAMED) if "each with its own " in statement.note else ()
         yield from shows_change(Claim("in", axis if axis == "cuda" else "version", moved=moved), pair, cells)

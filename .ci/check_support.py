@@ -1,4 +1,4 @@
-"""The statements of support.html against the cells: each clause of a headline, what it quotes, and what the notes say was not tried."""
+"""Checks of the statements of support.html against the cells: clauses of headlines, quoted messages, and untried versions in the notes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _ITEM = re.compile(r"\d[\w.]*|sm_\w+|gfx\w+")
 
 @dataclass(frozen=True)
 class Row:
-    """A cell of the Parquet file, as the pages other than the answers tell of it."""
+    """A cell of the Parquet file, with the columns that the pages other than the answers use."""
 
     cell: str
     case: str
@@ -39,7 +39,7 @@ class Row:
 
     @property
     def said(self) -> str:
-        """``builds``, ``rejected at compile``."""
+        """Outcome in words: ``builds``, ``rejected at compile``."""
         return "builds" if self.status == "built" else f"{ENDINGS[self.status]} at {self.stage}"
 
 
@@ -52,7 +52,7 @@ def rows_of(table: pd.DataFrame) -> list[Row]:
 
 
 def plain(markup: str) -> str:
-    """The words of some markup."""
+    """Return the text of markup."""
     return " ".join(html.unescape(re.sub(r"<[^>]+>", " ", markup)).split())
 
 
@@ -61,7 +61,7 @@ def number(text: str) -> int:
 
 
 def ranges_in(text: str) -> tuple[Range, ...]:
-    """``12.0 to 12.3, 12.9 and 13.0``, ``sm_75–sm_86, sm_90a``, ``up to CUDA 12.1``, ``from 13.1.0``."""
+    """Parse ranges: ``12.0 to 12.3, 12.9 and 13.0``, ``sm_75–sm_86, sm_90a``, ``up to CUDA 12.1``, ``from 13.1.0``."""
     text = text.replace("CUDA ", "").strip()
     if found := re.fullmatch(r"(up to|from) (\S+)", text):
         return ((None, found[2]),) if found[1] == "up to" else ((found[2], None),)
@@ -73,12 +73,12 @@ def ranges_in(text: str) -> tuple[Range, ...]:
 
 
 class Unreadable(ValueError):
-    """Words that no rule reads."""
+    """A text that no pattern matches."""
 
 
 @dataclass(frozen=True)
 class Clause:
-    """What a part of a headline says: of which libraries and CUDA releases, and by target."""
+    """A clause of a headline: outcomes by target, for some library and CUDA releases."""
 
     libraries: tuple[Range, ...] | None
     toolkits: tuple[Range, ...] | None
@@ -91,7 +91,7 @@ class Clause:
         )
 
     def of(self, row: Row) -> set[str]:
-        """The outcomes that it gives a cell."""
+        """Return the outcomes that the clause states for a cell."""
         if self.below:
             least, other = self.below
             return {other if order(row.target) < order(least) else "builds"}
@@ -99,7 +99,7 @@ class Clause:
 
 
 def clauses_of(text: str) -> list[Clause]:
-    """The clauses of a headline without its tool and without messages."""
+    """Parse the clauses of a headline, without its tool and without messages."""
     return [_clause(part) for part in text.split("; ")]
 
 
@@ -124,7 +124,7 @@ def _places(library: str, toolkit: str) -> tuple[tuple[Range, ...] | None, tuple
 
 
 def check_support(page: str, rows: Sequence[Row]) -> Iterator[tuple[str, str]]:
-    """Yield each false statement of support.html, and why."""
+    """Yield each false statement of support.html with the reason."""
     by_variant: dict[tuple[str, str, str, str], list[Row]] = defaultdict(list)
     for row in rows:
         by_variant[row.case, row.variant, row.backend, row.host].append(row)
@@ -209,7 +209,7 @@ def _false_tested(said: str, answered: Sequence[Row]) -> Iterator[str]:
 
 
 def _false_list(name: str, text: str, values: set[str]) -> Iterator[str]:
-    """A range has both ends, and nothing lies outside; a list has each; a count is right."""
+    """Yield the errors of a list: a range must have the first and last value, a list every value, and a count must be correct."""
     if not text:
         if values:
             yield f"{name} not named: {sorted(values)}"
@@ -262,7 +262,7 @@ def _false_gaps(label: str, said: str, rows: Sequence[Row]) -> Iterator[str]:
 
 
 def _false_along(said: str, rows: Sequence[Row], rests: str) -> Iterator[str]:
-    """A parameter's effect: each range of its values has the outcome that the sentence gives it."""
+    """Yield the errors of a sentence about a parameter. Each range of values must have the stated outcome."""
     key = re.match(r"(?i)(?:builds )?(?:up to |from )?([a-z_]\w*)[= ]", said)
     if key is None:
         raise Unreadable(said)
@@ -289,7 +289,7 @@ def _false_along(said: str, rows: Sequence[Row], rests: str) -> Iterator[str]:
 
 
 def _value(variant: str, name: str, rest: str) -> str | None:
-    """The parameter's value in a variant whose other parameters are `rest`."""
+    """Return the value of a parameter in a variant whose other parameters are `rest`."""
     own = dict(part.partition("=")[::2] for part in variant.split(",") if part)
     value = own.pop(name, None)
     return value if ",".join(f"{key}={of}" for key, of in own.items()) == rest else None

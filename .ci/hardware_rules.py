@@ -1,4 +1,4 @@
-"""Replies on products, tensor cores and limits against `hardware.toml`, which is written from NVIDIA's and AMD's documents."""
+"""Checks of replies about products, tensor cores and limits against `hardware.toml`, which is written from NVIDIA's and AMD's documents."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ def _table() -> dict[str, Any]:
 @cache
 def _products() -> dict[str, str]:
     found = {name: capability for capability, names in _table()["products"].items() for name in names}
-    # A GeForce card is called by its number alone, too.
+    # The number alone also names a GeForce card.
     return found | {
         name.partition(" ")[2]: of for name, of in found.items() if re.fullmatch(r"[gr]tx \d{4}( ti)?", name)
     }
 
 
 def capabilities(name: str) -> list[str] | None:
-    """The documented compute capabilities of an architecture, a product or a generation; None of an unknown one."""
+    """Return the documented compute capabilities of an architecture, a product or a generation; None if it is unknown."""
     if found := _TARGET.fullmatch(name):
         return [f"{found[1]}.{found[2]}"]
     table = _table()
@@ -48,7 +48,7 @@ def _number(text: str) -> int:
 
 
 def capability(name: str, sentence: str) -> Iterator[str]:
-    """Yield what is false of a reply that names a compute capability, or the targets of AMD's products."""
+    """Yield the errors of a reply about a compute capability or the targets of AMD's products."""
     if of_amd := {target for target, names in _table()["amd"].items() if name in names}:
         words = re.fullmatch(r"(.+) is (gfx\w+(?:, gfx\w+)*)\.", sentence)
         if words is None or words[1].lower() != name or not of_amd.issuperset(words[2].split(", ")):
@@ -73,7 +73,7 @@ def capability(name: str, sentence: str) -> Iterator[str]:
 
 
 def tensor(name: str, sentence: str) -> Iterator[str]:
-    """Yield what is false of a reply to whether something has tensor cores."""
+    """Yield the errors of a reply to the question whether a GPU has tensor cores."""
     known, table = capabilities(name), _table()
     if known is None:
         yield "no such product"
@@ -91,7 +91,7 @@ def tensor(name: str, sentence: str) -> Iterator[str]:
 
 
 def limits(name: str, sentence: str) -> Iterator[str]:
-    """Yield what is false of a reply about limits."""
+    """Yield the errors of a reply about limits."""
     table, found = _table(), _LIMITS.search(sentence)
     block = table["block"]
     expected = [
@@ -119,7 +119,7 @@ def limits(name: str, sentence: str) -> Iterator[str]:
 
 
 def driver(toolkit: str, sentence: str) -> Iterator[str]:
-    """Yield what is false of a reply about the driver of a CUDA release."""
+    """Yield the errors of a reply about the driver of a CUDA release."""
     table = _table()
     named = dict(re.findall(r"CUDA (\S+) needs driver ([\d.]+) or later", sentence))
     if wrong := {name: of for name, of in named.items() if table["drivers"].get(name) != of}:
@@ -132,7 +132,7 @@ def driver(toolkit: str, sentence: str) -> Iterator[str]:
 
 
 def minimum(toolkit: str, sentence: str) -> Iterator[str]:
-    """Yield what is false of a reply about the lowest compute capability of a CUDA release."""
+    """Yield the errors of a reply about the lowest compute capability of a CUDA release."""
     found = re.search(r"minimum compute capability of CUDA \S+ is ([\d.]+)", sentence)
     documented = _table()["minimum"][toolkit.partition(".")[0]]
     if found and found[1] != documented:
@@ -140,14 +140,14 @@ def minimum(toolkit: str, sentence: str) -> Iterator[str]:
 
 
 def ptx(toolkit: str, sentence: str) -> Iterator[str]:
-    """Yield what is false of a reply about the PTX ISA of a CUDA release."""
+    """Yield the errors of a reply about the PTX ISA of a CUDA release."""
     known = _table()["ptx"].get(toolkit)
     if sentence != f"CUDA {toolkit} has PTX ISA {known}.":
         yield f"PTX ISA {known}"
 
 
 def dropped(name: str, sentence: str) -> Iterator[str]:
-    """Yield what is false of a reply about the last CUDA release of architectures that no cell has."""
+    """Yield the errors of a reply about the last CUDA release of architectures without cells."""
     found: dict[str, str] = {}
     for part in re.finditer(r"CUDA ([\d.]+) is the last release for ([^:]+):", sentence):
         found |= {f"{target[3:-1]}.{target[-1]}": part[1] for target in part[2].split(", ")}

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Break the code in one place at a time and run the tests of that area.
+"""Break the code in one place at a time, in a copy of the tree, and run the tests of that area.
 
-A mutant that no test notices has survived. Prints each of them with its place and its change, and exits with 1 where fewer than
-``--least`` per cent were killed, or where a mutant of an area marked `every` survived. Works in a copy of the tree.
+A mutant survives if no test fails. The script prints each survivor with its place and its change. It exits with 1 if fewer than
+``--least`` per cent are killed, or if a mutant of an area marked `every` survives.
 
     .ci/mutate.py --sample 100 --seed 7
     .ci/mutate.py --area "exit codes" --every
@@ -33,7 +33,7 @@ ROOT = Path(__file__).resolve().parents[1]
 
 @dataclass(frozen=True)
 class Area:
-    """Sources and the tests that have to notice a change in them.
+    """Source files, and the tests that must fail if a mutant breaks them.
 
     Parameters
     ----------
@@ -50,7 +50,7 @@ class Area:
     every: bool = False
 
 
-# Imported once. Nothing of cumatrix itself may be among them: each mutant imports it again.
+# Imported once in the parent. Modules of cumatrix must not be in the list: each mutant imports them again.
 LIBRARIES = ("hypothesis", "pandas", "pyarrow.parquet", "numpy", "rich.console", "click", "orjson", "xdist.plugin",
              "yaml", "uv", "packaging.specifiers")  # fmt: skip
 
@@ -95,7 +95,7 @@ AREAS = {
     ),
 }
 
-# Mutants that change nothing anybody can see: function, old and new text, and the reason.
+# Mutants without a visible effect: function, old and new text, and the reason.
 EQUIVALENT = {
     (
         "Answers._remember",
@@ -164,7 +164,7 @@ _FLIPPED: dict[type[ast.cmpop], type[ast.cmpop]] = {
 
 @dataclass(frozen=True)
 class Mutant:
-    """One change of a file: the bytes from `start` to `end` become `new`."""
+    """A change of a file: `new` replaces the bytes from `start` to `end`."""
 
     area: str
     path: str
@@ -180,7 +180,7 @@ class Mutant:
 
 
 def changes(node: ast.AST) -> Iterator[tuple[ast.AST, str]]:
-    """What becomes of a node: the node that is replaced, and its new text."""
+    """Yield the mutations of a node: the node to replace, and its new text."""
     match node:
         case ast.Compare(ops=[operator]) if type(operator) in _FLIPPED:
             flipped = ast.Compare(node.left, [_FLIPPED[type(operator)]()], node.comparators)
@@ -211,7 +211,7 @@ def changes(node: ast.AST) -> Iterator[tuple[ast.AST, str]]:
 
 
 def skipped(node: ast.AST, child: ast.AST) -> bool:
-    """Whether a part of a node is no code that runs, or only tells a library about it."""
+    """Return whether a child node has no behaviour to test, such as an annotation, a decorator or a size."""
     if isinstance(node, ast.FunctionDef | ast.ClassDef) and child in node.decorator_list:
         return True
     if isinstance(child, ast.If) and ast.unparse(child.test) == "TYPE_CHECKING":
@@ -224,7 +224,7 @@ def skipped(node: ast.AST, child: ast.AST) -> bool:
 
 
 def mutants_of(name: str, area: Area) -> Iterator[Mutant]:
-    """Every mutant of an area, in the order of its sources."""
+    """Yield every mutant of an area, in the order of its sources."""
     for source in area.sources.split():
         file, _, wanted = source.partition("::")
         text = (ROOT / file).read_bytes()
@@ -251,7 +251,7 @@ def mutants_of(name: str, area: Area) -> Iterator[Mutant]:
 
 
 def copy_to(folder: Path) -> None:
-    """Copy the files that git knows, and those that it does not ignore."""
+    """Copy the tracked files, and the untracked files that git does not ignore."""
     listed = subprocess.run(
         ["git", "ls-files", "-coz", "--exclude-standard"], cwd=ROOT, capture_output=True, text=True, check=True
     ).stdout.split("\0")
@@ -262,9 +262,9 @@ def copy_to(folder: Path) -> None:
 
 
 def run_tests(tests: str, folder: Path, limit: float) -> tuple[str, str]:
-    """Run tests until one fails: ``passed``, ``failed`` or ``timeout``, and the end of what pytest prints.
+    """Run tests until one fails; return ``passed``, ``failed`` or ``timeout``, and the end of pytest's output.
 
-    A forked child runs them, so that what is imported here (`LIBRARIES`) need not be imported for each mutant.
+    The tests run in a forked child, which inherits the imported `LIBRARIES`.
     """
     child = os.fork()
     if not child:
@@ -305,7 +305,7 @@ def run_tests(tests: str, folder: Path, limit: float) -> tuple[str, str]:
 
 
 class Copy:
-    """A copy of the tree in which one mutant stands at a time."""
+    """A copy of the tree with at most one mutant at a time."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -313,7 +313,7 @@ class Copy:
         self._written = int(time.time()) + 1000
 
     def limit(self, name: str) -> float:
-        """Seconds that the tests of an area may take; they have to pass on the code as it is."""
+        """Return the time limit for the tests of an area in seconds, measured without a mutant. The tests must pass."""
         if name not in self._limits:
             begun = time.monotonic()
             state, said = run_tests(AREAS[name].tests, self.folder, 1200)
@@ -323,7 +323,7 @@ class Copy:
         return self._limits[name]
 
     def state_of(self, mutant: Mutant) -> str:
-        """Put a mutant in place and run the tests of its area."""
+        """Apply a mutant and run the tests of its area."""
         limit = self.limit(mutant.area)
         text = (ROOT / mutant.path).read_bytes()
         try:
@@ -334,14 +334,14 @@ class Copy:
         return {"passed": "survived", "failed": "killed"}.get(state, state)
 
     def _write(self, path: str, text: bytes) -> None:
-        """Write a file with a time of its own: Python keeps bytecode by seconds and size, and a flip changes neither."""
+        """Write a file with a unique modification time. Python's bytecode cache compares time in seconds and size, and a mutant can change neither."""
         (self.folder / path).write_bytes(text)
         self._written += 1
         os.utime(self.folder / path, (self._written, self._written))
 
 
 def chosen(names: Sequence[str], sample: int, seed: int, *, every: bool) -> list[Mutant]:
-    """Every mutant of areas that are marked so, and of the others equally many of each."""
+    """Return every mutant of areas marked `every`, and an equal sample of each other area."""
     random_ = random.Random(seed)
     found: list[Mutant] = []
     sampled = [name for name in names if not (every or AREAS[name].every)]

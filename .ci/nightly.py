@@ -1,16 +1,16 @@
 #!/usr/bin/env python3
-"""The steps of .github/workflows/nightly-gpu.yml, so that they run and are tested anywhere. The standard library only.
+"""Steps of .github/workflows/nightly-gpu.yml, as a script that runs and is tested anywhere. Imports the standard library only.
 
-nightly.py matrix --runner gpu --shards 2      which job runs which part of the tox environments, as JSON
-nightly.py run ENV,ENV -- -a native            these environments, one after another
-nightly.py fuzz --seconds 3600                 damaged input through all that reads it
-nightly.py collect ARTIFACTS --jobs JSON       the records of all jobs in one folder; 3 when there are none
-nightly.py judge --jobs JSON --address URL     each environment against its last night
-nightly.py next --seconds 3600                 the missing cells of the plan, and new releases
-nightly.py extend                              the published matrix, with the night in it
-nightly.py page --address URL                  history and page
-nightly.py docs                                the documentation of each version, next to the page
-nightly.py issue --needs JSON                  opens, updates or closes the one issue
+nightly.py matrix --runner gpu --shards 2      print the jobs and their parts of the tox environments as JSON
+nightly.py run ENV,ENV -- -a native            run environments one after another
+nightly.py fuzz --seconds 3600                 read damaged input with all readers
+nightly.py collect ARTIFACTS --jobs JSON       merge the records of all jobs into a folder; exit with 3 if there are none
+nightly.py judge --jobs JSON --address URL     compare each environment with its last night
+nightly.py next --seconds 3600                 compile missing cells of the plan, and new releases
+nightly.py extend                              add the night to the published matrix
+nightly.py page --address URL                  write history and page
+nightly.py docs                                add the documentation of each version to the site
+nightly.py issue --needs JSON                  open, update or close the issue
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from typing import Any
 
 import nights
 
-LABEL = "nightly"  # of the issue
+LABEL = "nightly"  # label of the issue
 ENVIRONMENTS = (
     "nvrtc-cuda129",
     "nvrtc-cuda130",
@@ -52,18 +52,21 @@ NEXT = Path("next")
 WHEELS = "wheels.json"  # next to the matrix: the device code of published wheels
 DOCS = "gh-pages"
 """Branch with the documentation of each release: `.github/workflows/release.yml` adds to it."""
-COMMANDS = 200  # more than fit into a night
+COMMANDS = 200  # more commands than run in a night
 
 
 def matrix(args: argparse.Namespace) -> int:
-    """Each environment once on a hosted runner for all targets, and once on the GPU's for its own, shared out over as many jobs as there are shards."""
+    """Print the jobs of the night as JSON.
+
+    Each environment runs on hosted runners for all targets, and on the GPU's runner for its native targets. Each tier has a job per shard.
+    """
     names = [name for name in ENVIRONMENTS if re.search(args.only, name)]
     if not names:
         print(f"nightly.py: no environment fits {args.only!r}", file=sys.stderr)
         return 3
     jobs = []
     for tier, runner, options in (
-        # "*" names every case, those that take long among them.
+        # "*" selects every case, slow cases included.
         ("cpu", HOSTED, "--device none *"),
         ("gpu", ["self-hosted", args.runner], "-a native *"),
     ):
@@ -76,7 +79,7 @@ def matrix(args: argparse.Namespace) -> int:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Run environments; cells that are not as expected are for `judge`, an environment that did not get to its end is a failure."""
+    """Run environments; return 1 if an environment did not finish. `judge` handles cells that are not as expected."""
     failed = False
     for name in filter(None, args.environments.split(",")):
         before = nights.last_run(Path("reports"), name)
@@ -89,7 +92,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def fuzz(args: argparse.Namespace) -> int:
-    """Damaged records, plans, Parquet, case files, conditions, logs and replies through all that reads them, with another seed each night."""
+    """Read damaged records, plans, Parquet, case files, conditions, logs and replies with all readers, with another seed each night."""
     done = subprocess.run(
         [sys.executable, "tests/fuzz/fuzz.py", "--seconds", str(args.seconds), "--seed", args.seed],
         stdout=subprocess.PIPE, text=True,
@@ -101,7 +104,7 @@ def fuzz(args: argparse.Namespace) -> int:
 
 
 def collect(args: argparse.Namespace) -> int:
-    """Put together what the jobs sent (``records-TIER-SHARD/``), in ``night/TIER/``, and count it."""
+    """Merge the artifacts of the jobs (``records-TIER-SHARD/``) into ``night/TIER/``, and count them; return 3 if there are none."""
     expected = nights.planned(args.jobs)
     count = parts = 0
     for each in expected:
@@ -122,7 +125,7 @@ def collect(args: argparse.Namespace) -> int:
 
 
 def judge(args: argparse.Namespace) -> int:
-    """Every environment against its last night; tells the state as the step's output."""
+    """Compare every environment with its last night, and write the state to the step's output."""
     environments = nights.planned(args.jobs)
     others = nights.left(environments)
     if args.only:
@@ -139,7 +142,7 @@ def judge(args: argparse.Namespace) -> int:
 
 
 def next_(args: argparse.Namespace) -> int:
-    """Run the commands that the plan of the matrix proposes, new releases first; 1 when a command has no records."""
+    """Run the commands that the plan of the matrix proposes, new releases first; return 1 if a command left no records."""
     seconds = ("--next", str(COMMANDS), "--seconds", str(args.seconds))
     asked = ["cumatrix", "publish", *_matrices(), *seconds, "--watch", "--json"]
     done = subprocess.run(asked, capture_output=True, text=True)
@@ -151,7 +154,7 @@ def next_(args: argparse.Namespace) -> int:
     lost = []
     for number, proposal in enumerate(proposals):
         out = NEXT / f"{number:03}.jsonl"
-        # Cells that are not as expected are answers as well.
+        # No check of the exit code: cells that are not as expected are answers, too.
         subprocess.run(["cumatrix", *proposal["argv"], "--out", str(out)])
         if not nights.sent(NEXT, out.stem):
             lost.append(" ".join(proposal["argv"]))
@@ -163,7 +166,7 @@ def next_(args: argparse.Namespace) -> int:
 
 
 def _new_wheels() -> list[str]:
-    """Read the wheels of new releases into next/wheels; a sentence for each, and for each that could not be read."""
+    """Read the wheels of new releases into next/wheels; return a sentence for each wheel, readable or not."""
     if not (PUBLISHED / WHEELS).is_file():
         return []
     folder = NEXT / "wheels"
@@ -182,7 +185,7 @@ def _matrices() -> list[str]:
 
 
 def extend(_: argparse.Namespace) -> int:
-    """The published matrix of the repository and that of the last night, with what this night compiled without a device."""
+    """Merge the published matrix, the matrix of the last night, and the cells that this night compiled without a device."""
     more = [str(NEXT)] if list(NEXT.glob("*.jsonl")) else []
     _cumatrix("publish", *_matrices(), str(nights.NIGHT / "cpu"), *more, "--out", str(nights.AFTER / "matrix"))
     folders = (*map(Path, _matrices()), NEXT / "wheels")
@@ -192,7 +195,7 @@ def extend(_: argparse.Namespace) -> int:
 
 
 def page(args: argparse.Namespace) -> int:
-    """The night in the history, and the page of both, with the matrix that `extend` left beside it."""
+    """Add the night to the history, and build the page of night, history and the matrix of `extend`."""
     history, matrix = nights.AFTER / "history", nights.AFTER / "matrix"
     if (nights.BEFORE / "history").is_dir():
         shutil.copytree(nights.BEFORE / "history", history, dirs_exist_ok=True)
@@ -204,12 +207,12 @@ def page(args: argparse.Namespace) -> int:
 
 
 def docs(_: argparse.Namespace) -> int:
-    """Put the documentation of this commit, as ``dev``, and that of the releases, which are on a branch, into the site."""
+    """Add the documentation of this commit, as ``dev``, and of the releases, from the branch `DOCS`, to the site."""
     fetch = ["git", "fetch", "-q", "--depth", "1", "origin", f"+{DOCS}:{DOCS}"]
     if subprocess.run(fetch, capture_output=True).returncode:
         print(f"nightly.py: there is no branch {DOCS} yet: no release has documentation")
     mike = ["mike", "-q", "{}", "--branch", DOCS, "--deploy-prefix", "docs"]
-    # mike commits what it builds, to the local branch.
+    # mike commits the built pages to the local branch.
     who = {f"GIT_{of}_{what}": "nightly" for of in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
     env = {**os.environ, **who, "NO_MKDOCS_2_WARNING": "1"}
     subprocess.run([word.format("deploy") for word in mike] + ["dev"], check=True, env=env)
@@ -226,7 +229,7 @@ def docs(_: argparse.Namespace) -> int:
 
 
 def issue(args: argparse.Namespace) -> int:
-    """Open the issue, or bring the one that is open up to date; close it when all is fine. 1 where the night is not complete."""
+    """Open or update the issue, or close it if the night is fine; return 1 if the night is incomplete."""
     state = outcome(json.loads(args.needs))
     found = _gh("issue", "list", "--label", LABEL, "--state", "open", "--limit", "1", "--json", "number")
     number = next((str(item["number"]) for item in json.loads(found or "[]")), None)
@@ -237,7 +240,7 @@ def issue(args: argparse.Namespace) -> int:
             _gh("issue", "close", number, "--comment", body)
     elif number:
         _gh("issue", "edit", number, "--body", body)
-        # What fails as it did before is no news: the issue is not repeated every night.
+        # Known failures get no further comment.
         if state != "failing":
             _gh("issue", "comment", number, "--body", body)
     else:
@@ -250,7 +253,7 @@ def issue(args: argparse.Namespace) -> int:
 
 
 def outcome(needs: dict[str, Any]) -> str:
-    """The night's state, out of what became of the jobs before."""
+    """Return the state of the night from the results of the earlier jobs."""
     if needs["matrix"]["result"] != "success":
         return "no results"
     state: str = needs["matrix"]["outputs"]["state"]
@@ -260,7 +263,7 @@ def outcome(needs: dict[str, Any]) -> str:
 
 
 def cut(text: str, size: int = 60_000) -> str:
-    """At most so many bytes, whole lines: GitHub takes 65,536 characters."""
+    """Cut a text at a line to at most `size` bytes: GitHub accepts 65,536 characters."""
     data = text.encode()
     if len(data) <= size:
         return text

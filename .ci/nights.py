@@ -1,8 +1,8 @@
-"""What a night means beside the last one of each environment. The standard library only.
+"""Comparison of a night with the last night of each environment. Imports the standard library only.
 
-``night/TIER/ENVIRONMENT.jsonl`` is what this night made; ``before`` what earlier nights left, and ``after`` what this one leaves: ``history``,
-and in ``last`` the records of each environment's last night. So an environment that sent nothing for a night is compared
-with what it was, when it is back.
+``night/TIER/ENVIRONMENT.jsonl`` has the records of this night. ``before`` has the state of earlier nights, and ``after`` the new state:
+``history``, and in ``last`` the records of each environment's last night. An environment that sends nothing for a night keeps its
+records in ``last``, and is compared with them when it sends records again.
 """
 
 from __future__ import annotations
@@ -18,23 +18,23 @@ from pathlib import Path
 from typing import Any
 
 NIGHT, BEFORE, AFTER = Path("night"), Path("before"), Path("after")
-LISTED = 20  # cells of an environment that are named in a list
+LISTED = 20  # maximum number of cells in a list
 ENDINGS = (".jsonl", ".plan.json", ".inputs.json")
-SHOWN_BY_OTHERS = ("regression", "fix", "lost")  # kinds of changes that are told as cells, not as a number
+SHOWN_BY_OTHERS = ("regression", "fix", "lost")  # kinds of changes that are listed by cell, not counted
 
 
 @dataclass
 class Environment:
-    """One environment of one tier: what came of it tonight, beside its last night."""
+    """An environment of a tier: its results of this night, compared with its last night."""
 
     name: str
     tier: str
-    shards: tuple[int, ...] = ()  # which were asked for its cells; none where it was not asked for
-    lost: tuple[int, ...] = ()  # those of them that sent nothing, where others did
+    shards: tuple[int, ...] = ()  # shards of its jobs; none if it was not scheduled
+    lost: tuple[int, ...] = ()  # shards that sent nothing while others did
     came: bool = False
-    date: str = ""  # of its last night
+    date: str = ""  # day of its last night
     last: int | None = (
-        None  # where nothing came: how many cells were not as expected then; None where there was no such night
+        None  # if nothing came: number of cells not as expected in its last night; None without such a night
     )
     unexpected: list[dict[str, Any]] = field(default_factory=list)
     changes: list[dict[str, Any]] = field(default_factory=list)
@@ -44,18 +44,18 @@ class Environment:
 
     @property
     def new(self) -> list[dict[str, Any]]:
-        """Cells that are not as expected, and were before or were not there."""
+        """Cells that are not as expected, and were as expected before or are new."""
         return [item for item in self.unexpected if item["new"]]
 
 
 def sent(source: Path, name: str) -> bool:
-    """Whether a folder has records of that environment, one whole line at least."""
+    """Return whether a folder has records of an environment, at least one complete line."""
     records = source / f"{name}.jsonl"
     return records.is_file() and b"\n" in records.read_bytes()
 
 
 def last_run(folder: Path, name: str) -> dict[str, Any]:
-    """Plan of the run that wrote to an environment's records last; empty where there is none that can be read."""
+    """Return the plan of the last run in an environment's records; empty if no plan is readable."""
     try:
         found = json.loads((folder / f"{name}.plan.json").read_bytes())
         plan: dict[str, Any] = found["plans"][-1] if "plans" in found else found
@@ -65,16 +65,16 @@ def last_run(folder: Path, name: str) -> dict[str, Any]:
 
 
 def unfinished(folder: Path, name: str, before: Mapping[str, Any]) -> str:
-    """What is wrong with an environment's run, by its plan and its records; empty where every planned cell came.
+    """Compare the plan and the records of an environment's run; return a sentence if planned cells are missing, else an empty text.
 
     Parameters
     ----------
     folder : Path
-        Where its records are, perhaps with those of earlier runs.
+        Folder of the records, which may contain earlier runs.
     name : str
         The environment.
     before : Mapping
-        What `last_run` said before it was run.
+        The result of `last_run` before the run.
     """
     plan = last_run(folder, name)
     if not plan or plan["run"] == before.get("run"):
@@ -89,7 +89,7 @@ def unfinished(folder: Path, name: str, before: Mapping[str, Any]) -> str:
             record = json.loads(line)
             came |= {(record["cell"], record.get("program", ""))} if record["run"] == plan["run"] else set()
         except (ValueError, LookupError, TypeError):
-            continue  # the end of a run that was killed as it wrote
+            continue  # the incomplete last line of a killed run
     wanted = {(cell["cell"], cell.get("program", "")): cell["cell"] for cell in plan["cells"]}
     lost = [cell for key, cell in wanted.items() if key not in came]
     if not came:
@@ -101,7 +101,7 @@ def unfinished(folder: Path, name: str, before: Mapping[str, Any]) -> str:
 
 
 def planned(jobs: str) -> list[Environment]:
-    """Environments that were to come, by the plan of the night (``nightly.py matrix``)."""
+    """Return the environments in the plan of the night (``nightly.py matrix``)."""
     found: dict[tuple[str, str], tuple[int, ...]] = {}
     for job in json.loads(jobs)["include"]:
         for name in job["environments"].split(","):
@@ -111,7 +111,7 @@ def planned(jobs: str) -> list[Environment]:
 
 
 def look(environments: Iterable[Environment]) -> None:
-    """Hold each environment against its last night, and keep the newer of both for the next one."""
+    """Compare each environment with its last night, and keep the newer records for the next night."""
     for each in environments:
         tonight, before, after = (folder / each.tier for folder in (NIGHT, BEFORE / "last", AFTER / "last"))
         known = sent(before, each.name)
@@ -120,7 +120,7 @@ def look(environments: Iterable[Environment]) -> None:
         each.came = sent(tonight, each.name)
         each.lost = tuple(set(each.shards) - _parts(tonight / f"{each.name}.plan.json")) if len(each.shards) > 1 else ()
         if each.came and each.lost and known:
-            # The cells of a part that did not come are as they were.
+            # Cells of a missing part keep their last records.
             put_together([before, tonight], after, each.name)
             tonight = after
         if each.came:
@@ -137,7 +137,7 @@ def look(environments: Iterable[Environment]) -> None:
 
 
 def left(environments: Iterable[Environment]) -> list[Environment]:
-    """Environments of earlier nights that were not to come tonight."""
+    """Return the environments of earlier nights that are not in the plan of this night."""
     asked = {(each.tier, each.name) for each in environments}
     files = sorted((BEFORE / "last").glob("*/*.jsonl"))
     found = [Environment(name=path.stem, tier=path.parent.name) for path in files]
@@ -145,7 +145,7 @@ def left(environments: Iterable[Environment]) -> list[Environment]:
 
 
 def put_together(sources: list[Path], target: Path, name: str) -> None:
-    """Merge an environment's records of several parts, or nights; `cumatrix merge` says which part never came."""
+    """Merge an environment's records of several parts or nights; `cumatrix merge` names missing parts."""
     target.mkdir(parents=True, exist_ok=True)
     files = [str(folder / f"{name}.jsonl") for folder in sources]
     done = subprocess.run(["cumatrix", "merge", *files, "--out", str(target / f"{name}.jsonl")])
@@ -162,7 +162,7 @@ def copy(source: Path, target: Path, name: str) -> None:
 
 
 def state_of(environments: Iterable[Environment]) -> str:
-    """What the night is called; ``fine`` only where nothing is missing and nothing fails unexpectedly."""
+    """Return the state of the night: ``fine``, or a combination of ``incomplete``, ``regression`` and ``failing``."""
     words = []
     environments = list(environments)
     asked = [each for each in environments if each.shards]
@@ -176,7 +176,7 @@ def state_of(environments: Iterable[Environment]) -> str:
 
 
 def told(environments: Iterable[Environment], address: str) -> Iterator[str]:
-    """The night in Markdown, what is new first; nothing that a compiler said can be more than text in it."""
+    """Yield the report of the night in Markdown, new failures first. Texts of compilers are escaped as code spans."""
     environments = list(environments)
     for each in environments:
         if not each.came:
@@ -204,7 +204,7 @@ def told(environments: Iterable[Environment], address: str) -> Iterator[str]:
 
 
 def code(text: str) -> str:
-    """A span of code that the text cannot end: parts of it come from compilers."""
+    """Return a code span that the text cannot close: the text can come from compilers."""
     text = " ".join("".join(char if char.isprintable() else " " for char in text).split())
     text = text if len(text) <= 300 else f"{text[:299]}…"
     fence = "`" * (1 + max((len(ticks) for ticks in re.findall("`+", text)), default=0))
@@ -225,7 +225,7 @@ def _shards(numbers: Iterable[int]) -> str:
 
 
 def _parts(plan: Path) -> set[int]:
-    """Which parts of a run (``--shard``) a plan has."""
+    """Return the numbers of the shards (``--shard``) in a plan."""
     try:
         value: Mapping[str, Any] = json.loads(plan.read_bytes())
         return {each["shard"]["number"] for each in value.get("plans", [value])}
@@ -234,7 +234,7 @@ def _parts(plan: Path) -> set[int]:
 
 
 def _listed(items: list[dict[str, Any]], address: str) -> Iterator[str]:
-    # A job that was cut short has planned hundreds of cells that never came: a number says it.
+    # An interrupted job can lack hundreds of planned cells: report their number.
     lost = [item for item in items if item["mark"] == "missing"]
     items = [item for item in items if item["mark"] != "missing"]
     if lost:
@@ -254,7 +254,7 @@ def _count(number: int) -> str:
 
 
 def _date(plan: Path) -> str:
-    """Day of the first run in a plan; empty where there is none."""
+    """Return the day of the first run in a plan, or ``of an unknown day``."""
     try:
         value: Mapping[str, Any] = json.loads(plan.read_bytes())
         return str(min(each["started"] for each in value.get("plans", [value])))[:10]

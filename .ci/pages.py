@@ -1,4 +1,4 @@
-"""What mkdocs asks for as it builds the site: pages that lie elsewhere in the repository, pages that are generated, and links to files that are no pages."""
+"""Hooks of mkdocs: pages from outside docs/, generated pages, and links to files that are not on the site."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ELSEWHERE = {
     "CONTRIBUTING.md": "project/contributing.md", "CHANGELOG.md": "project/changelog.md", "SECURITY.md": "project/security.md",
     "CODE_OF_CONDUCT.md": "project/code_of_conduct.md", "benchmarks/README.md": "project/benchmarks.md", "README.md": "index.md",
 }  # fmt: skip
-"""Pages by their place in the repository, with their place on the site."""
+"""Paths on the site, by path in the repository."""
 
 _LINK = re.compile(r"\]\((?!\w+:|#)([^)\s#]+)(#[^)\s]*)?\)")
 _NAMED = re.compile(r"\[([^\[\]]*)\]\{(title='[^']*')\}")
@@ -30,7 +30,7 @@ _FENCE = re.compile(r"^(```|~~~)")
 
 
 def on_files(files: Files, config: Any) -> Files:
-    """Add the pages that do not lie in docs/, and those that are generated."""
+    """Add the pages from outside docs/ and the generated pages."""
     for source, place in ELSEWHERE.items():
         text = (ROOT / source).read_text("utf-8")
         files.append(File.generated(config, place, content=relinked(text, source, place)))
@@ -40,25 +40,25 @@ def on_files(files: Files, config: Any) -> Files:
 
 
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
-    """Rewrite the links of pages that lie in docs/."""
+    """Rewrite the links of pages in docs/."""
     place = page.file.src_uri
     return markdown if page.file.generated_by else relinked(markdown, f"docs/{place}", place)
 
 
 def relinked(text: str, source: str, place: str) -> str:
-    """A page's text with links as they are on the site; a file that is no page is named and not linked.
+    """Rewrite the links of a page for the site. A file that is not on the site is named instead of linked.
 
     Parameters
     ----------
     text : str
-        The page, with links as they are in the repository.
+        The page, with links as in the repository.
     source, place : str
-        Where it lies in the repository, and on the site.
+        Path of the page in the repository, and on the site.
 
     Raises
     ------
     PluginError
-        On a link to a file that is not there.
+        If a link leads to a missing file.
     """
 
     def rewrite(match: re.Match[str]) -> str:
@@ -91,7 +91,7 @@ def _plain(text: str) -> str:
 
 
 def commands() -> str:
-    """Every command with its help, as it prints it."""
+    """Return a page with the help of every command."""
     from harness.cli.main import cumatrix
 
     os.environ["COLUMNS"] = "110"
@@ -113,7 +113,7 @@ def _commands(command: click.Command, context: click.Context) -> Iterator[tuple[
 
 
 def package() -> str:
-    """The public package, by its docstrings."""
+    """Return a page with the docstrings of the public package."""
     names = [
         "run",
         "iter_run",

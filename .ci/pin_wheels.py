@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""The SHA-256 of every wheel that cumatrix installs: those of the tables of CUDA releases, parts and header libraries.
+"""Pin the SHA-256 of every wheel in the tables of CUDA releases, parts and header libraries.
 
-`.ci/pin_wheels.py` writes harness/toolkits/wheels.toml: it asks PyPI for each wheel that is not pinned yet, and for new versions of header
-libraries. `--all` asks for every one again. A file on PyPI never changes, so a hash that differs from the pinned one is not written: it ends
-the script with 1. `--index` names another index that speaks PyPI's JSON (PEP 691).
+`.ci/pin_wheels.py` writes harness/toolkits/wheels.toml. It fetches the hashes of wheels that are not pinned yet, and of new versions of
+header libraries, from PyPI. `--all` fetches every hash again. A file on PyPI never changes: if a hash differs from the pinned hash, the
+script writes nothing and exits with 1. `--index` names another index with PyPI's JSON interface (PEP 691).
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ Pins = dict[str, dict[str, dict[str, list[str]]]]
 
 
 def wanted() -> dict[str, set[str] | None]:
-    """Versions by the name of the wheel, as the tables have them; None for all that there are: those of header libraries."""
+    """Return the versions in the tables, by name of the wheel. None selects every version, as for header libraries."""
     found: dict[str, set[str] | None] = {}
     tables = [release.packages for release in RELEASES.values()]
     tables += [dict([wheel]) for part in PARTS.values() for wheel in part.wheels.values()]
@@ -51,7 +51,7 @@ def wanted() -> dict[str, set[str] | None]:
 
 
 def ask(index: str, name: str) -> list[dict[str, object]]:
-    """The files of a project, as an index lists them (https://peps.python.org/pep-0691/)."""
+    """Fetch the files of a project from an index (https://peps.python.org/pep-0691/)."""
     headers = {"Accept": "application/vnd.pypi.simple.v1+json"}
     text = io.BytesIO()
     response = download(read_address(f"{index}/{name}/"), text, largest=64 << 20, seconds=60, headers=headers)
@@ -62,7 +62,7 @@ def ask(index: str, name: str) -> list[dict[str, object]]:
 
 
 def machine(filename: str) -> tuple[str, str]:
-    """Version of a wheel and the machine it is for: ``x86_64``, ``aarch64`` or ``any``; empty for what cumatrix cannot install."""
+    """Return version and machine of a wheel: ``x86_64``, ``aarch64`` or ``any``. Both are empty if cumatrix cannot install the file."""
     try:
         _, version, _, tags = parse_wheel_filename(filename)
     except InvalidWheelFilename:
@@ -80,7 +80,7 @@ def machine(filename: str) -> tuple[str, str]:
 
 
 def hashes(files: Iterable[Mapping[str, object]], versions: Iterable[str] | None) -> dict[str, dict[str, list[str]]]:
-    """SHA-256 by version and machine, of these versions or of all; some versions have two wheels for one machine."""
+    """Return the SHA-256 of these or all versions, by version and machine. Some versions have two wheels for a machine."""
     chosen = None if versions is None else {Version(version) for version in versions}
     found: dict[str, dict[str, list[str]]] = {}
     for file in files:
@@ -91,12 +91,12 @@ def hashes(files: Iterable[Mapping[str, object]], versions: Iterable[str] | None
 
 
 def pins(before: Pins, index: str, *, every: bool, fetch: Callable[[str, str], list[dict[str, object]]] = ask) -> Pins:
-    """The pins that the tables ask for; what is pinned already is kept.
+    """Return the pins that the tables require, including existing pins.
 
     Raises
     ------
     SystemExit
-        When the index has no wheel of a version, or another hash than a pinned one.
+        If the index has no wheel of a version, or lacks a pinned hash.
     """
     after: Pins = {}
     for name, versions in sorted(wanted().items()):
@@ -122,7 +122,7 @@ def pins(before: Pins, index: str, *, every: bool, fetch: Callable[[str, str], l
 
 
 def written(found: Pins) -> str:
-    """The text of wheels.toml, sorted by name and version."""
+    """Return the text of wheels.toml, sorted by name and version."""
     lines = [HEAD]
     for name, versions in sorted(found.items()):
         lines.append(f"\n[{name}]\n")

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Count habits of wording in docstrings, comments, documentation, scripts and templates, and fail when a count rises.
+"""Count habits of wording in docstrings, comments, documentation, scripts and templates, and fail if a count rises.
 
 .ci/prose.py              compare with the counts in .ci/prose.toml
 .ci/prose.py --list WORD  show every place with a habit
@@ -33,15 +33,15 @@ HABITS = {
     "anew": re.compile(r"\banew\b", re.IGNORECASE),
     "of which": re.compile(r"\b(of|by|to|from|on|with) (which|whom|whose)\b", re.IGNORECASE),
 }
-"""Habits by name. The first one looks only at the beginning of a docstring."""
+"""Habits by name. The first pattern applies only to the beginning of a docstring."""
 EVERYWHERE = ("nobody", "mend", "anew")
-"""Habits that scripts, templates and tables are searched for, too."""
+"""Habits that also count in scripts, templates and tables."""
 _CODE = re.compile(r"^(```|~~~).*?^\1", re.MULTILINE | re.DOTALL)
 _INLINE = re.compile(r"`[^`\n]*`")
 
 
 def places() -> Iterator[tuple[str, str, int]]:
-    """Find every habit: its name, its file, and its line, counted from 1."""
+    """Yield name, file and line (from 1) of every habit."""
     for path in sorted([*ROOT.glob("harness/**/*.py"), *ROOT.glob("cumatrix/**/*.py")]):
         text = path.read_text("utf-8")
         for line, prose, is_docstring in [*_docstrings(text), *_comments(text)]:
@@ -67,7 +67,7 @@ def _habits(path: Path, line: int, prose: str, *, is_docstring: bool) -> Iterato
 
 
 def _docstrings(text: str) -> Iterator[tuple[int, str, bool]]:
-    """Yield the line and text of each string that is a statement: docstrings, and those below a constant."""
+    """Yield the line and text of each string statement: docstrings, and strings below a constant."""
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
             yield node.lineno, node.value.value, True
@@ -80,7 +80,7 @@ def _comments(text: str) -> Iterator[tuple[int, str, bool]]:
 
 
 def main() -> int:
-    """Compare the counts with the baseline; 1 when one is higher."""
+    """Compare the counts with the baseline; return 1 if a count is higher."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--list", metavar="HABIT", help="show the places of one habit, or of 'all'")
     parser.add_argument("--update", action="store_true", help="write the present counts")

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""A release: `.ci/release.py rehearse` makes one of this commit and installs it from a local index, with uvx and with pipx.
+"""Build and rehearse releases.
 
-`check TAG` says whether a tag may be released, `make TAG` writes the files of a release, and `names` writes the name of the
-distribution and the address of the repository, both set in pyproject.toml, wherever they occur. Needs uv.
+`rehearse` builds a release of this commit and installs it from a local index, with uvx and with pipx. `check TAG` reports whether a tag
+may be released. `make TAG` writes the files of a release. `names` copies the name of the distribution and the address of the repository
+from pyproject.toml to all other files. Requires uv.
 """
 
 from __future__ import annotations
@@ -27,14 +28,14 @@ from typing import NamedTuple
 ROOT = Path(__file__).resolve().parents[1]
 
 LARGEST = 8_000_000
-"""Bytes of a wheel."""
+"""Maximum size of a wheel in bytes."""
 
 PLACEHOLDER = "OWNER"
-"""Owner of a repository that has no public address."""
+"""Owner of a repository without a public address."""
 
 
 class Names(NamedTuple):
-    """What pyproject.toml sets: the distribution, its extras, and the repository as ``owner/name``."""
+    """Names from pyproject.toml: the distribution, its extras, and the repository as ``owner/name``."""
 
     distribution: str
     extras: tuple[str, ...]
@@ -50,7 +51,7 @@ def names_of(root: Path = ROOT) -> Names:
 
 
 def renamed(text: str, names: Names) -> str:
-    """A text with the names in place of those that it has."""
+    """Replace the names of the distribution and the repository in a text."""
     extras = "|".join(map(re.escape, names.extras))
     text = re.sub(rf"\b[\w-]*cumatrix(?=\[(?:{extras})(?:,(?:{extras}))*\])", names.distribution, text)
     text = re.sub(r"(?<=pypi\.org/p/)[\w-]*cumatrix\b", names.distribution, text)
@@ -58,17 +59,17 @@ def renamed(text: str, names: Names) -> str:
 
 
 def copies(root: Path = ROOT) -> Iterator[Path]:
-    """Tracked texts that may name the distribution or the repository."""
+    """Yield the tracked files that may name the distribution or the repository."""
     listed = subprocess.run(["git", "ls-files", "-z"], cwd=root, capture_output=True, text=True, check=True).stdout
     for name in filter(None, listed.split("\0")):
         path = root / name
-        # A case is a program under test; what compilers said is kept as it was.
+        # Cases are programs under test, and tests contain the unchanged output of compilers.
         if path.suffix in (".md", ".yml", ".yaml", ".toml", ".py", "") and not name.startswith(("cases/", "tests/")):
             yield path
 
 
 def write_names(root: Path = ROOT) -> list[str]:
-    """Write the names everywhere; return the files that had others."""
+    """Write the names to all files; return the changed files."""
     names, changed = names_of(root), []
     for path in copies(root):
         try:
@@ -89,7 +90,7 @@ def version_of(root: Path) -> str:
 
 
 def problem(tag: str, root: Path = ROOT) -> str:
-    """Why a tag may not be released, in one sentence; empty where nothing is in the way."""
+    """Return the reason against releasing a tag, in one sentence; empty if there is none."""
     version = version_of(root)
     if tag != f"v{version}":
         return f"the tag is {tag}, the version in harness/__init__.py is {version}: tag v{version}, or change it"
@@ -99,7 +100,7 @@ def problem(tag: str, root: Path = ROOT) -> str:
 
 
 def notes(version: str, root: Path = ROOT) -> str:
-    """The section of a version in the changelog, without its title."""
+    """Return the changelog section of a version, without its title."""
     text = (root / "CHANGELOG.md").read_text("utf-8")
     title = rf"^## \[{re.escape(version)}\] - \d{{4}}-\d\d-\d\d\n(.*?)(?=^## |\Z)"
     found = re.search(title, text, re.MULTILINE | re.DOTALL)
@@ -125,7 +126,7 @@ def make(tag: str, out: Path, root: Path = ROOT) -> Path:
         out / "dist",
         root,
     ]
-    # By its commit's time, so that the same commit gives the same bytes.
+    # The commit's time makes the build reproducible.
     _run(build, SOURCE_DATE_EPOCH=dated)
     (out / "dist" / ".gitignore").unlink(missing_ok=True)
     files = sorted((out / "dist").iterdir())
@@ -141,7 +142,7 @@ def make(tag: str, out: Path, root: Path = ROOT) -> Path:
 
 
 def rehearse(place: Path) -> None:
-    """Make a release of the commit, upload it to an index on this machine, and use it with nothing but that index and PyPI."""
+    """Build a release of the commit, upload it to a local index, and install it with only that index and PyPI."""
     clone = place / "clone"
     _run(["git", "clone", "-q", "--no-hardlinks", ROOT, clone], quiet=True)
     version, distribution = version_of(clone), names_of(clone).distribution
@@ -185,7 +186,7 @@ def rehearse(place: Path) -> None:
 
 @contextmanager
 def index(folder: Path) -> Iterator[str]:
-    """The address of an index on this machine that takes uploads and keeps them in a folder."""
+    """Start a local index that stores uploads in a folder; yield its address."""
     folder.mkdir()
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]

@@ -1,12 +1,12 @@
-"""Cells of a results.parquet, claims about them, and the rules by which a claim is false.
+"""Cells of a results.parquet, claims about the cells, and the rules that decide whether a claim is false.
 
 A claim is one assertion of a statement. Its keys in JSON are those of `Claim`; `check_statements.py` has an example.
 
-1. A change along an axis needs two cells that differ in that axis alone, the claimed value among them.
-2. "never" has a count, or covers every release that knows the target and that the program is applicable to.
-3. A range contains only values that were tried and have its outcome; "only" excludes the others.
-4. "runs" needs a launched kernel; a cell without a launch "builds".
-5. "never" of a GPU speaks of all of its targets.
+1. A change along an axis requires two cells that differ only in that axis. One of them has the claimed value.
+2. "never" has a count, or covers every release that supports the target and that the program is applicable to.
+3. A range contains only values that were tried and have its outcome. "only" excludes all other values.
+4. "runs" requires a launched kernel; a cell without a launch "builds".
+5. "never" for a GPU covers all of its targets.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ HEADERS = ("cccl", "cutlass")
 HOSTS = ("gcc", "clang", "glibc")
 AXES = ("version", "cuda", "target")
 ITSELF = ""
-"""The case of statements about the architecture itself."""
+"""Case of statements about the architecture itself."""
 
 _TRIED = frozenset(("built", "rejected", "crashed", "timed_out"))
 _LAUNCHED = frozenset(("launch", "verify"))
@@ -36,24 +36,24 @@ _UNKNOWN_TARGET = re.compile(
 _COMPILERS = ("nvrtc", "nvcc", "ptxas", "nvvm", "nvjitlink", "cuda_bindings")
 _PARTS = (*_COMPILERS, "host_compiler")
 _LIBRARY_PARTS = (*_PARTS, "numba", "python")
-"""Parts of a toolchain that decide an outcome. A library's own dependencies are left out: NumPy and llvmlite follow the release. NVRTC and
-nvcc compile without Python's help, so what is installed there is no part of them."""
+"""Parts of a toolchain that decide an outcome. A library's own dependencies are omitted: NumPy and llvmlite follow the release. NVRTC and
+nvcc do not use Python, so installed packages are no part of them."""
 
 PARTS_NAMED = ("numba",)
-"""Those that a statement may name as changed together with the library."""
+"""Parts that a statement may name as changed together with the library."""
 
 Range = tuple[str | None, str | None]
 
 
 @cache
 def order(value: str) -> tuple[tuple[int, Any], ...]:
-    """The place of a version or a target on its axis."""
+    """Return the sort key of a version or a target on its axis."""
     parts = re.findall(r"\d+|[a-z]+", value.removeprefix("sm_"))
     return (*((1, int(part)) if part.isdigit() else (0, part) for part in parts), (0, "~" if "." in value else ""))
 
 
 def inside(value: str, ranges: Iterable[Range]) -> bool:
-    """Return whether one of the ranges has the value."""
+    """Return whether one of the ranges contains the value."""
     return any(
         (low is None or order(low) <= order(value)) and (high is None or order(value) <= order(high))
         for low, high in ranges
@@ -62,7 +62,7 @@ def inside(value: str, ranges: Iterable[Range]) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class Cell:
-    """A record of the Parquet file; `outcome` is ``works``, ``builds``, ``fails``, or nothing without a compiler's answer."""
+    """A record of the Parquet file; `outcome` is ``works``, ``builds``, ``fails``, or empty without a compiler's answer."""
 
     id: str
     case: str
@@ -83,12 +83,12 @@ class Cell:
         return self.outcome in ("works", "builds")
 
     def others(self, axis: str) -> tuple[str, ...]:
-        """The values of the other axes."""
+        """Return the values of the other axes."""
         return tuple(getattr(self, name) for name in AXES if name != axis)
 
 
 def differ_alone(one: Cell, other: Cell, axis: str, named: Sequence[str] = ()) -> bool:
-    """Return whether two cells of one program and tool differ in one axis and in no part that the axis does not move."""
+    """Return whether two cells of a program and tool differ in one axis only. Toolchain parts that follow the axis, or are in `named`, may differ."""
     moved = {"cuda": _COMPILERS, "version": ("host_compiler",) if one.of in HOSTS else () if one.of else (one.backend, "cuda_bindings")}.get(axis, ())  # fmt: skip
     parts = (part for part in one.parts.keys() & other.parts.keys() if part not in (*moved, *named))
     same = (one.case, one.variant, one.tool, one.of) == (other.case, other.variant, other.tool, other.of)
@@ -102,7 +102,7 @@ def differ_alone(one: Cell, other: Cell, axis: str, named: Sequence[str] = ()) -
 
 @dataclass(frozen=True)
 class Subject:
-    """What a statement is about. `tool` is the backend with what else is fixed, and `of` the header library or host compiler whose releases are `version`."""
+    """The subject of a statement. `tool` is the backend with its fixed parts; `version` is a release of `of`, a header library or host compiler."""
 
     case: str
     variants: tuple[str, ...]
@@ -114,10 +114,11 @@ class Subject:
 
 @dataclass(frozen=True)
 class Claim:
-    """One assertion.
+    """An assertion of a statement.
 
-    `says` is ``in`` (the outcome `holds` inside `ranges` and, with `only`, the other one outside), ``all``, ``none``, ``silent``,
-    ``untried``, ``unlinked`` (cells of these values are built and not linked), ``tried`` (these values and no others; `others` of them where it is a number), ``with`` (works with `ranges`, not with `against`) or ``count``. Other claims cover the ranges in `exempt`.
+    `says` is ``in`` (the outcome `holds` inside `ranges` and, with `only`, the opposite outcome outside), ``all``, ``none``, ``silent``,
+    ``untried``, ``unlinked`` (cells of these values are built and not linked), ``tried`` (exactly these values; exactly `others` values
+    if it is a number), ``with`` (works with `ranges`, not with `against`) or ``count``. Other claims cover the ranges in `exempt`.
     """
 
     says: str
@@ -136,13 +137,13 @@ class Claim:
 
     @property
     def positive(self) -> bool:
-        """Return whether it says that something works."""
+        """Return whether the claim asserts that something works."""
         return self.says in ("all", "with", "count") or (self.says == "in" and (self.holds or self.only))
 
 
 @dataclass(frozen=True)
 class Finding:
-    """A false claim: its kind, why it is false, and the cells that show it."""
+    """A false claim: its kind, the reason, and the cells that disprove it."""
 
     kind: str
     why: str
@@ -181,16 +182,16 @@ class Cells:
         self.by_entry[cell.case, cell.tool, cell.of].setdefault(cell.variant, []).append(cell)
 
     def variants(self, case: str) -> list[str]:
-        """Every variant of a case, without header libraries."""
+        """Return the variants of a case, without header libraries."""
         return list(dict.fromkeys(rest for key, found in self.by_entry.items() if key[0] == case for rest in found))
 
     def entry(self, subject: Subject) -> Iterator[list[Cell]]:
-        """The cells of each variant, on every target."""
+        """Yield the cells of each variant, on every target."""
         found = self.by_entry.get((subject.case, subject.tool, subject.of), {})
         yield from (found.get(variant, []) for variant in subject.variants)
 
     def releases(self, axis: str, subject: Subject) -> set[str]:
-        """Every known value of an axis."""
+        """Return every known value of an axis."""
         of = f"host {subject.of}" if subject.of in HOSTS else subject.of or subject.tool.split(" ")[0]
         return self.universe[of if axis == "version" else axis]
 
@@ -214,7 +215,7 @@ def _cell_of(row: Mapping[str, Any]) -> Cell:
     else:
         version = library
     named = {**toolchain["requested"].get("packages", {}), **toolchain["observed"]}
-    # A library's release decides the compilers that it brings along.
+    # The release of a library with bundled tools determines its compilers.
     bundled = row["toolkit"].endswith("@bundled")
     parts = ("python",) if bundled else _PARTS if row["backend"] in ("nvrtc", "nvcc") else _LIBRARY_PARTS
     held = "works" if _LAUNCHED & set(json.loads(row["stages_json"])) else "builds"
@@ -228,18 +229,18 @@ def _cell_of(row: Mapping[str, Any]) -> Cell:
 
 
 def _knows(row: Mapping[str, Any], cell: Cell) -> bool | None:
-    """Return whether a cell's compiler knows the architecture; None if the cell does not tell."""
+    """Return whether a cell's compiler supports the architecture; None if the cell does not show it."""
     said = f"{row['message'] or ''} {row['reason'] or ''} "
     if f" knows no {cell.target} " in said or (cell.outcome == "fails" and _UNKNOWN_TARGET.search(said)):
         return False
     if not cell.cuda and cell.outcome == "fails":
-        # A library with a CUDA of its own: its front end may have refused the program for any architecture.
+        # A library with its own CUDA: its front end may reject the program for every architecture.
         return None
     return True if cell.outcome else None
 
 
 def check(claims: Sequence[Claim], subject: Subject, cells: Cells, *, least: int = 3) -> Iterator[Finding]:
-    """Yield what is false of a statement's claims; `least` is the number of CUDA releases that a "never" without a count needs."""
+    """Yield the errors in a statement's claims; `least` is the number of CUDA releases that a "never" without a count requires."""
     entries = [entry for entry in cells.entry(subject) if entry]
     if len(entries) < len(subject.variants):
         yield Finding("no such subject", f"no cell of {subject.tool} {subject.of} for some of {subject.variants}")
@@ -247,7 +248,7 @@ def check(claims: Sequence[Claim], subject: Subject, cells: Cells, *, least: int
     untried = {axis: [item for claim in claims if claim.says == "untried" and claim.axis == axis for item in claim.ranges] for axis in AXES}  # fmt: skip
     for claim in claims:
         for entry in entries:
-            # A claim about targets speaks of all of them; any other one of each of the statement's.
+            # A claim about targets covers all targets at once; any other claim covers each target of the statement.
             for target in ("",) if claim.axis == "target" else subject.targets:
                 some = [cell for cell in entry if (not target or cell.target == target) and all(inside(getattr(cell, axis), found) for axis, found in claim.within.items())]  # fmt: skip
                 yield from _check_claim(claim, some, subject, cells, untried, least)
@@ -316,7 +317,7 @@ def _check_claim(claim: Claim, some: Sequence[Cell], subject: Subject, cells: Ce
 def _check_never(
     claim: Claim, failed: Sequence[Cell], some: Sequence[Cell], cells: Cells, least: int
 ) -> Iterator[Finding]:
-    """Rule 2."""
+    """Yield violations of rule 2."""
     releases = {cell.cuda for cell in failed}
     if claim.count is not None:
         if claim.count != (0, len(failed)):
@@ -329,7 +330,7 @@ def _check_never(
                 "2 never, from too few releases", f"CUDA {', '.join(releases)}; {len(versions)} versions", _ids(failed)
             )
         return
-    # A release that the program is not applicable to cannot be tried.
+    # Releases that the program is not applicable to do not count.
     knowing = set().union(*(cells.knowing[cell.target] for cell in failed)) - (
         {cell.cuda for cell in some if cell.status == "unsupported"} - releases
     )
@@ -340,16 +341,16 @@ def _check_never(
 
 
 def _check_ranges(claim: Claim, tried: Sequence[Cell], subject: Subject, cells: Cells, untried: Mapping[str, Sequence[Range]]) -> Iterator[Finding]:  # fmt: skip
-    """Rules 1 and 3: the outcome inside and outside, values that were not tried, and a pair for each border."""
+    """Yield violations of rules 1 and 3: outcomes inside and outside of ranges, untried values, and borders without a pair."""
     axis = claim.axis
     if axis == "target":
-        # Architectures of another vendor are none of the others.
+        # Ignore architectures of other vendors.
         vendors = {re.sub(r"\d.*", "", end) for low_high in claim.ranges for end in low_high if end}
         tried = [cell for cell in tried if re.sub(r"\d.*", "", cell.target) in vendors]
     by_value: dict[str, list[Cell]] = defaultdict(list)
     for cell in tried:
         by_value[getattr(cell, axis)].append(cell)
-    # A target works if it does with some version; a release if it does with all.
+    # A target works if any version works; a release works if all cells work.
     some = any if axis == "target" else all
     outcome = {value: some(cell.holds for cell in of) for value, of in by_value.items()}
     said = {value: inside(value, claim.ranges) == claim.holds for value in outcome if not inside(value, claim.exempt)}
@@ -365,7 +366,7 @@ def _check_ranges(claim: Claim, tried: Sequence[Cell], subject: Subject, cells: 
     missing = sorted((value for value in cells.releases(axis, subject) if inside(value, closed) and value not in outcome), key=order)  # fmt: skip
     if missing:
         yield Finding("3 range over untried values", f"{_spell(claim)}: {', '.join(missing)}")
-    # Borders with what other claims speak of are borders as well.
+    # Borders with the ranges of other claims count, too.
     said = {value: inside(value, claim.ranges) == claim.holds for value in outcome}
     values = sorted(said, key=order)
     pairs = list(_pairs(tried, axis))
@@ -401,7 +402,7 @@ def _check_ranges(claim: Claim, tried: Sequence[Cell], subject: Subject, cells: 
 
 
 def _pairs(tried: Sequence[Cell], axis: str) -> Iterator[tuple[Cell, Cell]]:
-    """Neighbouring cells along an axis that have equal values on the others."""
+    """Yield neighbouring cells along an axis that are equal on the other axes."""
     groups: dict[tuple[str, ...], list[Cell]] = defaultdict(list)
     for cell in tried:
         groups[cell.others(axis)].append(cell)
@@ -410,7 +411,7 @@ def _pairs(tried: Sequence[Cell], axis: str) -> Iterator[tuple[Cell, Cell]]:
 
 
 def shows_change(claim: Claim, pair: Sequence[str], cells: Cells) -> Iterator[Finding]:
-    """Two named cells differ in the axis alone and have two outcomes."""
+    """Yield a finding unless the two named cells differ only in the axis and have different outcomes."""
     found = [cells.by_id.get(name) for name in pair]
     one, other = (*found, None, None)[:2]
     if one is None or other is None or not differ_alone(one, other, claim.axis, claim.moved) or not one.outcome or not other.outcome or one.holds == other.holds:  # fmt: skip

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""The lines of tox.ini that follow from the tables of libraries and of CUDA releases.
+"""Generate the lines of tox.ini that follow from the tables of libraries and CUDA releases.
 
-`.ci/tox_environments.py` writes them into tox.ini, between the lines that say so. `--check` writes nothing: it prints what
-would change, and ends with 1 where anything would.
+`.ci/tox_environments.py` writes the lines between the marks in tox.ini. `--check` writes nothing: it prints the difference and exits
+with 1 if there is any.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ sys.path.insert(0, str(ROOT))
 from harness.backends import BACKENDS  # noqa: E402 (any Python with only the standard library)
 from harness.libraries import DEFAULT_TOOLKIT, LIBRARIES, Library, Release, label_of  # noqa: E402
 
-# How the cases go through a library: in words, by which backends, and for which targets where not for all. Others go through its own backends.
+# Cases of a library's environments: a description, the backends, and the targets if not all. Other libraries use their own backends.
 WAYS = {
     "cupy": ("through CuPy, by NVRTC and by Jitify, and through NVRTC alone", "nvrtc,cupy-nvrtc,cupy-jitify", ""),
     "numba": ("through Numba's own CUDA target", "numba", ""),
@@ -38,24 +38,24 @@ BEGIN, END = "# written by .ci/tox_environments.py from harness/libraries.py", "
 
 
 def way(name: str) -> tuple[str, str, str]:
-    """How the cases go through a library."""
+    """Return description, backends and targets of a library's environments."""
     backends = ",".join(info.name for info in BACKENDS.values() if info.library == name and not info.rocm)
     return WAYS.get(name, (f"through {label_of(name)}", backends, ""))
 
 
 def cuda_releases() -> list[str]:
-    """CUDA releases that have a factor: all from 11.8 on."""
+    """Return the CUDA releases with a factor: all from 11.8 on."""
     text = (ROOT / "harness" / "toolkits" / "releases.toml").read_text("utf-8")
     return [release for release in tomllib.loads(text) if release != "11.7"]
 
 
 def factor(release: str) -> str:
-    """``cuda124``."""
+    """Return the factor of a CUDA release: ``cuda124``."""
     return "cuda" + release.replace(".", "")
 
 
 def among(names: Iterable[str]) -> str:
-    """``cupy{11,12}`` for factors that begin alike; one of them alone as it is."""
+    """Join factors with a common prefix, ``cupy{11,12}``; return a single factor unchanged."""
     found = list(names)
     if len(found) == 1:
         return found[0]
@@ -65,14 +65,14 @@ def among(names: Iterable[str]) -> str:
 
 
 def of_cuda(major: int, releases: Iterable[str]) -> list[str]:
-    """Factors of the releases of one major."""
+    """Return the factors of a major release."""
     return [factor(release) for release in releases if release.split(".")[0] == str(major)]
 
 
 def builds(library: Library, release: Release, cuda: list[str]) -> list[tuple[str, str]]:
-    """The condition under which each build of a release is installed, and its requirement.
+    """Return condition and requirement of each build of a release.
 
-    The first major release in `Release.cuda` is the one where no factor names another.
+    The first major release in `Release.cuda` applies if no factor names another.
     """
     if not release.cuda:
         return [(release.tox, f"{next(iter(library.distributions))}=={release.version}")]
@@ -87,7 +87,7 @@ def builds(library: Library, release: Release, cuda: list[str]) -> list[tuple[st
 
 
 def env_list(libraries: Mapping[str, Library], _cuda: list[str]) -> list[str]:
-    """Names of environments, as ``tox list`` shows them; each also takes a factor of a CUDA release."""
+    """Return the names of environments, as ``tox list`` shows them. Each name also accepts the factor of a CUDA release."""
     lines = []
     for library in libraries.values():
         lines.append(among(release.tox for release in library.releases))
@@ -97,7 +97,7 @@ def env_list(libraries: Mapping[str, Library], _cuda: list[str]) -> list[str]:
 
 
 def description(libraries: Mapping[str, Library], _cuda: list[str]) -> list[str]:
-    """What each environment is for."""
+    """Return the descriptions of the environments."""
     return [
         f"{among(release.tox for release in library.releases)}: the cases {way(name)[0]}"
         for name, library in libraries.items()
@@ -105,12 +105,12 @@ def description(libraries: Mapping[str, Library], _cuda: list[str]) -> list[str]
 
 
 def base_python(libraries: Mapping[str, Library], _cuda: list[str]) -> list[str]:
-    """The interpreter of each library."""
+    """Return the interpreter of each library."""
     return [f"{among(release.tox for release in library.releases)}: python3.11" for library in libraries.values()]
 
 
 def wheels(libraries: Mapping[str, Library]) -> list[tuple[str, str]]:
-    """The condition and the requirement of each build for the environments that take CUDA's headers from wheels, of 12.9 and 13.0."""
+    """Return condition and requirement of each build for the environments with CUDA's headers from wheels, of 12.9 and 13.0."""
     return [
         (condition.replace(release.tox, f"{release.tox}-wheels", 1), requirement)
         for library in libraries.values()
@@ -121,7 +121,7 @@ def wheels(libraries: Mapping[str, Library]) -> list[tuple[str, str]]:
 
 
 def deps(libraries: Mapping[str, Library], _cuda: list[str]) -> list[str]:
-    """CuPy of the environments that take CUDA's headers from wheels, and that wheel: all of the headers that cupy-cuda12x[ctk] brings."""
+    """Return the requirements of the environments with CUDA's headers from wheels: CuPy, and the wheel with all headers of cupy-cuda12x[ctk]."""
     return [
         f"{condition}: {requirement}"
         for condition, build in wheels(libraries)
@@ -130,7 +130,7 @@ def deps(libraries: Mapping[str, Library], _cuda: list[str]) -> list[str]:
 
 
 def set_env(libraries: Mapping[str, Library], cuda: list[str]) -> list[str]:
-    """Toolkits, backends, and what each environment is for."""
+    """Return the variables of the environments: toolkits, libraries, targets, backends and requirements."""
     newest = max(cuda, key=lambda release: tuple(map(int, release.split("."))))
     toolkits, lines = [f"nvcc: CUMATRIX_TOOLKIT = {{env:CUMATRIX_TOOLKIT:{newest}}}"], []
     for name, library in libraries.items():
@@ -145,17 +145,17 @@ def set_env(libraries: Mapping[str, Library], cuda: list[str]) -> list[str]:
         lines += [f"{every}: CUMATRIX_TARGET = {{env:CUMATRIX_TARGET:{targets}}}"] if targets else []
         lines.append(f"{every}: CUMATRIX_BACKEND = {backends}")
     lines += [f"{condition}: CUMATRIX_REQUIRE = {requirement}" for condition, requirement in wheels(libraries)]
-    # The last line that fits counts: a factor that names the release.
+    # tox uses the last matching line: factors of CUDA releases come after the defaults.
     return [*toolkits, *(f"{factor(release)}: CUMATRIX_TOOLKIT = {release}" for release in cuda), *lines]
 
 
 def between(lines: str) -> Callable[[re.Match[str]], str]:
-    """Puts lines in the place of those that stand between the marks."""
+    """Return a substitution that replaces the lines between the marks."""
     return lambda found: found[1] + lines + found[3]
 
 
 def written(text: str, libraries: Mapping[str, Library] = LIBRARIES, cuda: list[str] | None = None) -> str:
-    """The text of tox.ini with the lines that the tables ask for."""
+    """Return the text of tox.ini with the lines that follow from the tables."""
     tested = {name: library for name, library in libraries.items() if library.releases}
     releases = cuda_releases() if cuda is None else cuda
     for setting in (env_list, description, base_python, deps, set_env):

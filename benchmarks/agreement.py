@@ -1,9 +1,9 @@
-"""cumatrix against compilers driven by hand: status, cubin and registers of every cell.
+"""Compare cumatrix with directly called compilers: status, cubin and registers of every cell.
 
     python benchmarks/agreement.py nvcc 13.0 sm_75,sm_90 OUT.csv [-I DIR]… [--option=…]… FILE…
 
-Each file goes through ``cumatrix try`` and through a few lines of Python that run nvcc, or call NVRTC; one line a cell is
-written. Sources are fetched by hand; docs/agreement.md has numbers.
+The script compiles each file with ``cumatrix try``, and with a few lines of Python that run nvcc or call NVRTC. It writes one line per
+cell. Fetch the sources by hand. docs/agreement.md has the results.
 """
 
 from __future__ import annotations
@@ -23,7 +23,10 @@ LINKED = re.compile(r"Function properties for '(\S+)':\nnvlink info +: used (\d+
 
 
 def nvcc(home: Path, file: str, target: str, options: list[str]) -> tuple[str, str, dict[str, int]]:
-    """The device pass alone with --device-only, the whole unit without; relocatable device code is linked, as which it has its registers."""
+    """Compile with nvcc; return status, hash of the cubin and registers.
+
+    With --device-only, nvcc runs only the device pass. Relocatable device code is linked, because only linking reports its registers.
+    """
     options, alone = [word for word in options if word != "--device-only"], "--device-only" in options
     start = [f"{home}/bin/nvcc", f"-gencode=arch={target.replace('sm', 'compute')},code={target}"]
     argv = [*start, "-Xptxas", "-v", *options, file]
@@ -105,7 +108,7 @@ def main() -> None:
             ]
             said = subprocess.run(command, capture_output=True, text=True).stdout
             for record in sorted(map(json.loads, said.splitlines()), key=lambda record: record["target"]):
-                # In a process of its own: a compiler may die, and one NVRTC is enough for a process.
+                # A separate process: the compiler may crash, and a process loads only one NVRTC.
                 words = [backend, str(home), str(Path(source).absolute()), record["target"], *plain]
                 done = subprocess.run([sys.executable, __file__, "by-hand", *words], capture_output=True, text=True)
                 status, cubin, registers = json.loads(done.stdout) if done.stdout else ["crashed", "", {}]

@@ -1,8 +1,8 @@
-"""Hold hipRTC and clang with HIP through cumatrix against the same compilers driven by hand, cell by cell.
+"""Compare hipRTC and clang with HIP in cumatrix with direct calls of the same compilers, cell by cell.
 
-``python benchmarks/agreement_hip.py gfx906,gfx90a,gfx1030 FILE… -D SYNC=1`` compares status and the SHA-256 of the code object. By hand, clang is its
-own driver with the options of Debian's packages, and hipRTC a process for each cell that calls its C interface; both are those of ``/usr``. It ends with 1
-where anything differs.
+``python benchmarks/agreement_hip.py gfx906,gfx90a,gfx1030 FILE… -D SYNC=1`` compares status and the SHA-256 of the code object. The
+direct call of clang runs its driver with the options of Debian's packages. The direct call of hipRTC runs a process per cell that uses the
+C interface. Both compilers are those in ``/usr``. The script exits with 1 if a cell differs.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ LIBRARIES = "--rocm-device-lib-path=/usr/lib/x86_64-linux-gnu/amdgcn/bitcode"
 
 
 def by_hand(backend: str, file: Path, target: str, macros: list[str]) -> tuple[str, str]:
-    """Status, and the hash of the code object."""
+    """Compile directly; return the status and the hash of the code object."""
     options = [f"--offload-arch={target}", *(f"-D{macro}" for macro in macros)]
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder, "kernel.hsaco")

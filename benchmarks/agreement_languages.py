@@ -1,9 +1,10 @@
-"""Hold Triton, CuTe DSL, Warp, cuTile, numba-cuda-mlir and clang through cumatrix against the same compilers driven by hand, cell by cell.
+"""Compare Triton, CuTe DSL, Warp, cuTile, numba-cuda-mlir and clang in cumatrix with direct calls of the same compilers, cell by cell.
 
-``python benchmarks/agreement_languages.py triton 3.3.0,3.5.0 sm_90,sm_103 FILE --signature 'dot=*fp16, 128'`` runs both in the same environments
-(``cumatrix libraries install triton=3.3.0,3.5.0``) and compares status, stage and the SHA-256 of what came out, for numba-cuda-mlir and clang the
-registers as well; it prints a table in Markdown, and ends with 1 where anything differs. clang by hand is ``clang-19`` of this machine where it has
-that very release, else ziglang's own, each with a whole CUDA installation (``cumatrix toolkits install 12.4 --with curand``).
+``python benchmarks/agreement_languages.py triton 3.3.0,3.5.0 sm_90,sm_103 FILE --signature 'dot=*fp16, 128'`` runs both in the same
+environments (``cumatrix libraries install triton=3.3.0,3.5.0``). It compares status, stage and the SHA-256 of the artifact, and for
+numba-cuda-mlir and clang also the registers. It prints a Markdown table, and exits with 1 if a cell differs. The direct call of clang uses
+``clang-19`` of this machine if it is the same release, else ziglang's clang, each with a complete CUDA installation
+(``cumatrix toolkits install 12.4 --with curand``).
 """
 
 from __future__ import annotations
@@ -85,7 +86,7 @@ print("sha256", hashlib.sha256(code).hexdigest(), *sorted(registers))
 
 
 def by_hand(library: str, python: str, file: Path, target: str, signature: str, toolkit: str) -> tuple[str, str]:
-    """Status with its stage, and the hash of the code, of one process."""
+    """Compile directly in a process; return status with stage, and the hash of the code."""
     with tempfile.TemporaryDirectory() as folder:
         environ = {"PATH": os.environ["PATH"], "HOME": folder, "TRITON_CACHE_DIR": folder, "PYTHONPATH": str(FILES)}
         argv = [python, str(file)]
@@ -106,7 +107,7 @@ def by_hand(library: str, python: str, file: Path, target: str, signature: str, 
             environ |= {"CUTE_DSL_KEEP": "cubin", "CUTE_DSL_KEEP_CUBIN": "1"}
         done = subprocess.run(argv, env=environ, cwd=file.parent, capture_output=True, text=True, timeout=600)
         codes = [path.read_bytes() for path in sorted(Path(folder).glob("*.cubin"))]
-    if library == "cute-dsl" and codes:  # releases up to 4.5 look for a driver afterwards
+    if library == "cute-dsl" and codes:  # releases up to 4.5 then fail without a driver
         return "built", hashlib.sha256(b"".join(codes)).hexdigest()
     if done.returncode == 0:
         return "built", done.stdout.rpartition("sha256 ")[2].strip()
@@ -119,7 +120,7 @@ def by_hand(library: str, python: str, file: Path, target: str, signature: str, 
 
 
 def clang_by_hand(python: str, version: str, file: Path, target: str, cuda: Path) -> tuple[str, str]:
-    """Status with its stage, and the hash of the cubin with the registers of its first kernel, of clang's own driver."""
+    """Compile with clang's driver; return status with stage, and the hash of the cubin with the registers of its first kernel."""
     name = f"clang-{version.split('.')[0]}"
     found = shutil.which(name)
     said = subprocess.run([found, "--version"], capture_output=True, text=True).stdout if found else ""

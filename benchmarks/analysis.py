@@ -1,4 +1,4 @@
-"""How long the analysis takes on many cells: ``python benchmarks/analysis.py [--cells 100000]``."""
+"""Measure the analysis of many cells: ``python benchmarks/analysis.py [--cells 100000]``."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ MESSAGE = "incomplete type is not allowed"
 
 
 def generate(count: int, run: str) -> Iterator[dict[str, Any]]:
-    """Records shaped as real ones, with refusals below sm_80 and a fault of one library; run ``b`` breaks one cell in fifty."""
+    """Generate realistic records, with rejections below sm_80 and a fault of one library; run ``b`` breaks one cell in fifty."""
     places = list(itertools.product(TOOLCHAINS, TARGETS))
     for number in range(count):
         case, place = divmod(number, len(places))
@@ -64,7 +64,7 @@ def generate(count: int, run: str) -> Iterator[dict[str, Any]]:
 
 
 def main() -> None:
-    """Print what takes how long."""
+    """Print the duration of each step."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--cells", type=int, default=100_000)
     count = parser.parse_args().cells
@@ -106,7 +106,7 @@ def main() -> None:
 
 
 def timed(name: str, call: Callable[[], Any]) -> Any:
-    """The result, after a line that says how long it took."""
+    """Call a function, print its duration, and return its result."""
     wall, used = time.perf_counter(), time.process_time()
     result = call()
     print(f"{name:<30} {time.perf_counter() - wall:7.2f} {time.process_time() - used:7.2f}", flush=True)

@@ -1,7 +1,7 @@
-"""The yardstick of engine.py: the same compilations in one plain loop, without the engine.
+"""Baseline of engine.py: the same compilations in a plain loop, without the engine.
 
-Run by any Python that has the library. The first line of stdin is a JSON object with ``library`` (``nvrtc`` or ``cupy``) and the
-toolkit's ``home`` and ``release``, each further line a cell: ``target``, ``source``, ``name`` and ``options``.
+Any Python with the library can run the script. The first line of stdin is a JSON object with ``library`` (``nvrtc`` or ``cupy``) and the
+toolkit's ``home`` and ``release``. Each further line is a cell: ``target``, ``source``, ``name`` and ``options``.
 """
 
 import hashlib
@@ -20,7 +20,7 @@ from harness.protocol.backend import Setup
 
 
 class Plain:
-    """NVRTC by its C interface."""
+    """NVRTC through its C interface."""
 
     def __init__(self, setup: Setup) -> None:
         self.nvrtc = Nvrtc(setup)
@@ -34,7 +34,7 @@ class Plain:
 
 
 class Cupy:
-    """CuPy (13.1 or later) as a RawModule compiles, told of a device that is not there, up to loading the cubin."""
+    """RawModule of CuPy (13.1 or later) for a device that does not exist, up to the loading of the cubin."""
 
     def __init__(self, setup: Setup) -> None:
         load(setup)
@@ -59,7 +59,7 @@ class Cupy:
 
 
 class _Loaded(Exception):
-    """Ends CuPy's compilation where it would hand the cubin to the driver."""
+    """End of CuPy's compilation, raised instead of passing the cubin to the driver."""
 
     def __init__(self, image: bytes) -> None:
         self.image = image
@@ -70,7 +70,7 @@ def _loaded(image: bytes) -> None:
 
 
 def main() -> None:
-    """Answer every line of stdin, a cell, by a line of JSON; the first line is the toolkit."""
+    """Compile the cell of each line of stdin and print a line of JSON; the first line names the toolkit."""
     jobs = json.loads(sys.stdin.readline())
     setup = Setup(home=Path(jobs["home"]), release=jobs["release"], headers=jobs["release"], include=[], tools=Path())
     compiler = Cupy(setup) if jobs["library"] == "cupy" else Plain(setup)
@@ -81,7 +81,7 @@ def main() -> None:
         cubin = compiler.compile(cell)
         seconds, cpu = time.perf_counter() - started, time.process_time() - used
         print(json.dumps({"seconds": seconds, "cpu": cpu, "sha256": hashlib.sha256(cubin).hexdigest()}), flush=True)
-    os._exit(0)  # what a library does on its way out is not part of the comparison
+    os._exit(0)  # skip the exit handlers of libraries: they are not part of the comparison
 
 
 if __name__ == "__main__":

@@ -3,9 +3,9 @@
     uv pip install --target tools --no-deps nvidia-cuda-cuobjdump
     python benchmarks/cuobjdump.py --cuobjdump tools/nvidia/cu13/bin/cuobjdump NAME[==VERSION]… [--json FILE]
 
-Each wheel is downloaded, each of its libraries is unpacked, read by both, and removed again. What is compared are the lists of SASS and of PTX
-with their targets, in order, as ``cuobjdump --all-fatbin --list-elf --list-ptx`` prints them. cuobjdump leaves the f of family-specific
-SASS out, and does not look at fatbins outside of ``.nv_fatbin`` and ``__nv_relfatbin``, so neither is compared.
+The script downloads each wheel, unpacks each library, reads it with both tools, and removes it. It compares the lists of SASS and PTX with
+their targets, in the order of ``cuobjdump --all-fatbin --list-elf --list-ptx``. cuobjdump omits the f of family-specific SASS and ignores
+fatbins outside of ``.nv_fatbin`` and ``__nv_relfatbin``; the script compares neither.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _KINDS = {Kind.SASS: "ELF", Kind.PTX: "PTX"}
 
 
 def ours(library: Library) -> list[tuple[str, str]]:
-    """Entries as cuobjdump names them, in its order: linked code first."""
+    """Return the entries with cuobjdump's names, in its order: linked code first."""
     listed = []
     for unit in sorted((unit for unit in library.units if unit.section in (".nv_fatbin", "__nv_relfatbin", "")), key=lambda unit: (unit.member, unit.section != ".nv_fatbin") if not unit.member else ("", 0)):  # fmt: skip
         for entry in unit.entries:
@@ -45,7 +45,7 @@ def ours(library: Library) -> list[tuple[str, str]]:
 
 
 def theirs(tool: Path, library: Path) -> tuple[list[tuple[str, str]], str, float, int]:
-    """Its list, its error, its seconds, and its memory in MiB."""
+    """Run cuobjdump; return its list, its error, its seconds, and its memory in MiB."""
     before = time.perf_counter()
     argv = [
         "/usr/bin/env",
@@ -85,7 +85,7 @@ print(int(peak) // 1024)
 
 
 def compare(tool: Path, path: Path, name: str) -> dict[str, Any] | None:
-    """One library; None where it has no device code in the sections that cuobjdump reads."""
+    """Compare a library; return None if it has no device code in the sections that cuobjdump reads."""
     library = read_library(path, name)
     listed = ours(library)
     if not listed:
@@ -102,7 +102,7 @@ def compare(tool: Path, path: Path, name: str) -> dict[str, Any] | None:
 
 
 def wheel(tool: Path, path: Path) -> list[dict[str, Any]]:
-    """Every library of a wheel."""
+    """Compare every library of a wheel."""
     found = []
     with zipfile.ZipFile(path) as archive, tempfile.TemporaryDirectory() as folder:
         for member in archive.infolist():
@@ -117,7 +117,7 @@ def wheel(tool: Path, path: Path) -> list[dict[str, Any]]:
 
 
 def print_table(rows: list[dict[str, Any]]) -> None:
-    """A line a wheel, and the sum."""
+    """Print a line per wheel, and the sum."""
     by_wheel: dict[str, list[dict[str, Any]]] = {}
     for row in {(row["wheel"], row["library"]): row for row in rows}.values():
         by_wheel.setdefault("-".join(row["wheel"].split("-")[:2]).replace("_", "-"), []).append(row)

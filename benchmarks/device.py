@@ -1,6 +1,6 @@
-"""The GPU tier of this machine: cells that load on a device in a second, against the contexts that bare processes create.
+"""Measure the GPU tier of this machine: cells that load per second, compared with contexts that bare processes create per second.
 
-Each cell creates a context of its own, so the driver's rate limits the tier:
+Each cell creates its own context, so the driver's rate limits the tier:
 python benchmarks/device.py --toolkit local wmma atomics
 """
 
@@ -21,7 +21,7 @@ _SECONDS = 4.0
 
 
 def context() -> None:
-    """Initialize the driver and create a context, as a cell does before it loads."""
+    """Initialize the driver and create a context, as a cell does before loading."""
     cuda = ctypes.CDLL("libcuda.so.1")
     made = ctypes.c_void_p()
     for code in (cuda.cuInit(0), cuda.cuCtxCreate_v2(ctypes.byref(made), 0, 0)):
@@ -31,7 +31,7 @@ def context() -> None:
 
 
 def contexts(processes: int) -> float:
-    """Contexts in a second, of so many processes at a time that each create one and end."""
+    """Return the contexts per second with this number of parallel processes. Each process creates a context and exits."""
     began, done, running = time.perf_counter(), 0, 0
     while True:
         while running < processes and time.perf_counter() - began < _SECONDS:

@@ -1,7 +1,8 @@
-"""What the engine costs: cold against one bare loop, against one fresh process a cell, and an unchanged run against a cold one.
+"""Measure the cost of the engine.
 
-All sides of a comparison are measured in one run, in turns, cell by cell; what is reported are medians of the ratios of such
-neighbours, so that a machine that slows down half-way slows down both sides. See README.md.
+The script compares a cold engine with a bare loop and with a fresh process per cell, and an unchanged run with a cold run. It measures
+all sides in one run, alternating cell by cell, and reports the median of the ratios of neighbours. A machine that slows down therefore
+slows down both sides. See README.md.
 """
 
 from __future__ import annotations
@@ -79,7 +80,7 @@ def _arguments() -> argparse.Namespace:
 
 
 def throughput(backend: str, python: str | None, options: argparse.Namespace) -> dict[str, Any]:
-    """The engine, the bare loop and fresh processes, cell by cell in turns."""
+    """Measure the engine, the bare loop and fresh processes, alternating cell by cell."""
     store, environment = ToolkitStore(), look(python)
     context = RunContext(environment, store, None)
     cells = _cells(backend, environment, options)
@@ -93,7 +94,7 @@ def throughput(backend: str, python: str | None, options: argparse.Namespace) ->
     rounds = []
     for number in range(options.rounds + 1):
         measured = _round(environment, store, cells, asks, jobs)
-        if number:  # the first round only brings the files into memory
+        if number:  # the first round only loads the files into memory
             rounds.append(measured)
     pairs = [
         (engine, loop, fresh)
@@ -134,7 +135,7 @@ def _round(
     asks: Sequence[dict[str, Any]],
     jobs: dict[str, Any],
 ) -> dict[str, Any]:
-    """Every cell on each side: seconds by cell, in which the engine's first one holds its start."""
+    """Compile every cell on each side; return the seconds per cell. The engine's first cell includes its start."""
     run = Run(RunContext(environment, store, None))
     measured: dict[str, Any] = {side: [] for side in ("engine", "loop", "fresh", "engine_cpu", "loop_cpu")}
     loop = Bare(environment.python, jobs)
@@ -190,7 +191,7 @@ class Bare:
         self.start = time.perf_counter() - began
 
     def compile(self, cell: dict[str, Any]) -> dict[str, Any]:
-        """Seconds on the wall and of the processor, and the cubin's hash."""
+        """Compile a cell; return wall time and processor time in seconds, and the hash of the cubin."""
         return json.loads(self._ask(cell))
 
     def close(self) -> None:
@@ -209,7 +210,7 @@ class Bare:
 
 
 def commands(options: argparse.Namespace) -> dict[str, Any]:
-    """Whole commands: ``cumatrix run`` with nothing in the cache, and the same again."""
+    """Measure whole commands: ``cumatrix run`` with an empty cache, and the same run again."""
     argv = [
         sys.executable,
         "-c",
@@ -261,7 +262,7 @@ def _cells(backend: str, environment: Environment, options: argparse.Namespace) 
 
 
 def _bare_job(run: Run, cell: Cell) -> dict[str, Any]:
-    """What the bare loop compiles for a cell: the same source with the same options."""
+    """Return the bare loop's job for a cell: the same source with the same options."""
     prepared = run.resolver.resolve(cell)
     assert isinstance(prepared, PreparedCell), prepared.outcome.reason
     job = prepared.job
@@ -284,7 +285,7 @@ def _whole_loop(measured: dict[str, Any]) -> float:
 
 
 def _processor_time(run: Run) -> float:
-    """Seconds of the processor that this process, the run's fork server and all that it has waited for have used."""
+    """Return the processor time of this process, the run's fork server and its finished children, in seconds."""
     used = time.process_time()
     assert isinstance(run.executor, ThreadExecutor)
     for fork_server in run.executor.runners[0].fork_servers.running.values():

@@ -1,7 +1,7 @@
-"""What a cell costs beside its compiler, from 100 to 100,000 cells: on threads of one process, and on local Dask workers.
+"""Measure the cost of a cell without its compiler, for 100 to 100,000 cells, on threads of a process and on local Dask workers.
 
-The compiler is made up: it answers in 0 ms. Everything else is what a run does: cells become tasks, go to runners or workers, come back, are
-judged, and are written as records. So this measures what limits how many cells a run can have, and nothing of compilers.
+The compiler is a fake that answers in 0 ms. Everything else is the real run: cells become tasks, go to runners or workers, return, are
+judged, and become records. The benchmark measures the overhead that limits the number of cells of a run, not compilers.
 
 growth.py --json growth.json --chart docs/growth.svg
 """
@@ -35,24 +35,24 @@ MADE_UP = Outcome(
 
 
 class MadeUpEngine:
-    """Answers at once."""
+    """An engine that answers immediately."""
 
     def run(self, cells: Sequence[Cell]) -> WorkerResults:
         return WorkerResults(results=[(MADE_UP, False, f"{hash(cell.id):064x}") for cell in cells])
 
     def close(self) -> None:
-        """It has started nothing."""
+        """Do nothing: the engine has no processes."""
 
 
 class MadeUpPlugin(EnginePlugin):
-    """Brings workers such an engine."""
+    """A plugin that gives workers a `MadeUpEngine`."""
 
     def setup(self, worker: Any) -> None:
         self.engine = cast("Any", MadeUpEngine())
 
 
 def cells_of(count: int) -> list[Cell]:
-    """As many cells: every 100 are one variant over ten releases and ten targets, every 10,000 one case."""
+    """Return this number of cells: 100 per variant, over ten releases and ten targets, and 10,000 per case."""
     found: list[Cell] = []
     while len(found) < count:
         name = f"made-up/case-{len(found) // 10_000}"
@@ -67,7 +67,7 @@ def cells_of(count: int) -> list[Cell]:
 
 
 def on_threads(cells: Sequence[Cell], threads: int) -> Iterator[Result]:
-    """Through the queue of a run on one machine."""
+    """Run the cells through the queue of a run on one machine."""
     resolver: Any = argparse.Namespace(
         context=argparse.Namespace(
             request=argparse.Namespace(total_memory=1 << 40), devices=argparse.Namespace(items=()), trace=None
@@ -87,7 +87,7 @@ def on_threads(cells: Sequence[Cell], threads: int) -> Iterator[Result]:
 
 
 def on_workers(cells: Sequence[Cell], cluster: Cluster) -> Iterator[Result]:
-    """Through Dask."""
+    """Run the cells through Dask."""
     for done in cluster.run([(cell, Need(1 << 28)) for cell in cells]):
         assert done.answer is not None
         for cell, (outcome, cached, key) in zip(done.task.cells, done.answer.results, strict=True):
@@ -95,7 +95,7 @@ def on_workers(cells: Sequence[Cell], cluster: Cluster) -> Iterator[Result]:
 
 
 def measure(results: Iterator[Result], cells: Sequence[Cell], folder: Path) -> dict[str, float]:
-    """Seconds from the first cell to the last record; those of processor time are this process's, which is the scheduler's."""
+    """Return the milliseconds per cell from the first cell to the last record: wall time, and processor time of the scheduler (this process)."""
     wall, processor = time.perf_counter(), time.process_time()
     plan = make_plan(cells, run="made-up", environment="made-up", commit="")
     count = 0
@@ -111,7 +111,7 @@ def measure(results: Iterator[Result], cells: Sequence[Cell], folder: Path) -> d
 
 
 def chart(rows: Sequence[dict[str, Any]], path: Path) -> None:
-    """Processor time a cell over the number of cells, a line for each number of workers."""
+    """Draw the processor time per cell over the number of cells, with a line for each number of workers."""
     import pandas as pd
 
     from harness.report.plots import lines

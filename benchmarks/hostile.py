@@ -1,7 +1,7 @@
-"""A run in which some cells are hostile: what becomes of the others, what is left, and what the scheduler takes.
+"""Measure a run with hostile cells: the outcomes of the other cells, leftovers, and the memory of the scheduler.
 
-Two runs of ``cumatrix run`` over programs made here: one with hostile texts among them (``tests/hostile/texts.py``), and hostile programs
-in Python (``tests/hostile/programs.py``), one without. Every outcome that is not hostile has to be the same. See README.md.
+The script generates programs and runs ``cumatrix run`` twice: with hostile texts (``tests/hostile/texts.py``) and hostile Python programs
+(``tests/hostile/programs.py``), and without. All other outcomes must be equal. See README.md.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ __global__ void scale(float *a, int n) {
     if (i < n) a[i] = s[(threadIdx.x + PLACE) % 64] * (CASE + PLACE);
 }
 """
-# Every tenth innocent case is refused, with its own words.
+# The compiler rejects every tenth innocent case with a message of its own.
 _REFUSED = "__global__ void refused(int *a) { *a = missing_CASE + PLACE; }\n".replace("missing_CASE", "missing")
 
 
@@ -103,7 +103,7 @@ def _arguments() -> argparse.Namespace:
 
 
 def _write(root: Path, options: argparse.Namespace, names: list[str]) -> set[str]:
-    """Cases in random order, hostile ones among them, whose names it gives."""
+    """Write innocent and hostile cases in random order; return the names of the hostile cases."""
     bad = round(options.cells * options.share)
     good = -(-(options.cells - bad) // _VARIANTS)
     kinds = [names[number % len(names)] for number in range(bad)] + [""] * good
@@ -128,7 +128,7 @@ def _write(root: Path, options: argparse.Namespace, names: list[str]) -> set[str
 
 
 def _words(root: Path) -> dict[str, str]:
-    """What hostile programs are told."""
+    """Return the values that hostile programs receive."""
     return {
         "cache": os.environ.get("CUMATRIX_CACHE") or str(Path.home() / ".cache" / "cumatrix"),
         "data": str(data_folder()),
@@ -147,8 +147,8 @@ def _case(folder: Path, title: str, source: bytes, table: str, language: str = "
 
 
 def measure(root: Path, name: str, cases: Path, options: argparse.Namespace) -> dict[str, Any]:
-    """One run, and what the scheduler took meanwhile."""
-    # The same folder for both: host compilers look at it, and what they read makes the fingerprint.
+    """Run the cases; return records, time, leftovers and the scheduler's memory."""
+    # Both runs use the same folder: host compilers read it, and the fingerprint covers the files that they read.
     temporary, out = root / "tmp", root / f"{name}.jsonl"
     shutil.rmtree(temporary, ignore_errors=True)
     temporary.mkdir()
@@ -182,7 +182,7 @@ def measure(root: Path, name: str, cases: Path, options: argparse.Namespace) -> 
 
 
 def _watch(process: subprocess.Popen[bytes], out: Path, memory: list[tuple[int, int]]) -> None:
-    """Cells that have finished, and the scheduler's memory in KiB, each second."""
+    """Record the number of finished cells and the scheduler's memory in KiB, each second."""
     while process.poll() is None:
         try:
             count = out.read_bytes().count(b"\n") if out.exists() else 0
@@ -194,7 +194,7 @@ def _watch(process: subprocess.Popen[bytes], out: Path, memory: list[tuple[int, 
 
 
 def _processes(mark: str) -> Iterator[int]:
-    """Processes that have a folder in their variables or their command line."""
+    """Yield the processes whose variables or command line contain a folder."""
     for pid in filter(str.isdigit, os.listdir("/proc")):
         for file in ("environ", "cmdline"):
             try:
@@ -206,7 +206,7 @@ def _processes(mark: str) -> Iterator[int]:
 
 
 def compare(mixed: Mapping[str, Any], alone: Mapping[str, Any], hostile: set[str]) -> Iterator[str]:
-    """What is not as it should be."""
+    """Yield the problems: leftovers, missing records, and different outcomes of innocent cells."""
     for name, run in (("with", mixed), ("without", alone)):
         yield from (f"left by the run {name}: {item}" for item in run["left"])
         if run["count"] != len(run["records"]):

@@ -1,10 +1,10 @@
-"""What a cell through Jitify costs beside one through NVRTC, in seconds of processor time; run with an interpreter that has CuPy.
+"""Measure the cost of a Jitify cell and an NVRTC cell in seconds of processor time. Requires an interpreter with CuPy.
 
     PYTHONPATH=. ENVIRONMENT/bin/python benchmarks/jitify.py --toolkit 12.9
 
-Each program is compiled in a forked child, through CuPy's NVRTC and through its Jitify: as CuPy has it, once and without a precompiled header, as a cell is
-that no others are like, and with what CuPy includes everywhere as a precompiled header. All have to come to the same: status, artifact, log and command.
-Without a table for this toolkit the first start takes half a minute.
+The script compiles each program in a forked child, with CuPy's NVRTC and with its Jitify. Jitify runs unchanged, without a precompiled
+header (as for a single cell), and with a precompiled header of CuPy's common includes. All three must give the same status, artifact, log
+and command. Without a table for this toolkit, the first start takes half a minute.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ _PROGRAMS: dict[str, tuple[str, dict[str, Any]]] = {
 
 
 def measured(work: Callable[[], str]) -> tuple[float, str]:
-    """Seconds of processor time that a child needs for something, and what it answers."""
+    """Run a function in a child; return its processor time in seconds, and its result."""
     reader, writer = os.pipe()
     before = os.times()
     child = os.fork()
@@ -78,7 +78,7 @@ def measured(work: Callable[[], str]) -> tuple[float, str]:
 
 
 def outcome(backend: CupyBackend, setup: Setup, target: str, source: str, definitions: dict[str, Any]) -> str:
-    """What a backend makes of a program."""
+    """Compile a program with a backend; return the outcome as JSON."""
     with tempfile.TemporaryDirectory() as folder:
         os.environ["TMPDIR"], tempfile.tempdir = folder, folder
         path = Path(folder)
@@ -91,7 +91,7 @@ def outcome(backend: CupyBackend, setup: Setup, target: str, source: str, defini
             artifact = hashlib.sha256(Path(job.artifact.path).read_bytes()).hexdigest()
         except Rejected as refused:
             status = f"rejected ({refused.stage})"
-        # CuPy writes each program into a folder with a name of its own.
+        # Cut the random folder of each program from the log.
         logs = ["\n".join(line.partition(".cubin.cu")[2] or line for line in log.splitlines()) for log in job.logs]
         return json.dumps([status, artifact, logs, job.command, job.notes, job.stages])
 
@@ -129,7 +129,7 @@ def main() -> None:
 
     measure("NVRTC", nvrtc)
     measure("Jitify as CuPy has it", plain)
-    # For one cell alone no header is made.
+    # A single cell gets no precompiled header.
     early.ahead(setup, job, 0, lambda: None)
     measure("Jitify, alone", early)
     before = os.times()

@@ -1,4 +1,4 @@
-"""Records that nobody measured, as many as wanted: for benchmarks and tests of the report's size."""
+"""Generated records, for benchmarks and tests of large reports."""
 
 from __future__ import annotations
 
@@ -38,22 +38,22 @@ _TOPICS = [
 
 
 def made_up(cells: int, *, run: str = "made-up", seed: int = 4) -> Iterator[Record]:
-    """Records of `cells` different cells, the same ones each time.
+    """Generate records of `cells` different cells. The result depends only on the arguments.
 
     Parameters
     ----------
     cells : int
-        How many: every 2,000 are eight variants of one case, over 25 toolchains and ten targets.
+        Number of cells. Each case has 2,000: eight variants, 25 toolchains and ten targets.
     run : str
-        The run's name.
+        Name of the run.
     seed : int
-        Another one gives other outcomes.
+        Seed of the outcomes.
     """
     return islice(_all(random.Random(seed), run), cells)
 
 
 def made_up_plan(records: list[Record], *, started: str = "2026-01-01T12:00:00+00:00") -> Plan:
-    """The plan of a run that set out for these records."""
+    """Return the plan of a run with these records."""
     keys = ("cell", "case", "variant", "backend", "library", "toolkit", "target", "environment", "title", "topic")
     return {
         "schema": 1,
@@ -137,7 +137,7 @@ def _record(
         kernel |= {"local_bytes": 0, "const_bytes": 360, "spill_bytes": None, "stack_bytes": 0}
         artifact = {"format": "cubin", "target": target, "bytes": random.randrange(2000, 90000)}
         return {**record, "artifact": {**artifact, "sha256": f"{random.getrandbits(256):064x}", "kernels": [kernel]}}
-    # As often as in real runs: of five refusals, four say what another one said.
+    # As in real runs, four of five rejections repeat the message of another.
     kind = crc32(f"{case} {variant} {name}".encode())
     line = 5 + kind % 85
     message = f'no instance of overloaded function "f{kind % 300}" matches the argument list'

@@ -1,9 +1,10 @@
-"""Compiles programs with NVRTC or a library in one plain process: what peers.py compares with. Each argument is a file that says what to compile.
+"""Compile programs with NVRTC or a library in a plain process: the baseline of peers.py. Each argument is a JSON file with a program.
 
-NVRTC compiles them in this process, or with ``--forked`` as the first argument each in a forked child. A library is loaded once, and compiles each in a
-forked child, since it keeps what it has compiled; nothing else is done for isolation, and no record made.
+NVRTC compiles the programs in this process or, with ``--forked`` as the first argument, each program in a forked child. A library is
+loaded once and compiles each program in a forked child, because libraries cache compiled programs. The script does nothing else for
+isolation, and writes no records.
 
-Prints a line for each of several, ``built`` or ``refused``; of a single one, the exit code tells.
+It prints ``built`` or ``refused`` for each program, and exits with 1 if a program is refused.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from harness.protocol.messages import CellJob, Setup
 
 
 def nvrtc_of(ask: dict[str, Any]) -> Callable[[dict[str, Any]], bool]:
-    """What compiles with NVRTC, loaded now, and says whether it has built."""
+    """Load NVRTC; return a function that compiles a program and returns whether it was built."""
     home, release = Path(ask["home"]), ask["release"]
     nvrtc = Nvrtc(Setup(home=home, release=release, headers=release, include=[], tools=Path()))
 
@@ -39,7 +40,7 @@ def nvrtc_of(ask: dict[str, Any]) -> Callable[[dict[str, Any]], bool]:
 
 
 def forked(compile_one: Callable[[dict[str, Any]], bool]) -> Callable[[dict[str, Any]], bool]:
-    """The same in a child for each program."""
+    """Return a function that compiles each program in a forked child."""
 
     def in_child(ask: dict[str, Any]) -> bool:
         child = os.fork()
@@ -55,7 +56,7 @@ def forked(compile_one: Callable[[dict[str, Any]], bool]) -> Callable[[dict[str,
 
 
 def library_of(ask: dict[str, Any]) -> Callable[[dict[str, Any]], bool]:
-    """The same for a library."""
+    """Load a library; return a function that compiles a program in a forked child and returns whether it was built."""
     backend = importlib.import_module(f"harness.backends.{BACKENDS[ask['backend']].module}").backend
     setup = Setup.from_line(ask["setup"])
     ready = backend.prepare(setup)
@@ -84,7 +85,7 @@ def library_of(ask: dict[str, Any]) -> Callable[[dict[str, Any]], bool]:
 
 
 def main() -> None:
-    """Compile what the arguments name, one after another."""
+    """Compile the programs of the arguments one after another."""
     compile_one, failed = None, False
     apart = sys.argv[1] == "--forked"
     for path in map(Path, sys.argv[1 + apart :]):

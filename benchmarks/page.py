@@ -1,6 +1,6 @@
-"""What the page costs with many cells: building it from Parquet, loading it, and filtering in a headless Chromium.
+"""Measure the page with many cells: building it from Parquet, loading it, and filtering it in a headless Chromium.
 
-``python benchmarks/page.py [--cells 100000] [--json page.json]``. The records are made up (made_up.py). See README.md.
+``python benchmarks/page.py [--cells 100000] [--json page.json]``. The records are generated (made_up.py). See README.md.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ new MutationObserver((_, observer) => {
 }).observe(document, { subtree: true, childList: true });
 """
 
-# From the keystroke until the frame after it has been drawn.
+# Time from the keystroke until the next frame is drawn.
 _FILTER = """async (query) => {
   const input = document.getElementById("q");
   const before = location.hash;
@@ -123,7 +123,7 @@ def _browse(html: Path, rounds: int) -> dict[str, Any]:
             page.wait_for_timeout(2000)
             for query in QUERIES:
                 filters[query].append(page.evaluate(_FILTER, query))
-                # As long as somebody needs to look: what is out of view is drawn meanwhile.
+                # Wait as a reader does; the browser draws the rest of the page in that time.
                 page.wait_for_timeout(700)
             context.close()
         chromium.close()

@@ -1,4 +1,4 @@
-"""How the time of reading a log grows with its size, for logs that are made to be slow: ``python benchmarks/parse_log.py [--size 65536]``."""
+"""Measure how the time to parse adversarial logs grows with their size: ``python benchmarks/parse_log.py [--size 65536]``."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from harness.diagnostics import parse_log
 
 
 def repeated(line: str) -> Callable[[int], str]:
-    """A log of one line, again and again."""
+    """Return a log that repeats a line."""
     return lambda size: f"{line}\n" * (size // (len(line) + 1))
 
 
 def wide(start: str, middle: str, end: str = "", width: int = 3900) -> Callable[[int], str]:
-    """A log of lines of `width` characters."""
+    """Return a log of lines with `width` characters."""
     return repeated(start + middle * ((width - len(start) - len(end)) // len(middle)) + end)
 
 
 def long(start: str, middle: str, end: str = "") -> Callable[[int], str]:
-    """A log of which one line is as long as the log."""
+    """Return a log with a single long line."""
     return lambda size: start + middle * ((size - len(start) - len(end)) // len(middle)) + end + "\n"
 
 
@@ -63,17 +63,17 @@ LOGS: dict[str, Callable[[int], str]] = {
     "what ptxas counts": lambda size: "Compiling entry function 'k' for 'sm_80'\n" + "1" * size + "\n",
     "what ptxas uses": lambda size: "Compiling entry function 'k' for 'sm_80'\nUsed 1 registers, " + "1+" * (size // 2) + "\n",
 }  # fmt: skip
-"""Logs of about a size, in characters."""
+"""Builders of adversarial logs, by name. Each accepts the approximate size in characters."""
 
 
 def read(log: str) -> None:
-    """All that is read out of a cell's log."""
+    """Parse a log with everything that reads a cell's log."""
     parse_log(log, "kernel.cu")
     kernels_of_log(log)
 
 
 def seconds(log: str, rounds: int) -> float:
-    """Least processor time of some rounds."""
+    """Return the least processor time of several rounds in seconds."""
     found = []
     for _ in range(rounds):
         start = time.process_time()
@@ -83,7 +83,7 @@ def seconds(log: str, rounds: int) -> float:
 
 
 def main() -> None:
-    """Print for each log the time at one size and at twice that, and the ratio, which is about 2 where time is linear."""
+    """Print, for each log, the time at a size and at twice the size, and the ratio. A ratio of about 2 means linear time."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--size", type=int, default=64 << 10, help="characters of the smaller log")
     parser.add_argument("--rounds", type=int, default=3)

@@ -1,7 +1,7 @@
-"""cumatrix beside plain loops, lit, pytest-xdist and ReFrame, on the same programs, in turns, in one run. See README.md.
+"""Compare cumatrix with plain loops, lit, pytest-xdist and ReFrame on the same programs, alternating in one run. See README.md.
 
-Every side compiles each program once with the same compiler and the same options, as many at a time, and must come to the same outcomes
-(built or refused), or the benchmark stops.
+Every side compiles each program once, with the same compiler, options and parallelism. The benchmark stops if the outcomes (built or
+refused) differ.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ CUMATRIX = [sys.executable, "-c", "from harness.cli import main; main()"]
 
 @dataclass(frozen=True)
 class Program:
-    """One program: how it is compiled without cumatrix, and whether that works.
+    """A program, its compilation without cumatrix, and the expected outcome.
 
     Parameters
     ----------
@@ -49,11 +49,11 @@ class Program:
     cell : str
         Id of the cell.
     ask : dict
-        What ``one.py`` is asked; empty where `argv` is the compiler's own command.
+        Input of ``one.py``; empty if `argv` is the compiler's own command.
     argv : list of str
-        A command that compiles it.
+        A command that compiles the program.
     built : bool
-        Whether cumatrix says that it was built.
+        Whether the program builds with cumatrix.
     """
 
     name: str
@@ -109,7 +109,7 @@ def _arguments() -> argparse.Namespace:
 
 
 def _programs(options: argparse.Namespace, folder: Path) -> list[Program]:
-    """The cells that a compiler answers, and how each is compiled by hand."""
+    """Return the programs of all cells that a compiler answers."""
     request = RunRequest(
         cases=(ROOT / "cases",), selection=tuple(options.cases.split(",")), backends=options.backend,
         toolkits=options.toolkit, targets=options.target, device="none", no_cache=True, python=options.python,
@@ -154,7 +154,7 @@ def _program(name: str, prepared: PreparedCell, built: bool, folder: Path) -> Pr
 
 
 def _library_program(name: str, prepared: PreparedCell, built: bool, folder: Path) -> Program:
-    """A program of a library, by its own interpreter and with the variables that its workers have."""
+    """Return a program of a library, with the interpreter and the environment variables of its workers."""
     toolchain = prepared.toolchain
     setup = toolchain.setup
     ask = {
@@ -181,7 +181,7 @@ def _cumatrix_records(options: argparse.Namespace, jobs: int) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Round:
-    """What a side is asked: programs, how many at a time, the command's options, and a folder to work in."""
+    """The input of a side: programs, number of parallel jobs, the script's options, and a working folder."""
 
     programs: Sequence[Program]
     jobs: int
@@ -193,20 +193,20 @@ Side = Callable[[Round], Mapping[str, bool] | None]
 
 
 def cumatrix(this: Round) -> Mapping[str, bool]:
-    """The whole command, with nothing in the cache."""
+    """Run the whole command with an empty cache."""
     records = _cumatrix_records(this.options, this.jobs)
     return {program.name: records[program.cell]["status"] == "built" for program in this.programs}
 
 
 def loops(this: Round) -> Mapping[str, bool]:
-    """That many processes, each with NVRTC or the library loaded once, take the programs in turn. nvcc: xargs."""
+    """Run parallel processes that load NVRTC or the library once and take the programs in turn. nvcc runs under xargs."""
     if this.options.backend == "nvcc":
         return _xargs(this.programs, this.jobs, this.folder)
     return _loops(this)
 
 
 def forked(this: Round) -> Mapping[str, bool] | None:
-    """The same loops, with a forked child for each program and nothing else: what isolation costs at least. Only NVRTC's loops have none without it."""
+    """Run the loops with a forked child per program, which measures the minimum cost of isolation. Other loops than NVRTC's fork anyway."""
     return _loops(this, "--forked") if this.options.backend == "nvrtc" else None
 
 
@@ -230,7 +230,7 @@ def _xargs(programs: Sequence[Program], jobs: int, folder: Path) -> Mapping[str,
 
 
 def lit(this: Round) -> Mapping[str, bool] | None:
-    """LLVM's test runner: one RUN line a program; a refusal is expected where there was one."""
+    """Run LLVM's test runner with a RUN line per program."""
     if not shutil.which("lit"):
         return None
     _scripts(this.programs, this.folder)
@@ -251,7 +251,7 @@ def lit(this: Round) -> Mapping[str, bool] | None:
 
 
 def xdist(this: Round) -> Mapping[str, bool] | None:
-    """pytest-xdist: a test a program, which starts the compiler and looks at its exit code."""
+    """Run pytest-xdist with a test per program, which starts the compiler and checks its exit code."""
     _scripts(this.programs, this.folder)
     suite = this.folder / "xdist"
     suite.mkdir(exist_ok=True)
@@ -273,7 +273,7 @@ def xdist(this: Round) -> Mapping[str, bool] | None:
 
 
 def reframe(this: Round) -> Mapping[str, bool] | None:
-    """ReFrame: a run-only check a program, through its local scheduler."""
+    """Run ReFrame with a run-only check per program, through its local scheduler."""
     if not shutil.which("reframe"):
         return None
     _scripts(this.programs, this.folder)

@@ -1,10 +1,10 @@
-"""Whether cells come to the same with precompiled headers and without, and what they take; arguments are those of `cumatrix run`.
+"""Compare outcomes and processor time of cells with and without precompiled headers. The arguments are those of `cumatrix run`.
 
     python benchmarks/precompiled.py -t 12.9 -a sm_75,sm_90,sm_120 -b nvrtc --with cupy=13
 
-Each side is a whole run with an empty cache. Records have to be the same, key by key, but for the run, seconds and memory: status, artifact, log, command, and the
-fingerprint, which follows from every file that was read. Cells that differ are printed, and compiled once more without precompiled headers, since some programs come to something else each
-time; the benchmark stops with 1 where one is left.
+Each side is a whole run with an empty cache. All keys of the records must be equal, except the run, seconds and memory: status, artifact,
+log, command, and the fingerprint, which depends on every file that was read. The script prints the cells that differ, and compiles them
+again without precompiled headers, because the outcome of some programs varies. It exits with 1 if a difference remains.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _OF_THE_MOMENT = re.compile(r"tmp\w{8}|cumatrix-run-\w{8}|cell-\w{8}")
 
 
 def side(name: str, folder: Path, arguments: list[str]) -> dict[str, dict[str, Any]]:
-    """The records of one side, by cell; what was printed goes to stderr."""
+    """Run a side; return its records by cell. The output of the run goes to stderr."""
     out = folder / f"{name}.jsonl"
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     subprocess.run(
@@ -45,7 +45,7 @@ def side(name: str, folder: Path, arguments: list[str]) -> dict[str, dict[str, A
 
 
 def differences(one: dict[str, Any], other: dict[str, Any]) -> list[str]:
-    """Keys under which two records say something else."""
+    """Return the keys whose values differ between two records."""
     return [
         key for key in one
         if key not in _OF_THE_RUN and _OF_THE_MOMENT.sub("", json.dumps(one[key])) != _OF_THE_MOMENT.sub("", json.dumps(other.get(key)))
@@ -53,7 +53,7 @@ def differences(one: dict[str, Any], other: dict[str, Any]) -> list[str]:
 
 
 def main() -> None:
-    """Run both sides, in processes of their own, and compare."""
+    """Run both sides in separate processes, and compare them."""
     arguments = sys.argv[1:]
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)

@@ -1,10 +1,10 @@
-"""A recorded build against nvcc driven by hand: kernels and registers of each unit.
+"""Compare the units of a recorded build with direct calls of nvcc: kernels and registers of each unit.
 
     cumatrix init --record --no-kernels -- COMMAND
     python benchmarks/recorded.py 13.0 sm_80 [MOST]
 
-In the folder of a project, ``cumatrix run`` compiles the units, at most MOST of them, evenly chosen; then the toolkit's nvcc gets
-the recorded words. One line a unit is printed. docs/configuration.md has numbers.
+Run the script in the folder of a project. ``cumatrix run`` compiles the units, or an even choice of MOST units. Then the toolkit's nvcc
+compiles them with the recorded arguments. The script prints a line per unit. docs/configuration.md has results.
 """
 
 from __future__ import annotations
@@ -43,14 +43,14 @@ _ALONE = frozenset(("-c", "--compile", "-dc", "-MD", "-MMD", "-ptx", "--ptx", "-
 
 
 def plain(name: str) -> str:
-    """A mangled name without those of unnamed namespaces, which hold a hash of the path and a process id."""
+    """Remove unnamed namespaces from a mangled name: they contain a hash of the path and a process id."""
     while match := re.search(r"(\d+)_GLOBAL__N_", name):
         name = f"{name[: match.start()]}@{name[match.end(1) + int(match[1]) :]}"
     return name
 
 
 def kernels_of_nvcc(home: Path, entry: dict[str, object], target: str) -> dict[str, int]:
-    """Names and registers of the kernels that the recorded words give for a target."""
+    """Compile with the recorded arguments for a target; return names and registers of the kernels."""
     words, arguments = [], iter(list(entry["arguments"])[1:])  # type: ignore[call-overload]
     for word in arguments:
         name = word.partition("=")[0]
@@ -65,7 +65,7 @@ def kernels_of_nvcc(home: Path, entry: dict[str, object], target: str) -> dict[s
         nvcc = str(home / "bin" / "nvcc")
         lines = [[nvcc, *words, "-cubin", gencode, "-o", str(cubin)]]
         if "-rdc=true" in words or "-dc" in list(entry["arguments"]):  # type: ignore[call-overload]
-            # Relocatable code has its registers once it is linked.
+            # Linking determines the registers of relocatable code.
             whole = str(cubin.with_suffix(".o"))
             link = [
                 nvcc,
@@ -89,7 +89,7 @@ def kernels_of_nvcc(home: Path, entry: dict[str, object], target: str) -> dict[s
 
 
 def main(release: str, target: str, most: str = "1000") -> int:
-    """Compare the units of the project in this folder; RELEASE may be the path of a CUDA installation."""
+    """Compare the units of the project in the current folder; `release` can be the path of a CUDA installation."""
     installed = ToolkitStore().find(release) if "/" not in release else None
     home = installed.home if installed else Path(release)
     entries = json.loads((PLACE / "compile_commands.json").read_text())

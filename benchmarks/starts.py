@@ -1,5 +1,6 @@
-"""What commands cost that compile nothing, completion among them: seconds of processor time and on the wall of each, the best of some rounds; and how long
-it takes from the command to the first compiler.
+"""Measure commands that compile nothing, including completion: least processor time and wall time of several rounds, in seconds.
+
+The script also measures the time from the start of a run to its first compiler.
 
 starts.py --rounds 10
 """
@@ -22,12 +23,12 @@ COMMANDS = ("--help", "cases list", "cases list --json", "run --help", "try --he
 BEGUN = (
     "ru", "run --no-", "run -b nv", "run -t 12.", "run -a sm_", "run --with cu", "run --library cut", "run wm", "run wmma/",
 )  # fmt: skip
-"""Lines of which a shell completes the last word."""
+"""Command lines whose last word the shell completes."""
 FIRST = "cumatrix run wmma/accumulator-16x16x8 -b nvrtc -a sm_80 -j 1 --device none --no-cache"
 
 
 def measured(argv: list[str], rounds: int, **variables: str) -> tuple[float, float]:
-    """Seconds of processor time and on the wall."""
+    """Return the least processor time and the least wall time of a command, in seconds."""
     found = []
     for _ in range(rounds):
         before, started = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
@@ -38,7 +39,7 @@ def measured(argv: list[str], rounds: int, **variables: str) -> tuple[float, flo
 
 
 def first_compilers(rounds: int, toolkit: str) -> list[float]:
-    """Seconds from the start of a run to that of its first compiler, in order."""
+    """Return the seconds from the start of a run to the start of its first compiler, sorted."""
     found = []
     with tempfile.TemporaryDirectory() as folder:
         argv = [

@@ -1,7 +1,7 @@
-"""The table of speed in README.md: every measurement that this machine can make, as Markdown.
+"""Run every benchmark that this machine supports, and print the table of README.md as Markdown.
 
-``python benchmarks/table.py [--toolkit 13.0] [--cupy PYTHON] [--only WORD]``. Each row runs one of the scripts next to this one and reads
-its figures; a script that stops with an error has a row that says so. The GPU tier needs a device, the main job a clean checkout.
+``python benchmarks/table.py [--toolkit 13.0] [--cupy PYTHON] [--only WORD]``. Each row runs a script of this folder and reads its figures;
+the row of a failed script shows the error. The GPU tier requires a device, the main job a clean checkout.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from harness.records import this_machine
 HERE = Path(__file__).parent
 CORES = len(os.sched_getaffinity(0))
 LIMIT = 1800
-"""Seconds that one row may take."""
+"""Time limit of a row in seconds."""
 
 
 @dataclass(frozen=True)
@@ -37,11 +37,11 @@ class Row:
     Parameters
     ----------
     what : str
-        Its name in the table.
+        Name in the table.
     argv : tuple of str
         Script and arguments; ``{json}`` is a file that the script writes.
     figures : callable
-        The text of the row, from the script's output and that file.
+        Returns the text of the row from the script's output and that file.
     aim : str
         The figure to reach.
     """
@@ -53,7 +53,7 @@ class Row:
 
 
 def ratios(_text: str, value: Mapping[str, Any]) -> str:
-    """Seconds of each side of ``peers.py``, and cumatrix's ratio to each other one."""
+    """Return the seconds of each side of ``peers.py``, and cumatrix's ratio to each other side."""
     seconds: dict[str, list[float]] = {}
     for each in value["measured"]:
         seconds.setdefault(each["side"], []).append(each["seconds"])
@@ -62,12 +62,12 @@ def ratios(_text: str, value: Mapping[str, Any]) -> str:
 
 
 def last_lines(pattern: str) -> Callable[[str, Any], str]:
-    """The lines of the output that match."""
+    """Return the lines of the output that match."""
     return lambda text, _value: "; ".join(re.findall(pattern, text, re.MULTILINE))
 
 
 def rows(options: argparse.Namespace) -> Iterator[Row]:
-    """Every measurement that can be made here."""
+    """Return the measurements that this machine supports."""
     rounds, release = str(options.rounds), options.toolkit
     peers = ("peers.py", "--json", "{json}", "--rounds", rounds, "--toolkit", release, "--without", "xdist,reframe")
     few = "exceptions,shared-memory/static"
@@ -89,7 +89,7 @@ def rows(options: argparse.Namespace) -> Iterator[Row]:
 
 
 def measured(row: Row, folder: Path) -> str:
-    """The figures of a row, or why there are none."""
+    """Run the script of a row; return its figures, or the reason for having none."""
     file = folder / "figures.json"
     file.unlink(missing_ok=True)
     script, *arguments = (word.format(json=file) for word in row.argv)

@@ -1,6 +1,6 @@
-"""An architecture sweep of exceptions/torchao-1648 by cumatrix against one plain `load_inline` an architecture.
+"""Compare an architecture sweep of exceptions/torchao-1648 by cumatrix with one `load_inline` per architecture.
 
-Both sides must agree on what builds, for every architecture, or the benchmark stops. Run it with cumatrix's interpreter:
+The benchmark stops if the outcomes of an architecture differ. Run it with cumatrix's interpreter:
 
     python benchmarks/torch_sweep.py --python .tox/torch211/bin/python
 """
@@ -39,7 +39,7 @@ with tempfile.TemporaryDirectory() as folder:
 def measured(
     argv: list[str], env: dict[str, str] | None = None
 ) -> tuple[subprocess.CompletedProcess[str], float, float]:
-    """A command's result, its seconds on the wall, and those of processor time that it and its children used."""
+    """Run a command; return its result, its wall time, and the processor time of the command and its children, in seconds."""
     before, started = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
     done = subprocess.run(argv, capture_output=True, text=True, env=env)
     wall, after = time.perf_counter() - started, resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -47,7 +47,7 @@ def measured(
 
 
 def sweep(python: str, variant: str, targets: str, toolkit: str) -> tuple[dict[str, bool], float, float]:
-    """cumatrix's sweep: which targets were built, seconds on the wall and of processor time."""
+    """Run cumatrix's sweep; return the built targets, and wall time and processor time in seconds."""
     command = [str(Path(sys.executable).with_name("cumatrix")), "run", "exceptions/torchao-1648", "-b", "torch-nvcc"]
     command += [
         "-t",
@@ -70,7 +70,7 @@ def sweep(python: str, variant: str, targets: str, toolkit: str) -> tuple[dict[s
 
 
 def plain(python: str, variant: str, targets: str, home: Path) -> tuple[dict[str, bool], float, float]:
-    """One `load_inline` for each target, each in a process of its own."""
+    """Run `load_inline` for each target, each in a separate process."""
     flags = [f"-DCHECK_IN_KERNEL={int('reported' in variant)}", f"-DFULL_HEADERS={int('full' in variant)}"]
     built, walls, cpus = {}, 0.0, 0.0
     for target in targets.split(","):

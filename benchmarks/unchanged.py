@@ -1,8 +1,7 @@
-"""What a run costs of which nothing has changed: processor time and memory of the whole command, from 1,000 to 100,000 cells.
+"""Measure an unchanged run: processor time and memory of the whole command, for 1,000 to 100,000 cells.
 
-One cell of each program is compiled, by NVRTC. Its outcome is then kept for all others of the program, under the keys that they have themselves
-and for the files that were really read: made up, since nobody would wait for so many compilers. `cumatrix run` is then the whole command, and has to
-answer every cell without a compiler.
+NVRTC compiles one cell of each program. To save compilations, the script stores that outcome in the cache for all other cells of the
+program, under their own keys and for the files that were really read. `cumatrix run` must then answer every cell from the cache.
 
 unchanged.py --cells 1000,10000,100000
 """
@@ -39,7 +38,7 @@ extern "C" __global__ void scale(float *a) {{ a[threadIdx.x] *= N; }}
 
 
 def write_cases(root: Path, count: int) -> None:
-    """As many cases of `_OF_A_CASE` cells."""
+    """Write `count` cases with `_OF_A_CASE` cells each."""
     for number in range(count):
         folder = root / "made-up" / f"case-{number}"
         folder.mkdir(parents=True)
@@ -48,7 +47,7 @@ def write_cases(root: Path, count: int) -> None:
 
 
 def fill(root: Path, toolkit: str) -> int:
-    """Put an answer for every cell into the cache; returns how many cells there are."""
+    """Store an outcome for every cell in the cache; return the number of cells."""
     request = RunRequest(cases=(root,), backends="nvrtc", toolkits=toolkit, targets=_TARGETS, device="none")
     context = prepare(request)
     cells = cells_of(context)
@@ -72,7 +71,7 @@ def fill(root: Path, toolkit: str) -> int:
 
 
 def measure(folder: Path, toolkit: str) -> dict[str, float]:
-    """One run of the command: seconds of processor time, and MiB of memory at its peak."""
+    """Run the command; return the number of cells, its processor time in seconds, and its peak memory in MiB."""
     argv = [
         sys.executable,
         "-c",

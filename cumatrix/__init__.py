@@ -5,14 +5,13 @@
 >>> results.as_expected
 >>> results.frame()
 
-`run` puts cases through compilers, `try_` files or texts that have no case; both give `Results`, which a notebook shows as the
-matrix. `iter_run` and `iter_try` give each `Cell` as it finishes. `read` opens records of earlier runs, `explain` tells the known cause of
-what a compiler said, `ask` answers questions in plain words from results, `bisect` finds the release that changed an outcome, and `repro` writes a folder that
-shows an outcome without cumatrix. Errors are `CumatrixError`: one sentence that says what to
-do, as the command prints it.
+`run` compiles cases; `try_` compiles files, or the text of a program. Both return `Results`; a notebook displays them as the matrix.
+`iter_run` and `iter_try` yield each `Cell` as it finishes. `read` loads the records of earlier runs. `explain` finds the known
+causes of a compiler's messages. `ask` answers questions in plain words from results. `bisect` finds the release that changed an
+outcome. `repro` writes a folder that reproduces an outcome without cumatrix. Every error is a `CumatrixError`; its message is the
+sentence that the command prints.
 
-The names in ``__all__`` are stable; everything else is internal. Names are imported on first use, so
-that ``import cumatrix`` takes no time.
+The names in ``__all__`` are stable. Everything else is internal. Names are imported on first use, which keeps ``import cumatrix`` fast.
 """
 
 from __future__ import annotations
@@ -83,5 +82,5 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    # Notebooks complete what is kept, and none of the names that this module needs itself.
+    # Notebooks complete the stable names only, not this module's own imports.
     return sorted({*(name for name in globals() if name.startswith("__")), *__all__})

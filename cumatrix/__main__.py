@@ -1,4 +1,4 @@
-"""``python -m cumatrix``: the command, where its folder is not on the PATH."""
+"""The command as ``python -m cumatrix``, for environments whose scripts are not on PATH."""
 
 from harness.cli import main
 

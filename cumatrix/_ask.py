@@ -1,4 +1,4 @@
-"""Questions in plain words, answered from results."""
+"""Answers to questions in plain words, from results."""
 
 from __future__ import annotations
 
@@ -34,17 +34,17 @@ class ToolAnswer:
     Parameters
     ----------
     tool, backend, library : str
-        What readers call it, the backend, and the header library whose versions count; that is empty mostly.
+        The tool's name for readers, its backend, and the header library whose versions count. Most tools have no such library: empty.
     targets : tuple of str
         The architectures of the finding.
     kind : str
         ``works``, ``since``, ``but``, ``part``, ``until``, ``never``, ``fault`` (a known one), ``na`` or ``untried``.
     text, note : str
-        The answer, and what else is known, in words.
+        The answer and its restrictions, in words.
     tried : str
-        The tried versions and CUDA releases, in words; empty without any.
+        The tried versions and CUDA releases, in words; empty if there are none.
     cells : tuple of str
-        Ids of the cells that show it.
+        Ids of the cells that the answer is based on.
     """
 
     tool: str
@@ -60,20 +60,20 @@ class ToolAnswer:
 
 @dataclass(frozen=True, kw_only=True)
 class Finding:
-    """A feature that a question is about.
+    """A feature that matches a question.
 
     Parameters
     ----------
     case, title, variants : str
-        The case, its title, and which variants of it.
+        The case, its title, and the variants that match.
     tools : tuple of ToolAnswer
-        What is known, by tool.
+        The finding for each tool.
     faults : tuple of tuple
-        Known faults: the reason and the address of a page, which may be empty.
+        Known faults: the reason, and the address of a page or an empty string.
     source : str
-        ``published``, ``own`` (your results in ``reports``), or ``results`` for those that were named.
+        ``published``, ``own`` (your results in ``reports``), or ``results`` (the argument of `ask`).
     stale : bool
-        Whether it was another version of the case that was published.
+        Whether the published results are of another version of the case.
     """
 
     case: str
@@ -92,15 +92,15 @@ class Answer:
     Parameters
     ----------
     findings : tuple of Finding
-        The features that it is about, those that fit best first; what is published before your own.
+        The matching features, best match first; published results come before your own.
     more : int
-        Number of further ones.
+        Number of further matching features.
     unknown : tuple of str
-        Words of the question that no feature has.
+        Words of the question that match no feature.
     newest : str
-        Day of the newest run; empty where nothing tells.
+        Day of the newest run; empty if no record has one.
     commands : tuple of str
-        What tries it for real.
+        Commands that compile the feature on your machine.
     """
 
     findings: tuple[Finding, ...]
@@ -114,7 +114,7 @@ class Answer:
         return any(answer.proven for _, answer in self.found[0])
 
     def __str__(self) -> str:
-        """As the command prints it, without colours."""
+        """Return the text that the command prints, without colours."""
         text = io.StringIO()
         print_answers(Console(file=text, width=_WIDTH, color_system=None, legacy_windows=False), *self.found)
         return text.getvalue().rstrip("\n")
@@ -137,26 +137,26 @@ class Answer:
 
 
 def ask(question: str, results: Results | str | PathLike[str] | Iterable[str | PathLike[str]] | None = None) -> Answer:
-    """Answer a question in plain words, as ``cumatrix ask`` does; nothing is compiled.
+    """Answer a question in plain words, as ``cumatrix ask`` does, without compiling.
 
     Parameters
     ----------
     question : str
         A feature, and architectures, CUDA releases, tools and libraries: ``"bf16 wmma sm_75"``.
     results : Results, path or several paths, optional
-        What to answer from: `Results`, or ``.parquet``, ``.jsonl`` or folders of these. Without it, the matrix that is published with
-        cumatrix, and your own results in ``reports``.
+        The results to search: `Results`, ``.parquet`` or ``.jsonl`` files, or folders of them. The default is the matrix published with
+        cumatrix and your own results in ``reports``.
 
     Raises
     ------
     UsageError
-        When the question names no feature, or an architecture or a release that nothing knows; when there is no published matrix.
+        If the question names no feature, or an unknown architecture or release; if there is no published matrix.
     RecordError
-        When results cannot be read.
+        If results cannot be read.
     NothingToRun
-        When there are none.
+        If there are no results.
     PartUnavailable
-        Without pyarrow, for Parquet.
+        If `results` is Parquet and pyarrow is missing.
     """
     if isinstance(results, Results):
         if not results.records:

@@ -1,4 +1,4 @@
-"""Searching releases and commits: what ``cumatrix bisect`` does, without a terminal."""
+"""Searches through releases and commits, as ``cumatrix bisect`` runs them."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ from harness.cli.bisect_output import check_answered
 
 @dataclass(frozen=True, kw_only=True)
 class Border:
-    """Two releases, or commits, with different outcomes.
+    """A change of the outcome between two releases or commits.
 
     Parameters
     ----------
     before, after : str
         The releases; the full names of commits with ``over="git:…"``.
     between : tuple of str
-        Those between them that could not be tried.
+        Releases between `before` and `after` that could not be tried.
     kind : str
         ``broke``, ``fixed`` or ``changed``.
     name : str
-        The variants, tools and targets that it is about; empty for all.
+        The variants, tools and targets that change; empty for all.
     sentence : str
-        What changes.
+        The change, in words.
     notes : str
-        Address of the release notes; may be empty.
+        Address of the release notes; empty if unknown.
     """
 
     before: str
@@ -58,9 +58,9 @@ class Bisection:
     tried : tuple of str
         Releases that were tried, oldest first.
     skipped : Mapping[str, str]
-        Why a release could not be tried.
+        Releases that could not be tried, each with its reason.
     contradiction : str
-        A sentence, where an outcome contradicts ``good`` or ``bad``.
+        A sentence if an outcome contradicts ``good`` or ``bad``; else empty.
     """
 
     over: str
@@ -88,19 +88,19 @@ def bisect(
     Parameters
     ----------
     what : str or path
-        A case, with ``[name=value]`` for some of its variants, or a file.
+        A case, with ``[name=value]`` to select some of its variants, or a file.
     over : str
         The axis: ``"cuda"``, ``"headers"``, ``"cupy"``, ``"numba"``, ``"cutlass"`` and the like; ``"git:PATH"`` for the commits of a checkout.
     good, bad : str, optional
-        Releases or commits that are known to be good and bad. A checkout needs ``good``.
+        A release or commit that is known to be good, and one that is known to be bad. A checkout requires `good`.
     releases : str or iterable of str, optional
-        Only these.
+        The releases to search; all by default.
     every : bool
-        Whether every release is tried.
+        Whether to try every release.
     build : str, optional
-        The command that builds a commit of a checkout; the shell runs it there.
+        The command that builds a commit; the shell runs it in the checkout.
     build_timeout : float, optional
-        Its limit in seconds.
+        Time limit of `build` in seconds.
     cases : path
         Folder of cases.
     **options
@@ -109,11 +109,11 @@ def bisect(
     Raises
     ------
     UsageError
-        On what cannot be read.
+        If an argument is invalid.
     PartUnavailable
-        When no release could be tried.
+        If no release could be tried.
     NothingToRun
-        When no compiler answered.
+        If no compiler answered.
     """
     words = words_of("bisect", dict(options), TryOptions.__annotations__)
     listed = ",".join(several(releases)) if releases else None

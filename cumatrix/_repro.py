@@ -1,4 +1,4 @@
-"""Folders that reproduce a cell: what ``cumatrix repro`` does, without a terminal."""
+"""Folders that reproduce a cell, as ``cumatrix repro`` writes them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Reproduction:
     confirmed : bool or None
         Whether the folder showed the recorded outcome in a clean environment; None if it was not checked.
     sentence : str
-        The result of the check; empty without one.
+        The result of the check, in words; empty if it was not checked.
     """
 
     folder: Path
@@ -51,24 +51,24 @@ def repro(
     cell : str
         A cell's id, a unique part of it, or a pattern with ``*``.
     out : str or path
-        The folder to make.
+        The folder to create.
     results : path or iterable of paths
-        Records to look in; ``reports``, then the published matrix, when left out.
+        Records to search. The default is ``reports``, then the published matrix.
     cases : str or path, optional
         Folder of cases.
     program : str or path, optional
-        The program of a cell of `try_`, if it is not where the cell says.
+        The program of a `try_` cell, if the file has moved since.
     include : iterable of paths
-        Include directories of a cell of `try_` that are outside of the current folder.
+        Include directories of a `try_` cell outside the current folder.
     check : bool
         Whether to run the folder in a clean environment.
 
     Raises
     ------
     UsageError
-        When no cell, or more than one, has that name, or it cannot be reproduced.
+        If `cell` matches no cell or several cells, or if the cell cannot be reproduced.
     PartUnavailable
-        When a part that the check needs is missing.
+        If a part that the check requires is missing.
     """
     places = (results,) if isinstance(results, str | PathLike) else tuple(results)
     subject = write_folder(

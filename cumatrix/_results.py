@@ -1,4 +1,4 @@
-"""Cells with their results: as objects, as a frame, as the matrix, as a page."""
+"""Results of cells, as objects, as a data frame, as the matrix and as a page."""
 
 from __future__ import annotations
 
@@ -33,16 +33,20 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class Diagnostic:
-    """A message of a tool.
+    """A diagnostic message of a tool.
 
     Parameters
     ----------
     severity : str
-        ``error``, ``warning``, ``note`` and the like.
-    code, message, file, fingerprint : str
-        The tool's number of it, its words, the file, and what is the same of equal messages about other places; empty where it is not known.
+        ``fatal``, ``error``, ``warning``, ``remark`` or ``note``.
+    message : str
+        The text.
+    code, file : str
+        The tool's number of the message, and the file that it names; empty if the tool prints none.
     line : int or None
-        The line in that file, from 1.
+        Line in `file`, from 1.
+    fingerprint : str
+        Hash that equal messages about different places share.
     """
 
     severity: str
@@ -55,18 +59,18 @@ class Diagnostic:
 
 @dataclass(frozen=True, kw_only=True)
 class Kernel:
-    """Resources of a cubin's kernel; None for unknown values.
+    """Resources of a kernel in a cubin; None for unknown values.
 
     Parameters
     ----------
     name : str
-        Its symbol.
+        The kernel's symbol.
     registers : int or None
-        Registers a thread.
+        Registers per thread.
     shared, local, constant, spills : int or None
-        Bytes of static shared memory a block; of local memory a thread; of constant memory; spilled a thread.
+        Bytes of static shared memory per block, local memory per thread, constant memory, and spills per thread.
     tensor_cores : str or None
-        Its instructions for tensor cores, ``HMMA IMMA``; empty without any.
+        Tensor-core instructions of the kernel, such as ``HMMA IMMA``; empty if it has none.
     """
 
     name: str
@@ -79,10 +83,10 @@ class Kernel:
 
 
 class Cell:
-    """One case, compiled by one backend with one toolkit for one target, and what happened.
+    """The result of compiling one case with one backend and one toolkit for one target.
 
-    Attributes are the keys of its record (docs/records.md): ``cell.status``, ``cell.stage``, ``cell.verdict``, ``cell.case``,
-    ``cell.backend``, ``cell.toolkit``, ``cell.target`` and so on, and what is below.
+    The keys of the record (docs/records.md) are attributes: ``cell.status``, ``cell.stage``, ``cell.verdict``, ``cell.case``,
+    ``cell.backend``, ``cell.toolkit``, ``cell.target`` and so on.
 
     Parameters
     ----------
@@ -103,7 +107,7 @@ class Cell:
             raise AttributeError(f"a cell has no {name!r}; its record has {', '.join(self.record)}") from None
 
     def __setattr__(self, name: str, value: object) -> None:
-        raise AttributeError("a cell is what happened, and cannot be changed")
+        raise AttributeError("a cell is read-only")
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Cell, (dict(self.record),)
@@ -119,12 +123,12 @@ class Cell:
 
     @property
     def id(self) -> str:
-        """Its readable name, unique in a run."""
+        """Readable name of the cell, unique within a run."""
         return str(self.record["cell"])
 
     @property
     def case(self) -> str:
-        """Name of its case in the case's own project, which is ``cell.project``."""
+        """Name of the case within its project (``cell.project``)."""
         return case_of(self.record)
 
     @property
@@ -139,7 +143,7 @@ class Cell:
 
     @property
     def diagnostics(self) -> tuple[Diagnostic, ...]:
-        """Messages of the tools, the most telling first."""
+        """Messages of the tools, the most informative first."""
         return tuple(
             Diagnostic(
                 severity=item["severity"], message=item["message"], code=item.get("code") or "", file=item.get("file") or "",
@@ -150,7 +154,7 @@ class Cell:
 
     @property
     def kernels(self) -> tuple[Kernel, ...]:
-        """The kernels that were built, with what they use."""
+        """Kernels of the artifact, with their resources."""
         artifact = self.record["artifact"]
         return tuple(
             Kernel(
@@ -163,11 +167,11 @@ class Cell:
 
     @property
     def message(self) -> str:
-        """The main message, on one line: the reason of a status, or the first diagnostic; else empty."""
+        """Main message on one line: the reason of the status, else the first diagnostic, else empty."""
         return one_line(main_message_of(self.record))
 
     def explain(self) -> Explanation:
-        """The known causes of what happened, and remedies."""
+        """Find the known causes of the outcome, with remedies."""
         return explain(self)
 
     def __repr__(self) -> str:
@@ -193,24 +197,24 @@ _MAX_BYTES = 32 << 20
 
 @dataclass(frozen=True, kw_only=True)
 class Cause:
-    """A known cause that was found.
+    """A known cause that matches a cell or a log.
 
     Parameters
     ----------
     name, title : str
-        Its name in the catalogue, and one line.
+        Name in the catalogue, and a one-line title.
     cause, remedy : str
-        Sentences.
+        The cause and the remedy, in sentences.
     where : str
-        Where it applies, in words; empty for everywhere.
+        The backends, releases or targets that the cause is limited to, in words; empty if it is not limited.
     links : tuple of str
-        Upstream's pages.
+        Upstream pages.
     quote : str
-        Its words; empty if the status was enough.
+        The matching text of the log; empty if the status alone matches.
     line : int
-        Their line in a log, from 1; 0 elsewhere.
+        Line of `quote` in the log, from 1; 0 if there is no log.
     of_warning : bool
-        Whether it explains only a warning.
+        Whether the cause explains only a warning.
     """
 
     name: str
@@ -231,9 +235,10 @@ class Explanation:
     Parameters
     ----------
     causes : tuple of Cause
-        Those of errors first.
+        Known causes, those of errors first.
     unexplained : str
-        The first error that no cause is known of; of a cell that failed without a known cause, its message. Empty where all is explained, or nothing failed.
+        The first error of a log without a known cause, or the message of a failed cell without one. Empty if every error has a cause, or
+        nothing failed.
     """
 
     causes: tuple[Cause, ...]
@@ -266,17 +271,17 @@ class Explanation:
 
 
 def explain(what: Cell | Mapping[str, Any] | str | Path) -> Explanation:
-    """The known causes of what happened to a cell, or of what a compiler's log says, with remedies.
+    """Find the known causes of a cell's outcome or of a compiler's log, with remedies.
 
     Parameters
     ----------
     what : Cell, Mapping, str or Path
-        A cell or its record; the text of a log of any compiler; or the file of one, as a `Path`.
+        A cell or its record; the text of any compiler's log; or the path of a log file.
 
     Raises
     ------
     UsageError
-        When the file cannot be read.
+        If the file cannot be read.
     """
     if isinstance(what, Path):
         try:
@@ -306,14 +311,18 @@ def _causes(matches: Iterable[Match]) -> tuple[Cause, ...]:
 
 
 MAX_ROWS = 200
-"""Lines of the matrix that are shown; a notebook keeps them all in its file."""
+"""Most rows of the matrix in HTML; a notebook saves every row in its file."""
 
-# Both of light and of dark notebooks: the letter tells as much as the colour does.
+# The colours suit light and dark notebooks; the letter carries the same information.
 _COLOURS = {"green": "#2e7d3266", "cyan": "#0277bd55", "yellow": "#f9a82577", "magenta": "#ad145777", "red": "#c6282888", "dim": "transparent"}  # fmt: skip
 
 
 def matrix_html(records: Sequence[Mapping[str, Any]], missing: int = 0) -> str:
-    """A table, with the number of planned cells that never arrived: programs and toolchains down, targets across, the letter of its kind in each field, and the message as a tooltip."""
+    """Return the matrix as an HTML table.
+
+    Rows are programs and toolchains, columns are targets. A field has the letter of the cell's kind, and the message as its tooltip. The
+    caption counts the cells, with `missing` planned cells that never arrived.
+    """
     targets, rows = targets_of(records), rows_of(records)
     head = "".join(f'<th scope="col">{escape(short_target(target))}</th>' for target in targets)
     lines, shown = [], ""
@@ -362,16 +371,16 @@ _WIDTH = 160
 
 
 class Results(Sequence[Cell]):
-    """The cells of a run, or of records that were read; a notebook shows them as the matrix.
+    """The cells of a run or of record files; a notebook displays them as the matrix.
 
     Parameters
     ----------
     records : iterable of Mapping
-        One a cell, as docs/records.md has them.
+        Records in the format of docs/records.md, one per cell.
     missing : iterable of Mapping
         Planned cells that never arrived.
     notes : iterable of str
-        Sentences that the command prints below the matrix: requested names without an answer, and notes from reading.
+        Sentences that the command prints below the matrix: requested names without an answer, and warnings of the reader.
     """
 
     def __init__(
@@ -397,40 +406,42 @@ class Results(Sequence[Cell]):
 
     @property
     def as_expected(self) -> bool:
-        """Return whether every cell is as expected, none is missing, and a compiler answered; the command then exits with 0."""
+        """Return whether every cell is as expected, none is missing and a compiler answered; the command then exits with 0."""
         answered = any(Status(record["status"]).answered for record in self.records)
         return answered and not self.missing and all(cell.as_expected for cell in self)
 
     @property
     def unexpected(self) -> Results:
-        """The cells that are not as expected."""
+        """Cells that are not as expected."""
         return Results(cell.record for cell in self if not cell.as_expected)
 
     @property
     def counts(self) -> dict[str, int]:
-        """Cells by the key of their kind (``built``, ``fail``, ``xfail``, …), in the order of the legend."""
+        """Number of cells of each kind (``built``, ``fail``, ``xfail``, …), in the order of the legend."""
         counts = Counter(kind_of(record).key for record in self.records)
         counts["missing"] += len(self.missing)
         return {key: counts[key] for key in KINDS if counts[key]}
 
     def where(self, condition: str) -> Results:
-        """Return the cells for which a condition of ``--where`` holds; maybe none.
+        """Return the cells that match a ``--where`` condition; possibly none.
 
         Raises
         ------
         UsageError
-            When it cannot be read.
+            If the condition is invalid.
         """
         holds = chooser(condition, [*self.records, *self.missing])
         return Results(filter(holds, self.records), filter(holds, self.missing))
 
     def frame(self) -> pd.DataFrame:
-        """One row a cell, in the order of the matrix; columns are `harness.analysis.frame.COLUMNS` (docs/analysis.md).
+        """Return a data frame with one row per cell, in the order of the matrix.
+
+        The columns are `harness.analysis.frame.COLUMNS` (docs/analysis.md).
 
         Raises
         ------
         PartUnavailable
-            Without pandas.
+            If pandas is missing.
         """
         try:
             from harness.analysis.frame import make_frame
@@ -439,12 +450,12 @@ class Results(Sequence[Cell]):
         return make_frame(map(_record, self.records), self.missing)
 
     def write(self, path: str | PathLike[str]) -> Path:
-        """Write the records to a file, ``.jsonl``, in the place of what it held.
+        """Write the records to a ``.jsonl`` file, replacing its content.
 
         Raises
         ------
         NothingToRun
-            Without records.
+            If there are no records.
         """
         if not self.records:
             raise NothingToRun("there are no records to write")
@@ -463,12 +474,12 @@ class Results(Sequence[Cell]):
         out : path
             Folder of the page; an earlier report in it is replaced.
         cases : path
-            Folder of the cases, whose files are shown.
+            Folder of the cases; the page shows their files.
 
         Raises
         ------
         CumatrixError
-            Without records, where `out` holds something else, or without the libraries that the page needs.
+            If there are no records, `out` contains anything but a report, or a library that the page requires is missing.
         """
         from tempfile import TemporaryDirectory
 
@@ -486,7 +497,7 @@ class Results(Sequence[Cell]):
         return f"<Results: {len(self)} cells{': ' if words else ''}{words}>"
 
     def __str__(self) -> str:
-        """The matrix as the command prints it, without colours."""
+        """Return the matrix as the command prints it, without colours."""
         text = io.StringIO()
         show_matrix(Console(file=text, width=_WIDTH, color_system=None, legacy_windows=False), self.records)
         return text.getvalue().rstrip("\n")
@@ -496,12 +507,12 @@ class Results(Sequence[Cell]):
 
 
 def read(*paths: str | PathLike[str]) -> Results:
-    """Records of earlier runs: files, or folders of them; several runs become one set, as ``cumatrix merge`` makes it.
+    """Read the records of earlier runs from files or folders, merged as ``cumatrix merge`` does.
 
     Raises
     ------
     RecordError
-        When a file cannot be read; the sentence names file and line.
+        If a file cannot be read; the message names file and line.
     """
     found = read_records([Path(path) for path in paths])
     merged = merge(found.records, found.plans)

@@ -1,4 +1,4 @@
-"""Running cells: what ``cumatrix run`` and ``cumatrix try`` do, without a terminal."""
+"""Runs of cases and programs, as ``cumatrix run`` and ``cumatrix try`` start them."""
 
 from __future__ import annotations
 
@@ -27,55 +27,57 @@ from harness.records.files import check_writable, replace_files
 from harness.tables import cache_folder
 
 Words = str | Iterable[str]
-"""``"12.4,13.0"``, or ``["12.4", "13.0"]``."""
+"""One string or several: ``"12.4,13.0"`` or ``["12.4", "13.0"]``."""
 
 Versions = str | Iterable[str] | Mapping[str, Words]
-"""``{"cupy": ["13.0", "14"]}``, or as the command takes them: ``["cupy=13.0,14", "-e ../numba-cuda"]``."""
+"""Versions by library, ``{"cupy": ["13.0", "14"]}``, or the command's words: ``["cupy=13.0,14", "-e ../numba-cuda"]``."""
 
 
 class Options(TypedDict, total=False):
-    """Keywords of `run`, `try_` and their like; each means what the command's option of that name means (``cumatrix run --help``).
+    """Keywords of `run`, `try_`, `iter_run`, `iter_try` and `bisect`.
+
+    Each keyword has the meaning and the default of the command's option with that name (``cumatrix run --help``).
 
     Attributes
     ----------
     backend, toolkit, target : str or iterable of str
-        The axes: ``"nvrtc,nvcc"``, ``["12.4", "13.0"]``, ``"sm_80..sm_120"``. Defaults are those of the command.
+        The axes: ``"nvrtc,nvcc"``, ``["12.4", "13.0"]``, ``"sm_80..sm_120"``.
     with_, library : mapping, str or iterable of str
-        Releases of the libraries under test (``--with``), and of header libraries (``--library``).
+        Releases of the libraries under test (``--with``) and of header libraries (``--library``).
     host_compiler : str or iterable of str
-        What nvcc hands the host's half of a program to: ``"gcc-11,gcc-13"``, ``"all"``.
+        Host compilers of nvcc: ``"gcc-11,gcc-13"``, ``"all"``.
     where : str
-        A condition that cells must hold.
+        A condition that selects cells.
     python, environment, device : str
-        The environment under test, and the devices that cells may run on.
+        The interpreter and the name of the environment under test, and the devices that cells may use.
     require : str or iterable of str
-        Requirements that the environment was made for.
+        Requirements that the environment was created with.
     trust : bool
-        Whether the project's configuration may name programs that are run (``--trust``).
+        Whether the project's configuration may name programs to execute (``--trust``).
     sanitize, offline : bool
-        Whether compute-sanitizer goes over launches; whether nothing may be downloaded.
+        Whether compute-sanitizer checks launches; whether downloads are forbidden.
     from_ : str or iterable of str
-        Results of others, whose outcomes are taken where nothing has changed (``--from``).
+        Results of others; their outcomes are reused if nothing has changed (``--from``).
     cache : bool
-        Whether outcomes of earlier runs may answer; true when left out.
+        Whether outcomes of earlier runs are reused; true by default.
     jobs : int
-        Cells that compile at the same time; as many as there are cores when left out.
+        Number of cells that compile at the same time; the number of cores by default.
     timeout : float
-        Seconds that a cell may take.
+        Time limit of a cell in seconds.
     memory, total_memory : int or str
-        What each process of a cell, and all cells together, may need: bytes, or ``"8G"``.
+        Memory limit of each process of a cell, and of all cells together: bytes, or ``"8G"``.
     limit : mapping
-        Further limits of each process, as ulimit has them: ``{"stack": "64M"}``.
+        Further limits of each process, with ulimit's names: ``{"stack": "64M"}``.
     trace : str or Path
         File for a trace of the run.
     keep_artifacts : str or Path
-        Folder that what was built is kept in, each file under its SHA-256 (``--keep-artifacts``).
+        Folder for artifacts; each file is named after its SHA-256 (``--keep-artifacts``).
     executor : str
-        Where cells are compiled; ``threads`` when left out.
+        The executor that compiles cells; ``threads`` by default.
     out : str or Path
-        File of records that the run adds to, as cells finish; none when left out.
+        Record file that the run appends finished cells to; none by default.
     fresh : bool
-        Whether what that file has of earlier runs is forgotten.
+        Whether to discard the records of earlier runs in `out`.
     """
 
     backend: Words
@@ -118,12 +120,12 @@ class TryOptions(Options, total=False):
     std : str
         C++ dialect: ``"c++17"``.
     option : str or iterable of str
-        Words as ``cumatrix try`` takes them: nvcc's options (``["-lineinfo", "-rdc=true"]``), any other as ``"--option=-default-device"``,
-        and ``"nvcc:-Werror=all-warnings"`` for one backend alone.
+        Compiler options, as words of ``cumatrix try``: nvcc's options (``["-lineinfo", "-rdc=true"]``), other options as
+        ``"--option=-default-device"``, and options of a single backend as ``"nvcc:-Werror=all-warnings"``.
     signature : mapping
-        Signatures of Numba's kernels by name: ``{"axpy": "void(float32[:], float32)"}``.
+        Signatures of Numba kernels by name: ``{"axpy": "void(float32[:], float32)"}``.
     device_only : bool
-        Whether nvcc leaves the host pass out.
+        Whether nvcc skips the host pass.
     toolkit_first : bool
         Whether the toolkit's include directories come before `include` and header libraries.
     """
@@ -144,21 +146,21 @@ _SEVERAL = ("with_", "library", "require", "limit", "from_")
 
 
 def words_of(function: str, options: Mapping[str, Any], known: Iterable[str]) -> list[str]:
-    """The words of the command line that say the same.
+    """Return the command-line words for keywords.
 
     Parameters
     ----------
     function : str
-        Whose keywords they are, for errors.
+        Name of the function, for errors.
     options : Mapping
-        Keywords with their values; None is the default.
+        Keywords with their values; None selects the default.
     known : iterable of str
-        Keywords that the function takes.
+        Keywords that the function accepts.
 
     Raises
     ------
     TypeError
-        On a keyword that it does not take.
+        If a keyword is not in `known`.
     """
     names = list(known)
     words: list[str] = []
@@ -193,7 +195,7 @@ def _spelled(name: str, value: Any) -> Iterator[str]:
 
 
 def several(value: Any) -> list[str]:
-    """One text or path, or any number of them, as texts."""
+    """Return one string or path, or an iterable of them, as a list of strings."""
     return [str(value)] if isinstance(value, str | Path) else [str(each) for each in value]
 
 
@@ -241,7 +243,7 @@ class _Work:
                 writer.inputs = run.inputs(record["fingerprint"] for record in self.records)
 
     def results(self, progress: Progress | None) -> Results:
-        """All cells, once they have finished, in the order of the plan."""
+        """Run all cells and return them in the order of the plan."""
         total = len(self.selection.cells)
         for done, cell in enumerate(self.cells(), 1):
             if progress:
@@ -258,18 +260,18 @@ class _Work:
 def run(
     *selection: SourcePath, cases: SourcePath = "cases", progress: Progress | None = None, **options: Unpack[Options]
 ) -> Results:
-    """Run cases through backends, toolkits and targets, as ``cumatrix run`` does, and wait for all of them.
+    """Run cases with every selected backend, toolkit and target, as ``cumatrix run`` does.
 
     Parameters
     ----------
     *selection : str or path
-        Names (``"wmma/fragments"``), topics (``"wmma"``) or paths of cases; all cases without one.
+        Names (``"wmma/fragments"``), topics (``"wmma"``) or paths of cases; all cases by default.
     cases : path
         Folder of cases.
     progress : callable, optional
-        Is called with how many cells have finished, how many there are, and the `Cell` that just did.
+        Called with the number of finished cells, the number of all cells, and the `Cell` that finished last.
     **options
-        See `Options`. What is left out is as the command has it, with the environment's variables (``CUMATRIX_TOOLKIT``, …).
+        See `Options`. Environment variables (``CUMATRIX_TOOLKIT``, …) set defaults, as for the command.
 
     Returns
     -------
@@ -279,21 +281,21 @@ def run(
     Raises
     ------
     UsageError
-        On what cannot be read: names, versions, conditions, case files.
+        If a name, version, condition or case file is invalid.
     NothingToRun
-        When nothing is left of the selection.
+        If the selection is empty.
     PartUnavailable
-        When what is needed for any cell is not there.
+        If a part that every cell requires is missing.
     TypeError
-        On an unknown keyword.
+        If a keyword is unknown.
     """
     return _of_cases("run", selection, cases, options).results(progress)
 
 
 def iter_run(*selection: SourcePath, cases: SourcePath = "cases", **options: Unpack[Options]) -> Iterator[Cell]:
-    """As `run`, but gives each cell as it finishes. Closing the iterator ends what is under way.
+    """Run cases as `run` does, and yield each cell as it finishes. Closing the iterator ends the running cells.
 
-    Errors of `run` are raised at once, before the first cell.
+    Errors of `run` are raised by the call itself, before the first cell.
     """
     return _of_cases("iter_run", selection, cases, options).cells()
 
@@ -301,28 +303,28 @@ def iter_run(*selection: SourcePath, cases: SourcePath = "cases", **options: Unp
 def try_(
     source: SourcePath | Iterable[SourcePath], *, language: str = "cuda", progress: Progress | None = None, **options: Unpack[TryOptions]
 ) -> Results:  # fmt: skip
-    """Try a program for every architecture and version, as ``cumatrix try`` does.
+    """Compile programs for every selected architecture and version, as ``cumatrix try`` does.
 
     Parameters
     ----------
     source : str, path or iterable of paths
-        Files, each a program of its own; or one program's text, recognized by a line break or a brace.
+        Files, each a separate program; or the text of one program. A string with a line break or a brace is a text.
     language : str
-        Of a text: ``"cuda"`` or ``"python"``.
+        Language of a text: ``"cuda"`` or ``"python"``.
     progress : callable, optional
-        As for `run`.
+        Same as for `run`.
     **options
         See `Options` and `TryOptions`.
 
     Returns
     -------
     Results
-        As of `run`. All that is refused is not as expected.
+        Every cell, as `run` returns them. A rejected program is not as expected.
 
     Raises
     ------
     UsageError, NothingToRun, PartUnavailable, TypeError
-        As `run`.
+        As for `run`.
     """
     return _of_files("try_", source, language, options).results(progress)
 
@@ -330,7 +332,7 @@ def try_(
 def iter_try(
     source: SourcePath | Iterable[SourcePath], *, language: str = "cuda", **options: Unpack[TryOptions]
 ) -> Iterator[Cell]:
-    """As `try_`, but gives each cell as it finishes. Closing the iterator ends what is under way."""
+    """Compile programs as `try_` does, and yield each cell as it finishes. Closing the iterator ends the running cells."""
     return _of_files("iter_try", source, language, options).cells()
 
 
@@ -351,7 +353,7 @@ def _of_files(function: str, source: SourcePath | Iterable[SourcePath], language
 
 
 def params_of(command: click.Command, name: str, argv: list[str]) -> dict[str, Any]:
-    """Parse these words as the command does; its errors become ours."""
+    """Parse command-line words as the command does; click's errors become `UsageError`."""
     try:
         return command.make_context(name, list(argv)).params
     except click.ClickException as error:
@@ -365,7 +367,7 @@ def _files(source: SourcePath | Iterable[SourcePath], language: str) -> list[Pat
 
 
 def _written(text: str, language: str) -> Path:
-    """A file for a text: the same for the same text, so that its cells are answered by an earlier run."""
+    """Return the file of a text. Equal texts share a file, which lets the cache of an earlier run answer."""
     suffixes = {"cuda": ".cu", "python": ".py"}
     if language not in suffixes:
         raise UsageError(f"language {language!r} of a program's text is neither cuda nor python")

@@ -1,8 +1,10 @@
-"""Parts for a backend in another distribution: the standard library only, because workers import it in any environment under test.
+"""Parts for a backend in another distribution.
 
-A distribution names a `BackendInfo` under the entry point group ``cumatrix.backends``, and, for a library that cumatrix does not know, a
-`Library` under ``cumatrix.libraries``. The module that the `BackendInfo` names has an object ``backend`` with the methods of `Backend`.
-`docs/plugins.md` shows one from beginning to end; `cumatrix.contract` tests it.
+A distribution names a `BackendInfo` in the entry point group ``cumatrix.backends``. For a library that cumatrix does not know, it also
+names a `Library` in ``cumatrix.libraries``. The module that the `BackendInfo` names has an object ``backend`` with the methods of
+`Backend`. `docs/plugins.md` has a complete example; `cumatrix.contract` tests a backend.
+
+Workers import this module in any environment under test: it imports the standard library only.
 """
 
 from harness.backends import BackendInfo

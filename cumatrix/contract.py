@@ -1,4 +1,4 @@
-"""The contract of every backend, as tests: derive a class of `BackendContract` in a test module, and pytest runs them.
+"""Tests of the contract that every backend keeps. Derive a class from `BackendContract` in a test module, and pytest runs them.
 
 ::
 
@@ -9,7 +9,7 @@
         toolkit = "12.9"
         python = "/path/to/an/environment/bin/python"
 
-The programs are compiled for real, all in one run. Needs pytest.
+The tests compile their programs with the real backend, in one run. They require pytest.
 """
 
 from __future__ import annotations
@@ -44,26 +44,27 @@ _HIP = {
     for name, text in _CUDA.items()
 }
 PROGRAMS: Mapping[str, Mapping[str, str]] = {"cuda": _CUDA, "hip": _HIP, "python": _PYTHON}
-"""The programs, by language and by name of their file."""
+"""Texts of the programs, by language and file name."""
 
 
 class BackendContract:
-    """The tests; a class derived from it says what is tested.
+    """The tests. A derived class sets the attributes that name the backend.
 
     Attributes
     ----------
     backend : str
         The backend's name.
     toolkit : str
-        A CUDA release that it can use, and that knows `target`; one whose ptxas refuses 49156 bytes of static shared memory (not 12.4 to 12.6). For HIP ``rocm``.
+        A CUDA release that the backend supports and that supports `target`. Its ptxas rejects 49156 bytes of static shared memory (12.4 to
+        12.6 do not). ``rocm`` for HIP.
     target, virtual : str
-        A real and a virtual architecture that it can build for; an empty `virtual` where it makes no PTX.
+        A real and a virtual architecture that the backend builds for. `virtual` is empty if the backend produces no PTX.
     unknown : str
-        An architecture that `toolkit` does not know.
+        An architecture that `toolkit` does not support.
     language : str
         ``cuda``, ``hip`` or ``python``.
     python : str
-        The interpreter of an environment that has its library; empty for the one that the tests run in.
+        The interpreter of an environment with the backend's library; empty for the interpreter of the tests.
     options : dict
         Further keywords of `cumatrix.try_`.
     """
@@ -81,12 +82,12 @@ class BackendContract:
 
     @classmethod
     def interpreter(cls) -> str:
-        """`python`; to override where it has to be made first."""
+        """Return `python`. Override it to create the environment first."""
         return cls.python
 
     @pytest.fixture
     def cells(self, tmp_path_factory: pytest.TempPathFactory) -> Results:
-        """The cells of all programs, compiled once for the class."""
+        """Compile all programs, once per class."""
         kind = type(self)
         if "_compiled" not in vars(kind):
             kind._compiled = self._compile(tmp_path_factory.mktemp("contract"))
@@ -118,14 +119,14 @@ class BackendContract:
         return found[0]
 
     def test_no_cell_is_a_fault_of_the_backend(self, cells: Results) -> None:
-        """For any program, the backend itself does not fail, and lacks nothing."""
+        """The backend itself neither fails nor lacks a part."""
         faults = [
             repr(each) for each in cells if each.status in ("harness_error", "unavailable", "crashed", "timed_out")
         ]
         assert faults == []
 
     def test_builds_for_the_target_that_was_asked_for(self, cells: Results) -> None:
-        """A cubin or a code object for the target, with the kernel and what it uses."""
+        """The artifact is a cubin or a code object for the target, and lists the kernel with its resources."""
         cell = self._cell(cells, "good", self.target)
         assert cell.status == "built", repr(cell)
         assert cell.artifact["format"] == ("hsaco" if self.language == "hip" else "cubin")
@@ -134,7 +135,7 @@ class BackendContract:
         assert all(kernel.registers for kernel in cell.kernels)
 
     def test_makes_ptx_for_a_virtual_target(self, cells: Results) -> None:
-        """PTX and no more, for a virtual architecture."""
+        """A virtual architecture yields PTX only."""
         if not self.virtual:
             pytest.skip("the backend makes no PTX")
         cell = self._cell(cells, "good", self.virtual)
@@ -150,25 +151,25 @@ class BackendContract:
             assert cell.diagnostics[0].line == (3 if self.language == "hip" else 2)
 
     def test_what_the_assembler_refuses_is_refused(self, cells: Results) -> None:
-        """More than 48 KiB of static shared memory gets through the compiler, and not through ptxas; for AMD GPUs, the compiler refuses more than 64 KiB."""
+        """The compiler accepts more than 48 KiB of static shared memory, and ptxas rejects it. For AMD GPUs, the compiler rejects more than 64 KiB."""
         cell = self._cell(cells, "shared", self.target)
         assert cell.status == "rejected", repr(cell)
         assert cell.stage in (("compile",) if self.language == "hip" else ("assemble", "link"))
 
     def test_definitions_and_include_directories_reach_the_compiler(self, cells: Results) -> None:
-        """Macros, or constants of a module; and headers of a folder that was named."""
+        """The program uses a macro, or a constant of a module, and a header of an include directory."""
         assert self._cell(cells, "defined", self.target).built
         if self.language != "python":
             assert self._cell(cells, "headed", self.target).built
 
     def test_an_architecture_that_nothing_knows_is_not_applicable(self, cells: Results) -> None:
-        """It is `unsupported`, with a reason, and no failure."""
+        """The cell is `unsupported` with a reason, and does not fail."""
         cell = self._cell(cells, "good", self.unknown)
         assert cell.status == "unsupported", repr(cell)
         assert cell.reason
 
     def test_versions_are_those_of_what_was_loaded(self, cells: Results) -> None:
-        """The loaded library reports its version, and it is of the requested release."""
+        """The loaded library reports a version of the requested release."""
         observed = self._cell(cells, "good", self.target).toolchain["observed"]
         assert observed["python"]
         if self.language == "hip":
@@ -179,7 +180,7 @@ class BackendContract:
             assert observed.get(name, self.toolkit).split(".")[:2] == self.toolkit.split(".")
 
     def test_says_what_it_calls_and_how_far_it_got(self, cells: Results) -> None:
-        """The command is what a reader would repeat, and stages came in their order."""
+        """The cell has a command that a reader can repeat, and its stages are in order."""
         cell = self._cell(cells, "good", self.target)
         assert cell.command
         order = ["preprocess", "compile", "assemble", "link"]
@@ -187,7 +188,7 @@ class BackendContract:
         assert "compile" in cell.stages
 
     def test_the_same_program_gives_the_same_code(self, cells: Results) -> None:
-        """A cell leaves nothing behind that changes the next one."""
+        """A cell leaves no state that changes the next cell."""
         first, second = (self._cell(cells, name, self.target) for name in ("good", "again"))
         assert [(each.name, each.registers) for each in first.kernels] == [
             (each.name, each.registers) for each in second.kernels

@@ -1,6 +1,7 @@
-"""Parts for the script of ``cumatrix repro`` of a backend in another distribution (`cumatrix.backend.BackendInfo`'s ``repro``).
+"""Parts for the ``cumatrix repro`` script of a backend in another distribution (``repro`` of `cumatrix.backend.BackendInfo`).
 
-The function takes a `ReproTarget` and returns a `Script`. Only the scheduler imports it: unlike `cumatrix.backend`, this module needs all of cumatrix.
+The function that ``repro`` names accepts a `ReproTarget` and returns a `Script`. Only the scheduler imports this module: unlike
+`cumatrix.backend`, it requires all of cumatrix.
 """
 
 from harness.repro.script import Script, of_each, start

@@ -23,7 +23,7 @@ _SEVERITY = {
     "info": "note",
 }
 
-# A log is hostile text, so none of these may look at a part of a line again and again: what repeats is bounded, or possessive (`*+`).
+# A log is hostile text. To avoid backtracking, every repetition below is bounded or possessive (`*+`).
 _CODE = r"(?P<code>#?(?=[\w-]*\d)[\w-]++)"
 
 # kernel.cu(12): error #1234-D: message      kernel.cu:12:5: error: message      kernel.cu(2): Error: Formal parameter space …
@@ -33,7 +33,7 @@ _PLACED = re.compile(
     rf"(?:{_CODE}\s*+)?:\s*(?P<message>.+)$",
     re.IGNORECASE,
 )
-# "kernel.cpp", line 12: error: message, as nvc++ says it
+# nvc++: "kernel.cpp", line 12: error: message
 _QUOTED = re.compile(
     r'^"(?P<file>[^"\n]{1,400})", line (?P<line>\d{1,9}): (?P<severity>catastrophic error|error|warning|remark)\s*+'
     rf"(?:{_CODE}\s*+)?: (?P<message>.+)$"
@@ -54,7 +54,8 @@ _HOST = re.compile(
     r"^(?P<tool>\S{0,300}?(?:gcc|g\+\+|c\+\+|clang|clang\+\+|zig|cc1|cc1plus|cc|collect2|as|ld|ld\.gold|ld\.lld|lld)(?:-[\d.]+)?): "
     r"(?P<severity>fatal error|internal compiler error|error|warning): (?P<message>.+)$"
 )
-# a.obj : error LNK2001: message      c1xx : fatal error C1083: message; the message keeps the code, which no language translates
+# a.obj : error LNK2001: message      c1xx : fatal error C1083: message
+# The message keeps the code, because the code is the same in every display language.
 _MSVC = re.compile(
     r"^(?P<file>[^\s:(][^:(\n]{0,300}?) : (?P<severity>fatal error|error|warning) (?P<message>(?P<code>LNK\d{4}|C\d{4}): .+)$"
 )
@@ -69,11 +70,11 @@ _SHELL = re.compile(
     r"^\S{0,100}?(?:sh|make|env)(?:\[\d+\])?: (?:(?:line )?\d+: )?[^\s:]{1,300}: "
     r"(?:command not found|not found|No such file or directory|Command not found|Permission denied)\s*$"
 )
-# CMake Error at CMakeLists.txt:3 (project):, and the message beneath it
+# CMake Error at CMakeLists.txt:3 (project):, with the message on the lines below
 _CMAKE = re.compile(
     r"^CMake (?P<severity>Error|Warning)(?: (?:at|in) (?P<file>(?:[A-Za-z]:)?[^\n:]{1,400})(?::(?P<line>\d{1,9}) \(\w+\))?)?:?$"
 )
-# Compilers' back ends say some things without a severity.
+# Messages of compiler back ends without a severity.
 _PLAIN = re.compile(
     r"^(?:LLVM ERROR: .+|Broken module found, compilation aborted!.*|terminate called after throwing .+)$"
 )
@@ -82,7 +83,7 @@ _PYTHON = re.compile(
     r"^(?P<name>(?:\w+\.)*[A-Z]\w*(?:Error|Exception|Warning|Exit|Interrupt|Iteration)): ?(?P<message>.*)$"
 )
 
-# What a tool says when it has already said what was wrong.
+# Messages that a tool prints after the actual error.
 _SUMMARY = re.compile(
     r"Ptx assembly aborted due to errors|compilation (?:terminated|aborted)\.?$|(?<!\d)\d++ (?:catastrophic )?errors? detected in the compilation"
     r"|ld returned \d+ exit status|merge_elf failed|Error limit reached|linker command failed|link failed|final link failed"
@@ -91,7 +92,7 @@ _SUMMARY = re.compile(
     r"|is not able to compile a simple test program|Compiling the CUDA compiler identification source file|could not compile `|Failed building wheel|metadata-generation-failed|subprocess-exited-with-error|^JIT the PTX|^NVRTC_ERROR_COMPILATION|^nvJitLinkError: ERROR_PTX_COMPILE",
     re.IGNORECASE,
 )  # fmt: skip
-# Lines that belong to the message before them.
+# Lines that continue the message above them.
 _TYPES = re.compile(r"^\s{4,}((?:argument|operand) types are: .+|object type is: .+)$")
 
 
@@ -102,22 +103,22 @@ class LogLine:
     Parameters
     ----------
     number : int
-        Of its line, from 1.
+        Line number in the log, from 1.
     severity : str
         ``fatal``, ``error``, ``warning``, ``remark`` or ``note``.
     message : str
-        Without severity, place and code, with the types of arguments listed beneath it.
+        The text without severity, place and code, and with the argument types from the lines below.
     head : str
-        The message's own line, as a fingerprint is made of it.
+        The first line of `message`; the fingerprint is a hash of it.
     tool : str
-        Who said it, as far as its form tells: ``ptxas``, ``nvlink``, ``nvrtc``, ``nvcc``, ``gcc``, ``ld``, ``sh``, ``python``;
+        The tool, recognized by the form of the message: ``ptxas``, ``nvlink``, ``nvrtc``, ``nvcc``, ``gcc``, ``ld``, ``sh``, ``python``;
         ``edg`` for the front end that nvcc and NVRTC share.
     code, file : str
-        Number of the warning; file as it was printed.
+        Number of the warning; file as printed.
     place : str
         Line number in the file, or empty.
     summary : bool
-        It only says that there were errors.
+        Whether the message only summarizes earlier errors.
     """
 
     number: int
@@ -132,22 +133,22 @@ class LogLine:
 
 
 def read_lines(log: str) -> Iterator[LogLine]:
-    """Messages of a log in known forms, in the order of its lines."""
+    """Yield the messages of a log that have a known form, in the order of the lines."""
     lines = [line[:_WIDTH].rstrip() for line in clean(log).splitlines()]
     for number, line in enumerate(lines, 1):
-        # cuda.core puts its own words before the first line of the linker's log: "Linker" in its earlier releases.
+        # cuda.core prefixes the first line of the linker's log; earlier releases write "Linker" instead of "nvJitLink".
         text = line.removeprefix("nvJitLink error log: ").removeprefix("Linker error log: ")
         if text and (found := read_line(text, _beneath(lines, number), number)):
             yield found
 
 
 def _beneath(lines: list[str], number: int) -> Iterator[str]:
-    """Lines after that of a number, as far as they may belong to it."""
+    """Yield the 39 lines after line `number`, which may continue its message."""
     return (lines[place] for place in range(number, min(number + 39, len(lines))))
 
 
 def read_line(text: str, after: Iterable[str] = (), number: int = 0) -> LogLine | None:
-    """Read one line as a message, up to 4000 characters; `after` are the lines beneath it."""
+    """Parse up to 4000 characters of a line as a message; `after` are the lines below it."""
     text = text[:_WIDTH]
     if (
         match := _PLACED.match(text)
@@ -171,9 +172,9 @@ def read_line(text: str, after: Iterable[str] = (), number: int = 0) -> LogLine 
         return LogLine(number=number, severity="error", message=text, head=text, tool="nvvm")
     if match := _PYTHON.match(text):
         name = match["name"].rpartition(".")[2]
-        # Numba puts the telling words on the lines after the class; they end at the first empty line or caret.
+        # Numba prints the message on the lines below the class, up to the first empty line or caret.
         following = list(islice(after, 11))
-        # "Failed in cuda mode pipeline (step: …)" says nothing without the exception in it, which comes next.
+        # "Failed in cuda mode pipeline (step: …)" alone does not name the error; the next line does.
         inner = following[:1] if match["message"].startswith("Failed in ") else []
         parts = [match["message"], *map(str.strip, inner), *_following(following[len(inner) :])]
         message = f"{name}: {' '.join(parts)}"
@@ -208,7 +209,7 @@ def _message(match: re.Match[str], after: Iterable[str], number: int) -> LogLine
 
 
 def _types(after: Iterable[str]) -> str:
-    """The types of arguments or operands, which the front end tells beneath the message."""
+    """Return the types of arguments or operands that the front end prints below a message."""
     for line in after:
         if match := _TYPES.match(line[:_WIDTH]):
             return f"; {match[1].rstrip()}"
@@ -234,17 +235,17 @@ _SUMMARY_RANK = 1
 
 
 def parse_log(log: str, source: str = "") -> tuple[Diagnostic, ...]:
-    """Diagnostics of a log, most telling first.
+    """Return at most 40 diagnostics of a log, the most informative first.
 
-    Errors come before warnings, in their order; summaries, such as ``Ptx assembly aborted due to errors``,
-    comes after the errors that it sums up.
+    Errors come before warnings, in the order of the log. Summaries, such as ``Ptx assembly aborted due to errors``, come after errors.
 
     Parameters
     ----------
     log : str
-        What the tool printed.
+        The output of the tool.
     source : str
-        File name of the program, or its path in a project, as all files of it are then named; temporary names of it in the log are written so.
+        File name of the program, which replaces the program's temporary names. If it is a path in a project, diagnostics name the
+        project's other files by their paths, too.
     """
     lines = (line for line in read_lines(log) if line.place or line.severity != "note")
     found = [_diagnostic(line, source) for line in sorted(lines, key=_rank)]
@@ -258,7 +259,7 @@ def _rank(line: LogLine) -> int:
 
 def _diagnostic(line: LogLine, source: str) -> Diagnostic:
     place = PurePath(line.file.strip())
-    # A program of a project is named by its path there, and so are the files next to it.
+    # Files of a project keep their paths in the project.
     name = (
         place.name
         if "/" not in source or place.is_absolute() or place.parts[:1] in (("..",), ("$CUDA_HOME",), ("$ROCM_PATH",))
@@ -280,7 +281,7 @@ def _diagnostic(line: LogLine, source: str) -> Diagnostic:
 
 
 def fingerprint(severity: str, message: str) -> str:
-    """Hash of what stays of a message when paths, quoted names, addresses and decimal numbers go."""
+    """Return a hash of a message without paths, quoted names, addresses and decimal numbers."""
     text = re.sub(r"/\S+/", "", message)
     text = re.sub(r'"[^"]*"|\'[^\']*\'|`[^`]*`', '""', text)
     text = re.sub(r"0x[0-9a-fA-F]+|\b\d+\b", "N", text)
@@ -291,10 +292,10 @@ _NUMBA = re.compile(
     r"(?:\w+Error|UnsupportedBytecode\w*): (?:Failed in \w+ mode pipeline|No implementation of function |Internal error at )"
 )
 _STEPS = re.compile(r"Failed in \w+ mode pipeline \(step: [^()]{1,200}\) ?")
-# The rest: the call as typed, and the program's lines.
+# The text from here on: the typed call, and lines of the program.
 _BEHIND = re.compile(r" (?:During: |File \"|There (?:is|are) \d+ candidate implementations?:)")
 _ADDRESS = re.compile(r" at 0x[0-9a-f]+(?=>)")
-# Reasons for rejecting candidates, in their own words; they can be nested, and the innermost is the actual error.
+# Reasons for rejecting candidates. They can be nested; the innermost is the actual error.
 _SPECIFIC = re.compile(r"^\s*(?:\w+Error): (.*)$")
 _RAISED = re.compile(r"^\s*raised from ")
 _PLACE = re.compile(r'\s*File "([^"\n]{1,400})", line (\d{1,9}):$')
@@ -305,14 +306,16 @@ _LINES, _LINE_WIDTH, _MOST = 2000, 4000, 12
 
 
 def tells_most(message: str, log: str) -> str:
-    """A message of Numba's without the steps that it went through, and with the reason that stands deep in the log; any other as it is.
+    """Shorten a message of Numba to its error.
+
+    The result lacks the pipeline steps and includes the reason from deep in the log. Messages of other tools are returned unchanged.
 
     Parameters
     ----------
     message : str
-        Of a diagnostic of `harness.diagnostics.parse_log`.
+        The message of a diagnostic of `harness.diagnostics.parse_log`.
     log : str
-        The log that it is from.
+        The log of that diagnostic.
     """
     if not _NUMBA.match(message):
         return message
@@ -323,7 +326,7 @@ def tells_most(message: str, log: str) -> str:
 
 
 def place_of(log: str) -> tuple[str, int] | None:
-    """File and line of the program that Numba's message is about: the first that is not of an installed library."""
+    """Return the file and line of a Numba error: the first place in the log that is not in an installed library."""
     return next(filter(None, map(_place, _lines(log))), None)
 
 
@@ -337,14 +340,14 @@ def _lines(log: str) -> list[str]:
 
 
 def telling_part(message: str, log: str) -> str:
-    """The lines of a log that `tells_most` and `place_of` read; a run keeps them of each record, and no whole logs."""
+    """Return the lines of a log that `tells_most` and `place_of` read. A run keeps these lines of each record instead of whole logs."""
     if not _NUMBA.match(message):
         return ""
     return "\n".join([*_turned_down(log), *filter(_place, _lines(log))][: _MOST + 2])
 
 
 def _turned_down(log: str) -> list[str]:
-    """The reason why the first candidate was rejected, in its own words, with the line that ends it; empty if only types mismatched."""
+    """Return the lines with the reason for rejecting the first candidate, and the line that ends it; empty if only types mismatched."""
     lines = _lines(log)
     end = next((number for number, line in enumerate(lines) if _RAISED.match(line)), 0)
     starts = (number for number in range(end - 1, max(end - _MOST, -1), -1) if _SPECIFIC.match(lines[number]))
@@ -375,5 +378,5 @@ __all__ = [
 
 @cache
 def hint(text: str) -> None:
-    """Tell users on stderr, once in a process."""
+    """Print a hint to stderr, once per process."""
     print(no_command(f"cumatrix: {one_line(text, 2000)}"), file=sys.stderr)

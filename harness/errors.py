@@ -1,17 +1,17 @@
-"""User errors: one plain sentence, and the exit code that callers rely on."""
+"""User errors, each with a one-sentence message and a stable exit code."""
 
 from collections.abc import Iterable
 
-_MANY = 60  # names that a sentence can list
+_MANY = 60  # names that a sentence lists in full
 
 
 class CumatrixError(Exception):
-    """Base of every error that ends a command; the message is shown as it is.
+    """Base class of every error that ends a command; the command prints the message unchanged.
 
     Attributes
     ----------
     exit_code : int
-        2 bad usage or bad input, 3 nothing to run or no compiler answered, 4 a part asked for is unavailable.
+        2 for bad usage or bad input, 3 if there is nothing to run or no compiler answered, 4 if a requested part is unavailable.
     """
 
     exit_code = 2
@@ -22,13 +22,13 @@ class UsageError(CumatrixError):
 
 
 class NothingToRun(CumatrixError):
-    """A selection that is empty."""
+    """An empty selection."""
 
     exit_code = 3
 
 
 class LibraryMissing(NothingToRun):
-    """A selection that is empty, since what it is for is not installed."""
+    """An empty selection because the library under test is not installed."""
 
     exit_code = 4
 
@@ -40,21 +40,22 @@ class PartUnavailable(CumatrixError):
 
 
 def needs(what: str, extra: str, error: ImportError) -> PartUnavailable:
-    """The error of a part that needs distributions of an extra of cumatrix, with the command that installs them."""
+    """Return the error for a missing distribution of one of cumatrix's extras, with the command that installs it."""
     return PartUnavailable(f"{what} needs {error.name}: {install_command(extra)}")
 
 
 def install_command(extra: str) -> str:
-    """``python -m pip install 'pandas>=2.2' …``: what an extra of this cumatrix requires, wherever cumatrix itself was installed from.
+    """Return the command that installs the requirements of an extra: ``python -m pip install 'pandas>=2.2' …``.
 
-    Environments of uv have no pip, but cumatrix requires uv.
+    The command names the requirements, not cumatrix, because cumatrix may have been installed from anywhere. Environments that uv
+    creates have no pip; there the command uses uv, a requirement of cumatrix.
     """
-    import shlex  # which --help need not wait for
+    import shlex  # imported late: --help does not use it
     import sys
     from importlib.metadata import entry_points
     from importlib.util import find_spec
 
-    # The distribution may have any name.
+    # The distribution can have any name: find it by its command.
     installed = [command.dist for command in entry_points(group="console_scripts", name="cumatrix")]
     marked = [text.partition(";") for text in (installed[0].requires if installed and installed[0] else None) or ()]
     wanted = [name.strip() for name, _, marker in marked if f"extra == '{extra}'" in marker.replace('"', "'")]
@@ -63,9 +64,9 @@ def install_command(extra: str) -> str:
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """`` (did you mean "status"?)``, or the list of what is known where nothing is close; of a long one, where it begins and ends."""
+    """Return `` (did you mean "status"?)``, or the list of known words if none is close. A list of more than 60 is shortened to both ends."""
     known = list(known)
-    from difflib import get_close_matches  # which --help need not wait for
+    from difflib import get_close_matches  # imported late: --help does not use it
 
     close = get_close_matches(word, known, n=1, cutoff=0.6)
     if close:

@@ -1,4 +1,4 @@
-"""Checkouts of git, and how builds that no release is are numbered."""
+"""Git checkouts, and version numbers of unreleased builds."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from harness.web.address import redact
 
 _SECONDS = 60.0
 _DIGITS = 7
-# Files that Python and installers put next to sources are no change of theirs.
+# Files that Python and installers create next to sources do not make a checkout dirty.
 _PASSED_OVER = (":(exclude,glob)**/__pycache__/**", ":(exclude,glob)**/*.egg-info/**")
-# A repository's own settings start no programs here, and git asks for no password.
+# Settings of a repository must not start programs.
 _SETTINGS = ("-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null")
 
 
 class GitError(Exception):
-    """git could not do it; the message is its own, on one line."""
+    """A git command failed; the message is git's own, on one line."""
 
 
 @dataclass(frozen=True)
@@ -31,13 +31,13 @@ class Checkout:
     Parameters
     ----------
     root : Path
-        Its top folder.
+        The top folder.
     commit : str
-        What is checked out, in full; empty before the first commit.
+        Full hash of the checked-out commit; empty before the first commit.
     dirty : bool
-        Whether a file differs from that, or is there and not in it; what ``.gitignore`` names does not count.
+        Whether a file differs from the commit or is untracked. Files that ``.gitignore`` names do not count.
     number : int
-        How many commits its history has (`number_of`).
+        Number of commits in the history (`number_of`).
     """
 
     root: Path
@@ -49,25 +49,25 @@ class Checkout:
 def git(
     *arguments: str | Path, folder: Path | None = None, seconds: float = _SECONDS, index: Path | None = None
 ) -> str:
-    """Output of a git command.
+    """Run a git command and return its output.
 
     Parameters
     ----------
     *arguments : str or Path
-        Its words.
+        The arguments of git.
     folder : Path, optional
-        Where it runs.
+        The working directory.
     seconds : float
-        How long it may take.
+        Time limit in seconds.
     index : Path, optional
-        Another file than the repository's own for its index.
+        Index file to use instead of the repository's own.
 
     Raises
     ------
     GitError
-        When there is no git, it says no, or takes longer than `seconds`.
+        If git is missing, fails, or takes longer than `seconds`.
     """
-    # Variables of git's that name a repository (a hook of pre-commit sets them) are those of another one.
+    # Git's variables may name another repository; hooks of pre-commit run with such variables.
     environ = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
     settings = {"GIT_INDEX_FILE": str(index)} if index else {}
     kept = {name: os.environ[name] for name in ("GIT_SSH_COMMAND", "GIT_SSL_CAINFO", "GIT_SSL_NO_VERIFY") if name in os.environ}  # fmt: skip
@@ -78,9 +78,9 @@ def git(
             env={**environ, **kept, **settings, "GIT_TERMINAL_PROMPT": "0", "GIT_OPTIONAL_LOCKS": "0", "LC_ALL": "C.UTF-8"},
         )  # fmt: skip
     except FileNotFoundError:
-        raise GitError("git is not installed, or the folder is gone") from None
+        raise GitError("git is not installed, or the folder is missing") from None
     except subprocess.TimeoutExpired:
-        raise GitError(f"no answer of git within {seconds:.0f} s") from None
+        raise GitError(f"git did not answer within {seconds:.0f} s") from None
     except (OSError, ValueError) as error:
         raise GitError(str(error)) from None
     if done.returncode:
@@ -91,14 +91,14 @@ def git(
 
 
 def checkout_of(path: Path) -> Checkout | None:
-    """The checkout that has a file, or files below a folder, in its index; None where none has.
+    """Return the checkout that tracks a file, or any file below a folder; None if there is none.
 
-    A virtual environment within a checkout is no part of it.
+    An untracked folder inside a checkout, such as a virtual environment, does not belong to it.
 
     Raises
     ------
     GitError
-        When git does not tell: it is not installed, or does not trust the folder's owner.
+        If git is not installed or does not trust the folder's owner.
     """
     if not any((folder / ".git").exists() for folder in (path, *path.parents)):
         return None
@@ -115,21 +115,21 @@ def checkout_of(path: Path) -> Checkout | None:
 
 
 def number_of(commit: str, *repository: str, folder: Path | None = None) -> int:
-    """Count the commits of a commit's history, itself included: a later commit has more than those before it.
+    """Count the commits in a commit's history, including the commit: every commit has a higher count than its ancestors.
 
     Parameters
     ----------
     commit : str
         The commit.
     *repository : str
-        Options of git that name the repository.
+        Git options that name the repository.
     folder : Path, optional
-        A folder of its checkout, in place of these.
+        A folder of the checkout, instead of `repository`.
 
     Returns
     -------
     int
-        0 where the history is not all there: in a shallow clone.
+        The number of commits; 0 in a shallow clone, whose history is incomplete.
     """
     if git(*repository, "rev-parse", "--is-shallow-repository", folder=folder).strip() != "false":
         return 0
@@ -139,32 +139,32 @@ def number_of(commit: str, *repository: str, folder: Path | None = None) -> int:
 def build_of(
     version: str, *, commit: str = "", number: int = 0, dirty: bool = False, place: str = "", digest: str = "", digits: int = 0
 ) -> str:  # fmt: skip
-    """Version of a build that is no release: with a local part (PEP 440), which separates it from all others.
+    """Return the version of an unreleased build, with a unique local part (PEP 440).
 
     Builds of one version sort by history: PEP 440 compares the number of commits as a number.
 
     Parameters
     ----------
     version : str
-        What the build says itself: ``0.15.0``.
+        Version that the build reports: ``0.15.0``.
     commit : str
-        What it was built from: ``0.15.0+git.3f2a9c1``.
+        Commit that the build was made from: ``0.15.0+git.3f2a9c1``.
     number : int
-        How many commits its history has (`number_of`): ``0.15.0+git.1234.3f2a9c1``; 0 where that is not known.
+        Number of commits in its history (`number_of`): ``0.15.0+git.1234.3f2a9c1``; 0 if unknown.
     dirty : bool
-        Whether it differs from that commit. Then it also matters where it lies (``0.15.0+git.3f2a9c1.dirty.8c1d``), and not how it
-        differs: after the next edit it is still the same column.
+        Whether the build differs from `commit`. The local part then contains a hash of `place`, ``0.15.0+git.3f2a9c1.dirty.8c1d``, and
+        none of the content, so the build stays in one column after further edits.
     place : str
-        Its folder: ``0.15.0+local.8c1d4e`` without a known commit.
+        Folder of the build: ``0.15.0+local.8c1d4e`` without a known commit.
     digest : str
-        Hash of its files, of a wheel: ``0.15.0+build.5b0c11f``.
+        Hash of a wheel's files: ``0.15.0+build.5b0c11f``.
     digits : int
-        How many of the commit's; seven, which git shows, when 0.
+        Length of the commit in the local part; 0 for git's default of seven digits.
     """
     where = hashlib.sha256(os.fsencode(place)).hexdigest()
     if commit:
         short = commit[: digits or _DIGITS]
-        # setuptools-scm and others number a build by its commit already.
+        # The version may contain the commit already, as setuptools-scm's versions do.
         named = re.search(rf"\+.*{short}", version)
         count = [str(number)] if number else []
         words = [*([] if named else ["git", *count, short]), *(["dirty", where[:4]] if dirty else [])]
@@ -176,7 +176,7 @@ def build_of(
 
 
 def with_local(version: str, words: Iterable[str]) -> str:
-    """A version with words at the end of its local part."""
+    """Append words to the local part of a version."""
     return "".join(
         [version, *(f"{'.' if number or '+' in version else '+'}{word}" for number, word in enumerate(words))]
     )

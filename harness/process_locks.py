@@ -1,6 +1,7 @@
-"""File locks that the system releases when a process ends, and the temporary folders and installations that they guard.
+"""File locks, and the temporary folders and installations that they protect.
 
-A lock is never stale: the remains of a killed process differ from files in use, without their age or name.
+The system releases a lock when its process ends. A lock is therefore never stale: it distinguishes the remains of a killed process
+from files in use, without regard to age or name.
 """
 
 from __future__ import annotations
@@ -25,26 +26,26 @@ TEMPORARY = "cumatrix-run-"
 """Prefix of temporary folders of runs."""
 _LONGEST = 160
 _PAUSE = 0.02
-"""Seconds between two attempts to take what another process has."""
+"""Seconds between two attempts to take a lock."""
 
 
 def temporary_folder() -> Path:
-    """The place of temporary folders, as `tempfile` finds it.
+    """Return the parent of temporary folders, as `tempfile` chooses it.
 
     Raises
     ------
     FileNotFoundError
-        No folder can be written.
+        If no folder is writable.
     """
     if tempfile.tempdir is None:
-        # It tries a folder with a file, which an interruption would leave there: none is raised in a thread, and this one is waited for.
+        # tempfile tests a folder by writing a file, and an interruption would leave the file behind. A thread is never interrupted.
         with ThreadPoolExecutor(1) as pool:
             pool.submit(tempfile.gettempdir).result()
     return Path(tempfile.gettempdir())
 
 
 def take_alone(file: int, seconds: float = 0.0) -> bool:
-    """Take an open file or folder for this process alone; False where others have it for so many seconds."""
+    """Lock an open file or folder exclusively; return False if other processes hold it for `seconds`."""
     end = time.monotonic() + seconds
     while True:
         try:
@@ -59,8 +60,8 @@ def take_alone(file: int, seconds: float = 0.0) -> bool:
 
 @contextmanager
 def lock_file(path: Path) -> Iterator[int]:
-    """Open a file for `take_alone`, and make it where it is missing; afterwards others can take it, even if a forked process has it open."""
-    # A link could lead to a file of another user's; a pipe would wait for its other end.
+    """Open or create a file for `take_alone`, and unlock it afterwards, even if a forked process still has it open."""
+    # O_NOFOLLOW: a link could lead to another user's file. O_NONBLOCK: opening a pipe would wait for its other end.
     file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK, 0o666)
     try:
         yield file
@@ -71,7 +72,7 @@ def lock_file(path: Path) -> Iterator[int]:
 
 
 def stands_at(file: int, path: Path) -> bool:
-    """Return whether an open file is still the one of that name."""
+    """Return whether an open file is still the file at `path`."""
     try:
         there = os.stat(path)
     except FileNotFoundError:
@@ -81,7 +82,7 @@ def stands_at(file: int, path: Path) -> bool:
 
 
 def holder(path: Path) -> str:
-    """Describe the holder of a file or folder: `` (process 123, since 2026-01-31 12:00:00: cumatrix run wmma)``; empty if the system does not say."""
+    """Describe the holder of a lock: `` (process 123, since 2026-01-31 12:00:00: cumatrix run wmma)``; empty if unknown."""
     try:
         there = os.stat(path)
         with open("/proc/locks", encoding="ascii", errors="replace") as file:
@@ -95,7 +96,7 @@ def holder(path: Path) -> str:
 
 
 def _since(pid: int) -> str:
-    """When a process started, in local time."""
+    """Return the start of a process in local time."""
     ticks = int(Path("/proc", str(pid), "stat").read_text("utf-8", "replace").rpartition(")")[2].split()[19])
     with open("/proc/stat", encoding="ascii") as file:
         boot = next(int(line.split()[1]) for line in file if line.startswith("btime "))
@@ -103,7 +104,7 @@ def _since(pid: int) -> str:
 
 
 def _command(pid: int) -> str:
-    """A process's command, as users would write it."""
+    """Return the command line of a process as the user typed it, without the interpreter; at most 160 characters."""
     words = Path("/proc", str(pid), "cmdline").read_bytes().rstrip(b"\0").decode("utf-8", "replace").split("\0")
     if len(words) > 1 and Path(words[0]).name.startswith("python") and not words[1].startswith("-"):
         words = words[1:]
@@ -112,7 +113,7 @@ def _command(pid: int) -> str:
 
 
 _made: dict[Path, int] = {}
-"""Folders that this process has made and not removed yet, each with the process: one that it has forked leaves them alone."""
+"""Folders that this process has created and not removed, each with its process id. The id keeps forked children from removing them."""
 
 
 @atexit.register
@@ -123,20 +124,20 @@ def _remove_left() -> None:
 
 
 class HeldFolder:
-    """A temporary folder of this process; a context manager, which removes it.
+    """A temporary folder that this process locks; a context manager that removes it.
 
     Parameters
     ----------
     parent : Path
-        Where to make it.
+        The parent folder.
     prefix : str
-        Prefix of its name, which `sweep` uses to find the remains of killed processes.
+        Prefix of the name. `sweep` finds the remains of killed processes by it.
     """
 
     def __init__(self, parent: Path, prefix: str) -> None:
         while True:
             self.path = parent.absolute() / f"{prefix}{uuid.uuid4().hex[:12]}"
-            # Before it is created: an interruption may come as soon as it exists, before its remover is registered.
+            # Registered before mkdir: an interruption between the two would leave the folder behind.
             _made[self.path] = os.getpid()
             os.mkdir(self.path, 0o700)
             self._file = _open(self.path)
@@ -145,7 +146,7 @@ class HeldFolder:
             self._release()  # it was swept before it was locked
 
     def remove(self) -> None:
-        """Remove it with all that is in it."""
+        """Remove the folder and its content."""
         shutil.rmtree(self.path, ignore_errors=True)
         _made.pop(self.path, None)
         self._release()
@@ -163,7 +164,7 @@ class HeldFolder:
 
 
 def sweep(parent: Path, prefix: str) -> None:
-    """Remove the folders of processes that were killed; those in use, and other users', stay."""
+    """Remove the folders of killed processes, but none that is in use or belongs to another user."""
     try:
         entries = [entry for entry in os.scandir(parent) if entry.name.startswith(prefix)]
     except OSError:
@@ -188,14 +189,14 @@ def sweep(parent: Path, prefix: str) -> None:
 
 @contextmanager
 def folder_alone(folder: Path, busy: Callable[[str], Exception]) -> Iterator[None]:
-    """While this process alone changes what is in a folder.
+    """Lock an existing folder exclusively.
 
     Parameters
     ----------
     folder : Path
-        The folder, which is there.
+        The folder.
     busy : callable
-        The exception to raise when another process does, out of who that is (`holder`).
+        Returns the exception to raise if another process holds the lock; its argument is the description by `holder`.
     """
     file = _open(folder, follow=True)
     try:
@@ -220,18 +221,18 @@ def _hold(file: int) -> bool:
     try:
         return take_alone(file)
     except OSError:
-        return True  # a file system without locks: it is never swept
+        return True  # a file system without locks: `sweep` never removes the folder
 
 
-# As `tempfile` names what follows the prefix.
+# Folders of `work_folder` and `set_aside`; tempfile appends eight random characters.
 _FOLDER = re.compile(r"\.(?P<name>.+?)-(?P<old>old-)?[a-z0-9_]{8}")
-# File in such a folder while uv works: the folder of its cache.
+# File in such a folder while uv is running; it contains the path of uv's cache.
 _CACHE = "uv-cache"
 
 
 @contextmanager
 def work_folder(root: Path, name: str) -> Iterator[Path]:
-    """An empty folder below `root` to install `name` in; it goes when that is done or has failed, and when it was killed, with the next `sweep_installs`."""
+    """Create an empty folder below `root` to install `name` in, and remove it afterwards; after a kill, the next `sweep_installs` removes it."""
     folder = Path(tempfile.mkdtemp(dir=root, prefix=f".{name}-"))
     try:
         yield folder
@@ -241,7 +242,7 @@ def work_folder(root: Path, name: str) -> Iterator[Path]:
 
 @contextmanager
 def at_work(folder: Path, cache: str) -> Iterator[None]:
-    """Note that uv works for `folder`: if it does not come to its own end, what it was unpacking stays in its cache until `folder` is removed."""
+    """Mark `folder` while uv installs into it. If uv is killed, the mark stays, and removing `folder` also removes the partial files in uv's cache."""
     marker = folder / _CACHE
     marker.write_text(os.path.abspath(cache) if cache else "", "utf-8")
     yield
@@ -249,9 +250,9 @@ def at_work(folder: Path, cache: str) -> Iterator[None]:
 
 
 def set_aside(root: Path, name: str) -> Path | None:
-    """Take what is installed under a name out of the way of what comes in its place; None where nothing is.
+    """Move the installation of `name` aside before it is replaced; return its new folder, or None if nothing is installed.
 
-    If nothing ever comes, since the process was killed, the next `sweep_installs` puts it back.
+    If the process is killed before the replacement, the next `sweep_installs` moves the installation back.
     """
     if not (root / name).is_dir():
         return None
@@ -261,29 +262,29 @@ def set_aside(root: Path, name: str) -> Path | None:
 
 
 def lock_path(root: Path, name: str) -> Path:
-    """The file that a process takes to install or remove `name`."""
+    """Return the file that a process locks to install or remove `name`."""
     return root / f".{name}.lock"
 
 
 @contextmanager
 def alone(root: Path, name: str, what: str, tell: Callable[[str], None], wait: float) -> Iterator[None]:
-    """Keep other processes from installing or removing `name` meanwhile.
+    """Keep other processes from installing or removing `name`.
 
     Parameters
     ----------
     root, name
         See `lock_path`.
     what : str
-        What messages call it: ``CUDA 12.4``.
+        Name in messages: ``CUDA 12.4``.
     tell : callable
-        Is given a sentence where another process has to be waited for.
+        Called with a sentence before waiting for another process.
     wait : float
-        Seconds to wait for it.
+        Seconds to wait for another process.
 
     Raises
     ------
     PartUnavailable
-        When it takes longer.
+        If another process takes longer than `wait`.
     """
     path = lock_path(root, name)
     with lock_file(path) as lock:
@@ -297,9 +298,9 @@ def alone(root: Path, name: str, what: str, tell: Callable[[str], None], wait: f
 
 
 def sweep_installs(root: Path) -> None:
-    """Remove what killed installations have left below `root`, and put back what they had set aside.
+    """Remove the remains of killed installations below `root`, and restore what `set_aside` had moved.
 
-    What belongs to one that is still under way stays, as does what this user must not remove.
+    Folders of running installations stay, and so do folders that this user has no permission to remove.
     """
     try:
         entries = [entry.path for entry in os.scandir(root) if entry.name.startswith(".") and entry.is_dir()]
@@ -321,7 +322,7 @@ def sweep_installs(root: Path) -> None:
 
 
 def _discard(folder: Path) -> None:
-    """Remove a folder; where uv's cache cannot be cleaned now, the note that it has to be stays."""
+    """Remove a folder. If uv's cache cannot be cleaned yet, the mark of `at_work` stays for the next attempt."""
     done = _clean_cache(folder / _CACHE)
     for path in folder.iterdir():
         if path.name != _CACHE:
@@ -331,17 +332,17 @@ def _discard(folder: Path) -> None:
 
 
 def _clean_cache(marker: Path) -> bool:
-    """Remove what a killed uv was unpacking into its cache; False where another uv is at work there, so that its owner is unknown.
+    """Remove the partial files of a killed uv from its cache; return False if another uv is using the cache, since the files may be its own.
 
-    uv unpacks into folders ``.tmpXXXXXX`` of its cache, which it does not look for again, and holds a shared lock on the file ``.lock`` as long as it runs.
+    uv unpacks into folders ``.tmpXXXXXX`` of its cache and never reuses them. It holds a shared lock on the file ``.lock`` while it runs.
     """
     try:
         since, cache = marker.stat().st_mtime, Path(marker.read_text("utf-8"))
         if not cache.is_absolute():
-            return True  # uv has not told where it is
+            return True  # the cache is unknown
         lock = os.open(cache / ".lock", os.O_RDWR | os.O_CLOEXEC)
     except OSError:
-        return True  # uv came to its own end, or has not begun
+        return True  # uv has finished, or has not started
     try:
         if not take_alone(lock):
             return False

@@ -17,7 +17,7 @@ RECORDS, ANSWERS, MANIFEST, README = "results.parquet", "answers.json.gz", "mani
 """Files of a published matrix."""
 
 ENVIRONMENT = "published"
-"""Environment of all its records, which separates them from others."""
+"""Environment name of all its records, which separates them from other records."""
 
 SCHEMA = 1
 
@@ -31,11 +31,11 @@ class Manifest:
     made : str
         Day of its newest run, ``2026-01-31``.
     cells, answered : int
-        Cells, and those that a compiler answered.
+        Number of cells, and of cells that a compiler answered.
     cases : Mapping[str, str]
         Digest by case (`harness.cases.sources.digest_of`).
     value : Mapping
-        All of it.
+        The content of the file.
     """
 
     made: str
@@ -46,19 +46,19 @@ class Manifest:
 
 
 def published_folder() -> Path | None:
-    """The matrix that this installation has: in the wheel inside the package, in a checkout in ``reports/matrix``; None without one."""
+    """Return the folder of the installed matrix, in the package or in a checkout's ``reports/matrix``; None if there is none."""
     package = Path(harness.__file__).resolve().parent
     places = (package / "matrix_library", package.parent / "reports" / "matrix")
     return next((place for place in places if (place / MANIFEST).is_file()), None)
 
 
 def stale_cases(made_of: Mapping[str, str]) -> list[str]:
-    """Cases of a matrix that are another program in this installation, or that it does not have, by name.
+    """Return the names of a matrix's cases that this installation has in another version or not at all.
 
     Parameters
     ----------
     made_of : Mapping[str, str]
-        Digest by case: `Manifest.cases`, or some of them.
+        Digest by case: `Manifest.cases`, or a part of it.
     """
     library = packaged_cases()
     return sorted(
@@ -73,12 +73,12 @@ def is_published(folder: Path) -> bool:
 
 
 def read_manifest(folder: Path) -> Manifest:
-    """The content of ``manifest.json``.
+    """Read ``manifest.json``.
 
     Raises
     ------
     RecordError
-        When it is none.
+        If the file is no manifest, or a newer cumatrix wrote it.
     """
     path = folder / MANIFEST
     try:
@@ -93,11 +93,11 @@ def read_manifest(folder: Path) -> Manifest:
             value=value,
         )
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        raise RecordError(f"{path}: is no manifest of a published matrix: {error}") from None
+        raise RecordError(f"{path}: is not the manifest of a published matrix: {error}") from None
 
 
 def digests_of(cases: Path) -> dict[str, str]:
-    """Digest by case, of a folder of cases; none where there is none."""
+    """Return the digests of a folder's cases, by case; none if the folder is missing."""
     if not cases.is_dir():
         return {}
     return {str(path.parent.relative_to(cases)): digest_of(path.parent) for path in find_cases(cases)}

@@ -1,11 +1,13 @@
-"""pytest collects cases: every ``case.toml`` gives one item a cell, and so does every program that ``cumatrix.toml`` or ``pyproject.toml`` names. Each of the files in its table ``wheel`` is an item, too.
+"""pytest plugin that collects cells as items.
 
-Works with ``-n``, ``-k``, ``-m``, ``--lf`` and ``--junitxml``. An unexpected success of a known fault fails, as
-strict xfail does. Records are written as by ``cumatrix run``, also from several workers of pytest-xdist. Cases that the
-library has compiled before are answered from the cache. Where cells were chosen and no compiler answered any, pytest ends as it
-does without tests, with 5.
+Every ``case.toml``, and every program that ``cumatrix.toml`` or ``pyproject.toml`` names, has one item per cell. Every file pattern
+in the table ``wheel`` is an item, too.
 
-pytest loads this module in every project that has cumatrix installed: the rest is imported when a case is collected.
+The plugin works with ``-n``, ``-k``, ``-m``, ``--lf`` and ``--junitxml``. An unexpected success of a known fault fails, as strict
+xfail does. The plugin writes records as ``cumatrix run`` does, also with several workers of pytest-xdist. The cache answers cells
+that have been compiled before. If cells are selected and no compiler answers any, pytest exits with 5, as it does without tests.
+
+pytest loads this module in every project that has cumatrix installed. The other modules are imported when a case is collected.
 """
 
 from __future__ import annotations
@@ -35,14 +37,16 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help="interpreter of the environment under test, or with --cumatrix-with versions of Python; also CUMATRIX_PYTHON",
     )  # fmt: skip
     add("--cumatrix-device", metavar="D", help="CUDA devices: auto, none, or numbers; also CUMATRIX_DEVICE")
-    add("--cumatrix-out", metavar="FILE", help="file of records (default: reports/ENVIRONMENT.jsonl)")
-    add("--cumatrix-fresh", action="store_true", help="forget what earlier runs left in the file of records")
+    add("--cumatrix-out", metavar="FILE", help="record file (default: reports/ENVIRONMENT.jsonl)")
+    add("--cumatrix-fresh", action="store_true", help="discard the records of earlier runs in the record file")
     add(
         "--cumatrix-from", metavar="RESULTS", action="append",
-        help="results of others, taken where nothing has changed, as --from in cumatrix run; also CUMATRIX_FROM",
+        help="results of others to reuse if nothing has changed, as --from in cumatrix run; also CUMATRIX_FROM",
     )  # fmt: skip
     add(
-        "--cumatrix-trust", action="store_true", help="let configurations name programs, this time; also CUMATRIX_TRUST"
+        "--cumatrix-trust",
+        action="store_true",
+        help="trust configurations to name programs, for this run; also CUMATRIX_TRUST",
     )
     add("--cumatrix-no-cache", action="store_true", help="compile everything")
 
@@ -86,7 +90,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
 
 
 class _Listener:
-    """Hears of every cell, also of those that workers of pytest-xdist run."""
+    """Collector of the reports of all cells, including those of pytest-xdist's workers."""
 
     def __init__(self, config: pytest.Config) -> None:
         self.config = config

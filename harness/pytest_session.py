@@ -1,4 +1,4 @@
-"""The part of the pytest plugin that loads after the first case: files, items, and one run for all of them."""
+"""The part of the pytest plugin that loads with the first case: files, items, and the run that they share."""
 
 from __future__ import annotations
 
@@ -39,23 +39,23 @@ _KEY = pytest.StashKey["Session"]()
 
 
 def session_of(config: pytest.Config) -> Session:
-    """The session of this pytest process, created on demand."""
+    """Return the session of this pytest process; create it on first use."""
     if _KEY not in config.stash:
         config.stash[_KEY] = Session(config)
     return config.stash[_KEY]
 
 
 def existing(config: pytest.Config) -> Session | None:
-    """The session, or None where no case was collected."""
+    """Return the session, or None if no case was collected."""
     return config.stash.get(_KEY, None)
 
 
 class Session:
-    """State shared by all items of one pytest process; created when the first case is collected."""
+    """State that all items of a pytest process share."""
 
     def __init__(self, config: pytest.Config) -> None:
         self.config = config
-        # The workers of one run are one run: xdist gives them all the same name of it.
+        # xdist gives all workers of a run the same id.
         self.worker = getattr(config, "workerinput", None)
         self.run = (self.worker["testrunuid"] if self.worker else uuid.uuid4().hex)[:12]
         self._context: RunContext | None = None
@@ -66,7 +66,7 @@ class Session:
         self.reported: list[dict[str, Any]] = []
 
     def sentences(self) -> list[str]:
-        """Requested names without a compiler's answer."""
+        """Return sentences about requested names without a compiler's answer."""
         if not self.reported:
             return []
         silence = without_answer(self.reported)
@@ -76,7 +76,7 @@ class Session:
 
     @cached_property
     def project(self) -> Config:
-        """Settings of the project's configuration, below options and the environment."""
+        """Settings of the project's configuration. Options and environment variables override them."""
         path = found(self.config.rootpath)
         return read_config(path) if path else Config()
 
@@ -116,7 +116,7 @@ class Session:
         )
 
     def _check_trust(self) -> None:
-        """Stop if the project's configuration names untrusted programs; values of options and variables need no trust."""
+        """Raise an error if the project's configuration names untrusted programs. Values of options and variables need no trust."""
         from os import environ
 
         named = {
@@ -130,7 +130,7 @@ class Session:
         self.check_trust(self.project, [name for name, value in named.items() if not value])
 
     def check_trust(self, project: Config, settings: Collection[str]) -> None:
-        """As `harness.project.trust.require_trust`, with this session's option."""
+        """Call `harness.project.trust.require_trust` with this session's option."""
         require_trust(project, settings, trusted=self.config.getoption("--cumatrix-trust"))
 
     @property
@@ -146,7 +146,7 @@ class Session:
         return Path(named) if named else folder / f"{self.context.name}.jsonl"
 
     def cells(self, case: Case) -> list[Cell]:
-        """Cells of a case; none, and a `problem`, if the request cannot run."""
+        """Return the cells of a case. If the request cannot run, set `problem` and return none."""
         try:
             axes_of(self.context)
         except CumatrixError as error:
@@ -157,7 +157,7 @@ class Session:
         return cells_of(self.context, [case])
 
     def begin(self, cells: list[Cell]) -> None:
-        """Open the file of records, which the workers of one run share."""
+        """Open the record file, which the workers of a run share."""
         if not cells or self.config.getoption("--collect-only"):
             return
         check_writable(self.out)
@@ -191,13 +191,13 @@ class Session:
         return record
 
     def finish(self, session: pytest.Session) -> None:
-        """End all processes; a session with selected cells and no compiler's answer ends like one without tests."""
-        self.close()  # not later: pytest-xdist ends its workers once they have said that they are done
+        """End all processes. If no compiler answered a selected cell, set the exit status of a session without tests."""
+        self.close()  # not later: pytest-xdist terminates workers as soon as they have reported
         if session.exitstatus == pytest.ExitCode.OK and without_answer(self.reported):
             session.exitstatus = pytest.ExitCode.NO_TESTS_COLLECTED
 
     def collected(self, session: pytest.Session) -> None:
-        """Begin, unless the request has an error."""
+        """Open the record file and install what the cells need, or raise the error of the request."""
         try:
             if self.problem:
                 raise self.problem
@@ -205,7 +205,7 @@ class Session:
         except CumatrixError as error:
             if not self.worker:
                 raise pytest.UsageError(no_command(clean(str(error)))) from None
-            self.problem = error  # pytest ignores how a worker ends: its cells report it
+            self.problem = error  # pytest ignores a worker's exit status: the worker's cells report the error
 
     def close(self) -> None:
         if self._run and self._writer:
@@ -219,7 +219,7 @@ class Session:
 
 
 class CaseFile(pytest.File):
-    """A ``case.toml``."""
+    """A ``case.toml`` file."""
 
     def collect(self) -> Iterator[CellItem]:
         ours = session_of(self.config)
@@ -235,7 +235,7 @@ class CaseFile(pytest.File):
 
 
 class ProjectFile(pytest.File):
-    """A configuration that names programs, or binaries with the GPUs that they must run on."""
+    """A configuration that names programs, or binaries and the GPUs that they must run on."""
 
     def collect(self) -> Iterator[CellItem | WheelItem]:
         ours = session_of(self.config)
@@ -254,7 +254,7 @@ class ProjectFile(pytest.File):
 
 
 def _required(project: Config) -> Requirement | None:
-    """The gate of the table ``wheel``; None where it requires nothing."""
+    """Return the requirement of the table ``wheel``; None if the table requires nothing."""
     if not (names := project.option("wheel.require")):
         return None
     try:
@@ -272,14 +272,14 @@ def _cells(ours: Session, case: Case) -> list[Cell]:
 
 
 class CellItem(pytest.Item):
-    """One cell."""
+    """The item of a cell."""
 
     def __init__(self, *, cell: Cell, **keywords: Any) -> None:
         super().__init__(**keywords)
         self.cell = cell
         self.add_marker("cumatrix")
-        self.extra_keyword_matches.add(cell.id)  # so that -k takes a case's name with its topic
-        # Cells of one toolchain share a worker process: pytest -n auto --dist loadgroup keeps them together.
+        self.extra_keyword_matches.add(cell.id)  # -k matches a case's name with its topic
+        # Cells of a toolchain share worker processes: pytest -n auto --dist loadgroup runs them in one pytest worker.
         if self.config.pluginmanager.hasplugin("xdist"):
             self.add_marker(pytest.mark.xdist_group(cell.toolchain.name))
 
@@ -319,7 +319,7 @@ class CellItem(pytest.Item):
 
 
 class WheelItem(pytest.Item):
-    """Binaries that must run on some GPUs."""
+    """The item of binaries that must run on required GPUs."""
 
     def __init__(self, *, pattern: str, required: Requirement, **keywords: Any) -> None:
         super().__init__(**keywords)
@@ -342,7 +342,7 @@ class WheelItem(pytest.Item):
         return super().repr_failure(excinfo, style)
 
     def reportinfo(self) -> tuple[Path, int | None, str]:
-        return self.path, None, f"{self.path.name}: {self.name}"  # pytest changes dots in a name that its id ends with
+        return self.path, None, f"{self.path.name}: {self.name}"  # pytest changes dots in a name at the end of an id
 
 
 class WheelFailed(Exception):
@@ -365,4 +365,4 @@ class CellFailed(Exception):
         lines += [f"{item['severity']}: {item['message']}" for item in record["diagnostics"][:5]]
         if record["status"] != Status.BUILT:
             lines += ["", record["log"][-3000:], "", *record["command"]]
-        super().__init__(no_command(clean("\n".join(lines))))  # pytest prints it as it is
+        super().__init__(no_command(clean("\n".join(lines))))  # pytest prints it unescaped

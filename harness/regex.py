@@ -1,6 +1,6 @@
-"""Users' regular expressions, searched by RE2 in linear time.
+"""Regular expressions of users, matched by RE2 in linear time.
 
-Python's own engine tries one way after the other, and can need hours for an expression such as ``(a+)+$``.
+Python's engine backtracks, and can take hours for an expression such as ``(a+)+$``.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ _HINTS = {
 }
 _LONGEST = 100
 _BACKREFERENCE = re.compile(r"\\[1-9]")
-# What RE2 would take for a text, and Python for a repetition: `{,3}` and `{9999999999}`.
+# Repetitions of Python that RE2 matches literally: `{,3}` and `{9999999999}`.
 _REPETITION = re.compile(r"(?<!\\)(?:\\\\)*\{(?P<least>\d*)(?:,(?P<most>\d*))?\}")
 _MOST = 1000
 
 
 class PatternError(ValueError):
-    """Not an expression of RE2; the message says why, as the end of a sentence: ``is not a regular expression that …``."""
+    """A text that is no RE2 expression. The message is the end of a sentence: ``is not a regular expression that …``."""
 
 
 class Pattern:
@@ -44,7 +44,7 @@ class Pattern:
     Raises
     ------
     PatternError
-        When RE2 does not take it.
+        If RE2 does not accept the expression.
     """
 
     __slots__ = ("_compiled", "text")
@@ -72,12 +72,12 @@ class Pattern:
 
 @lru_cache(maxsize=512)
 def pattern(text: str) -> Pattern:
-    """The expression `text`, compiled once; see `Pattern`."""
+    """Compile an expression; the result is cached. See `Pattern`."""
     return Pattern(text)
 
 
 def _refused(words: str, hint: str) -> str:
-    return f"is not a regular expression that RE2 takes: {words}" + (f" ({hint})" if hint else "")
+    return f"is not a regular expression that RE2 accepts: {words}" + (f" ({hint})" if hint else "")
 
 
 def _shortened(words: str) -> str:

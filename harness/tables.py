@@ -8,12 +8,12 @@ from typing import Any
 
 
 def read_table(name: str) -> dict[str, Any]:
-    """The content of a table.
+    """Read a bundled table.
 
     Parameters
     ----------
     name : str
-        Its file, as seen from the package: ``toolkits/releases.toml``.
+        Path of the file relative to the package: ``toolkits/releases.toml``.
     """
     import tomllib  # imported late: help and lists of cases do not read tables
 
@@ -21,12 +21,15 @@ def read_table(name: str) -> dict[str, Any]:
 
 
 def cache_folder() -> Path:
-    """``$CUMATRIX_CACHE``, or the folder in the user's cache folder."""
+    """Return ``$CUMATRIX_CACHE``, or cumatrix's folder in the user's cache folder."""
     named = os.environ.get("CUMATRIX_CACHE")
     return Path(named).expanduser() if named else users("XDG_CACHE_HOME", "~/.cache")
 
 
 def users(variable: str, default: str) -> Path:
-    """cumatrix's folder in one of the user's base directories (https://specifications.freedesktop.org/basedir), where a relative path counts as none."""
+    """Return cumatrix's folder in one of the user's base directories.
+
+    A relative path in `variable` is ignored (https://specifications.freedesktop.org/basedir).
+    """
     named = os.environ.get(variable, "")
     return Path(named if os.path.isabs(named) else default).expanduser() / "cumatrix"

@@ -1,4 +1,4 @@
-"""What releases showed, made up from records as real cells leave them."""
+"""Results of releases, generated from records that look like those of real cells."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ FAULT = Expectation(when=Condition.always(), status=Status.REJECTED, xfail=True)
 def history(
     outcomes: Mapping[str, Sequence[Outcome]], expected: Expectation = make.BUILT
 ) -> tuple[Search[Lane], dict[tuple[int, Lane], LaneOutcome]]:
-    """A search that has tried every release, with what each target showed."""
+    """Return a search that has tried every release, with the given outcome of each target."""
     count = max(map(len, outcomes.values()))
     search = Search[Lane]([f"1.{minor}" for minor in range(count)], every=True)
     seen: dict[tuple[int, Lane], LaneOutcome] = {}

@@ -1,4 +1,4 @@
-"""Cells made by hand, and running them through the real engine."""
+"""Handmade cells, run by the real engine."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def make_case(
     definitions: Mapping[str, Any] | None = None,
     expectations: Sequence[Expectation] = (),
 ) -> Case:
-    """A case of one program."""
+    """Return a case with one program."""
     language = "cuda" if source.suffix != ".py" else "cupy" if "import cupy" in source.read_text() else "python"
     return Case(
         name=name or f"made/{source.parent.name}",
@@ -49,7 +49,7 @@ def make_cell(
     case: Case, backend: str = "nvrtc", release: str = "12.4", target: str = "sm_80", *,
     environment: Environment | None = None, headers: str = "",
 ) -> Cell:  # fmt: skip
-    """A cell of a case's only variant."""
+    """Return a cell of a case's only variant."""
     found = environment.version_of(*BACKENDS[backend].distributions) if environment else None
     toolchain = Toolchain(
         backend=backend,
@@ -62,7 +62,7 @@ def make_cell(
 
 
 def make_order(source: Path, target: str, scratch: Path, entries: Iterable[str] = (), **job: Any) -> Order:
-    """What a fork server is told for a program."""
+    """Return the setup that a fork server gets for a program."""
     asked = CellJob(
         cell="made by hand", source=source, entries=dict(entries if isinstance(entries, Mapping) else dict.fromkeys(entries, "")),
         definitions={}, target=target, options=job.pop("options", {}), include=job.pop("include", []),
@@ -71,7 +71,7 @@ def make_order(source: Path, target: str, scratch: Path, entries: Iterable[str] 
 
 
 def make_exit(**fields: Any) -> Exit:
-    """How a child ended that came to its end."""
+    """Return the end of a child that exited normally."""
     usual = {
         "exit": 0,
         "signal": None,
@@ -86,7 +86,7 @@ def make_exit(**fields: Any) -> Exit:
 
 
 class Place:
-    """One environment, and a run that keeps its fork servers between the tests of a module."""
+    """An environment, with a run that keeps its fork servers between the tests of a module."""
 
     def __init__(self, python: str | None, store: ToolkitStore, *, seconds: float = 800.0) -> None:
         self.environment = look(python)
@@ -95,16 +95,16 @@ class Place:
         self._run: Run | None = None
 
     def cell(self, case: Case, backend: str, release: str, target: str) -> Cell:
-        """A cell of this environment."""
+        """Return a cell of this environment."""
         return make_cell(case, backend, release, target, environment=self.environment)
 
     def result(self, cell: Cell) -> Result:
-        """The result of a cell."""
+        """Return the result of a cell."""
         self._run = self._run or Run(self.context, keep=3)
         return self._run.result(cell)
 
     def close(self) -> None:
-        """End its fork servers, until another cell wants some."""
+        """End its fork servers until the next cell."""
         if self._run:
             self._run.close()
             self._run = None
@@ -113,7 +113,7 @@ class Place:
         self, backend: str, release: str, source: str | Path, target: str, *,
         entries: Mapping[str, str] | None = None, options: Mapping[str, Any] | None = None,
     ) -> Outcome:  # fmt: skip
-        """Outcome of a program, given as text or as a file."""
+        """Return the outcome of a program, given as text or as a file."""
         folder = Path(tempfile.mkdtemp(prefix="cumatrix-test-"))
         try:
             if isinstance(source, str):
@@ -127,7 +127,7 @@ class Place:
 
 
 def run_all(cells: Sequence[Cell], context: RunContext, jobs: int = 1) -> dict[str, Record]:
-    """Records of cells by id, in the order of the cells, whichever finished first."""
+    """Return records of cells by id, in the order of the cells."""
     records: dict[str, Record] = {}
 
     with Run(context, jobs) as run:
@@ -138,10 +138,10 @@ def run_all(cells: Sequence[Cell], context: RunContext, jobs: int = 1) -> dict[s
 
 
 def lasting(record: Mapping[str, Any]) -> dict[str, Any]:
-    """What two records of the same outcome have in common.
+    """Return the part of a record that is equal for equal outcomes.
 
-    The fingerprint is left out: where another test makes an environment meanwhile, uv links the very files that a cell reads, which
-    looks like a change as long as nobody has seen their content before, and then there is none.
+    The result omits the fingerprint. If another test creates an environment at the same time, uv links the files that a cell reads. A new
+    link looks like a change until the content is hashed, and the cell then has no fingerprint.
     """
     passing = ("seconds", "cached", "run", "peak_bytes", "shared_steps", "fingerprint", "taken_from")
     return {key: value for key, value in record.items() if key not in passing}
@@ -150,7 +150,7 @@ def lasting(record: Mapping[str, Any]) -> dict[str, Any]:
 def write_case(
     root: Path, name: str, source: str, table: str = "", *, file: str = "kernel.cu", language: str = ""
 ) -> Path:
-    """A case as users write them; returns its ``case.toml``."""
+    """Write a case as users do; return its ``case.toml``."""
     folder = root / name
     folder.mkdir(parents=True)
     (folder / file).write_text(source)
@@ -164,7 +164,7 @@ REJECTED = '[[expect]]\nstatus = "rejected"\ndiagnostic = "{}"\nreason = "it is 
 
 
 def write_library(root: Path) -> None:
-    """A small library of cases: built, refused, known to fail, slow, by target and by variant."""
+    """Write a small library of cases: built, rejected, with a known fault, slow, by target and by variant."""
     write_case(root, "plain/one", "__global__ void one(int *a) { *a = 1; }")
     write_case(
         root, "plain/two", "__global__ void two(float *a) { a[threadIdx.x] *= N; }", "[parameters]\nN = [2, 3]\n"

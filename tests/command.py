@@ -1,4 +1,4 @@
-"""The command, run as users run it."""
+"""The command as users run it."""
 
 from __future__ import annotations
 
@@ -17,45 +17,45 @@ from in_process import call
 
 
 class Command:
-    """The command ``cumatrix``, run as users do."""
+    """The command ``cumatrix`` as users run it."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.script = Path(sys.executable).with_name("cumatrix")
 
     def argv(self, *arguments: str | Path) -> list[str]:
-        """Words of the command line."""
+        """Return the words of the command line."""
         return [str(self.script), *map(str, arguments)]
 
     def __call__(
         self, *arguments: str | Path, env: Mapping[str, str] | None = None, timeout: float = 800
     ) -> subprocess.CompletedProcess[str]:
-        """Run to the end."""
+        """Run the command to its end."""
         return subprocess.run(
             self.argv(*arguments), cwd=self.folder, capture_output=True, text=True, timeout=timeout,
             stdin=subprocess.DEVNULL, env={**os.environ, **(env or {})},
         )  # fmt: skip
 
     def records(self, *arguments: str | Path, **keywords: Any) -> list[dict[str, Any]]:
-        """Run with ``--json`` and read what it prints, by cell: they finish in any order. Every line of it must be a record."""
+        """Run with ``--json`` and return the records by cell, since cells finish in any order. Every line must be a record."""
         done = self(*arguments, "--json", **keywords)
         assert done.returncode in (0, 1, 3, 4), done.stderr
         return sorted((json.loads(line) for line in done.stdout.splitlines()), key=lambda record: record["cell"])
 
 
 class Called(Command):
-    """The command, called as a function: imports, which take most of a second, happen once.
+    """Call the command as a function: its imports, most of a second, happen once.
 
-    What a tool writes to the process's own streams is not seen, and no line waits for a reader.
+    The result lacks output that a tool writes to the process's own streams, and writing never waits for a reader.
     """
 
     def __call__(
         self, *arguments: str | Path, env: Mapping[str, str] | None = None, timeout: float = 800
     ) -> subprocess.CompletedProcess[str]:
-        """Run to the end."""
+        """Run the command to its end."""
         with (
             contextlib.chdir(self.folder),
-            # Without a terminal, as the process has none.
+            # No terminal, like the process.
             patch.dict(os.environ, {"COLUMNS": "80", **(env or {})}),
             open(os.devnull) as nothing,
             patch.object(sys, "stdin", nothing),
@@ -65,7 +65,7 @@ class Called(Command):
 
 
 def commands_of(group: click.Group, *path: str) -> Iterator[tuple[str, click.Command]]:
-    """Every command below a group, by its words: ``history add``."""
+    """Return every command below a group, by its words: ``history add``."""
     context = click.Context(group)
     for name in group.list_commands(context):
         command = group.get_command(context, name)

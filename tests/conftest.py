@@ -1,4 +1,4 @@
-"""Real compilers for all tests: toolkits and libraries come from PyPI on demand, and are kept."""
+"""Real compilers for all tests: toolkits and libraries come from PyPI on first use, and are kept."""
 
 from __future__ import annotations
 
@@ -23,53 +23,53 @@ _PLACES = 4
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Under coverage, workers are measured as well (`measured`)."""
+    """Measure workers, too, under coverage (`measured`)."""
     if not hasattr(config, "workerinput"):
         measured.begin(sys.executable)
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
-    """What has begun ends, once the processes of pytest-xdist have ended."""
+    """End the processes that the tests have started, after the processes of pytest-xdist have ended."""
     if not hasattr(config, "workerinput"):
         measured.end(sys.executable)
 
 
 @pytest.fixture(autouse=True, scope="session")
 def _own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """No outcome of an earlier run answers a test, and none of the user's settings changes one."""
+    """Keep outcomes of earlier runs and settings of the user out of the tests."""
     with pytest.MonkeyPatch.context() as patch:
         for name in [name for name in os.environ if name.startswith("CUMATRIX_") and name != "CUMATRIX_HOME"]:
             patch.delenv(name)
         patch.delenv("TOX_ENV_NAME", raising=False)
-        # There pytest keeps what failed last: a pytest that a test starts would share it with those of the tests beside it.
+        # pytest keeps the last failures there: a pytest that a test starts would share the folder with parallel tests.
         patch.delenv("TOX_ENV_DIR", raising=False)
         patch.setenv("CUMATRIX_CACHE", str(tmp_path_factory.mktemp("cache")))
-        # uv's links change the time of the very files that other tests' cells read, whose outcomes then are not kept.
+        # uv's links change the times of files that other tests' cells read, and outcomes of changing files are not cached.
         patch.setenv("UV_LINK_MODE", "copy")
         yield
 
 
 @pytest.fixture(scope="session")
 def store() -> ToolkitStore:
-    """The user's own store: what it lacks is installed there."""
+    """Return the user's store; a missing toolkit is installed there."""
     return ToolkitStore()
 
 
 @pytest.fixture(scope="session")
 def toolkit(store: ToolkitStore) -> Install:
-    """An installed release."""
+    """Return an installed release."""
     return lambda release: store.install(RELEASES[release])
 
 
 @pytest.fixture(scope="session")
 def venv() -> Callable[..., str]:
-    """Interpreter of an environment with the given requirements."""
+    """Return the interpreter of an environment with the given requirements."""
     return python_with
 
 
 @pytest.fixture(scope="session")
 def places(store: ToolkitStore) -> Iterator[Callable[[str], Place]]:
-    """The environment of a requirement, with its workers; the empty one is that of the tests.
+    """Return the environment of a requirement, with its workers. The empty requirement is the environment of the tests.
 
     Tests come in random order: the last few stay, or each loads its library again. Not all of them, which would fill the memory.
     """
@@ -105,7 +105,7 @@ def run_cell(places: Callable[[str], Place], toolkit: Install) -> RunCell:
 
 @pytest.fixture
 def cumatrix(request: pytest.FixtureRequest, tmp_path: Path) -> Command:
-    """The command, in an empty folder: a process, or a function in modules marked `called`."""
+    """Return the command in an empty folder: a process, or a function in modules marked `called`."""
     command = (Called if request.node.get_closest_marker("called") else Command)(tmp_path)
     assert command.script.is_file(), f"install cumatrix beside {sys.executable}: pip install -e .[test]"
     return command

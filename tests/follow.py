@@ -1,4 +1,4 @@
-"""Programs in real processes, and what the library that follows reads tells of them."""
+"""Programs in real processes, and the files that the preloaded library reports."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from harness.protocol.reads import VARIABLE, unique
 
 
 class Follow:
-    """Runs a program and tells what it read."""
+    """Runner of programs that returns the files that they read."""
 
     def __init__(self, library: Path, folder: Path) -> None:
         self.library, self.folder, self.records = library, folder, folder / "records"
 
     def __call__(self, *argv: str | Path, **variables: str) -> Reads:
-        # A file that was written within the last 20 ms is recorded as changed: the clock of its file system may stand still.
+        # A file written within the last 20 ms counts as changed, because the clock of its file system may be coarse.
         while any(time.time_ns() - path.lstat().st_ctime_ns < 30_000_000 for path in self.folder.iterdir()):
             pass
         self.records.write_bytes(b"X 0 0 0 0 0 the program itself\0")
@@ -31,5 +31,5 @@ class Follow:
 
 
 def python(code: str) -> list[str]:
-    """The words of a Python that runs some code."""
+    """Return the arguments of a Python that runs code."""
     return [sys.executable, "-I", "-c", code]

@@ -1,4 +1,4 @@
-"""What is fuzzed: files that commands read, and the commands that read them."""
+"""Fuzzed files, and the commands that read them."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from harness.analysis.history import append
 from harness.model import Outcome, Stage, Status
 
 KINDS = ("records", "plan", "exported", "history", *INPUTS, *PROJECTS)
-"""Names of what is fuzzed."""
+"""Names of the fuzzed kinds."""
 
 
 @cache
 def good() -> tuple[list[Any], dict[str, Any]]:
-    """Records of several kinds and their plan, of which one cell never arrived."""
+    """Write records of several kinds and their plan; the record of one cell is missing."""
     cells = [cell(variant={"arch": "given", "N": 4}, target=target) for target in ("sm_75", "sm_80", "sm_90")]
     cells += [cell("wmma/two", backend="nvrtc", library="", toolkit="13.0", headers="12.9", target="compute_90a")]
     cells += [cell("jit/kernel", backend="numba", library="0.59.1", target="sm_80")]
@@ -60,7 +60,7 @@ def good() -> tuple[list[Any], dict[str, Any]]:
 
 
 def write(folder: Path, *, records: bytes | None = None, planned: bytes | None = None) -> Path:
-    """A folder of records; what is not given is as it should be."""
+    """Write a folder of records; parts that are not given are valid."""
     folder.mkdir(parents=True, exist_ok=True)
     lines, whole = good()
     (folder / "r.jsonl").write_bytes(
@@ -71,14 +71,14 @@ def write(folder: Path, *, records: bytes | None = None, planned: bytes | None =
 
 
 class Fuzzer:
-    """Mutates files of one kind, and calls every command that reads them.
+    """Fuzzer that mutates files of one kind, and calls every command that reads them.
 
     Parameters
     ----------
     folder : Path
-        For the files; what a mutation made is removed with the next one.
+        Folder for the files; the next mutation removes the files of the last.
     seed : str
-        Of the mutations: the same one gives the same files.
+        Seed of the mutations; equal seeds give equal files.
     """
 
     def __init__(self, folder: Path, seed: str) -> None:
@@ -151,7 +151,7 @@ class Fuzzer:
 
 
 def problems(fuzzer: Fuzzer, kind: str, going: Callable[[int], bool]) -> list[str]:
-    """What went wrong while `going`, with the files of the first of each kind kept in folders of their own."""
+    """Fuzz while `going`; return the problems, and keep the files of the first of each kind in folders of their own."""
     found: dict[str, str] = {}
     number = 0
     while going(number):

@@ -1,4 +1,4 @@
-"""What is fuzzed beside results: case files, conditions, logs, and what the process of a cell leaves."""
+"""Fuzzed input other than results: case files, conditions, logs, and the output of a cell's process."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from harness.protocol.messages import REPLY
 from harness.records.schema import check_record
 
 INPUTS = ("cases", "conditions", "logs", "replies")
-"""Names of what is fuzzed here."""
+"""Names of the fuzzed kinds."""
 
 _CASE: dict[str, Any] = {
     "title": "A title", "description": "Some\nlines.", "features": ["wmma"], "links": ["https://example.org/a"],
@@ -50,7 +50,7 @@ _CASE: dict[str, Any] = {
 }  # fmt: skip
 _TARGETS = ("sm_75", "sm_90a", "compute_120f")
 _MOST_CELLS = 60
-# What conditions are made of, and what they are not.
+# Parts of valid and invalid conditions.
 _WORDS = (
     *("backend", "target", "suffix", "virtual", "device", "wheels", "cc", "toolkit", "headers", "library", "python", "cupy", "numba", "bytes", "fragment", "word", "x", "cell"),
     *('"nvrtc"', '"8.0"', '"13.x"', '">=12,<13"', '"sm_80"', '"half"', "''", '"\\ud800"', "1", "2.5", "1e999", "-1", "True", "None", "0x10", "9" * 5000, '"' + "9." * 300 + '"', '"1!2.0+a.b"'),
@@ -59,14 +59,14 @@ _WORDS = (
 
 
 class InputFuzzer:
-    """Mutates what cumatrix reads beside results, as `fuzzing.Fuzzer` does these.
+    """Fuzzer that mutates other input than results, with the interface of `fuzzing.Fuzzer`.
 
     Parameters
     ----------
     folder : Path
-        For the files; what a mutation made is removed with the next one.
+        Folder for the files; the next mutation removes the files of the last.
     seed : str
-        Of the mutations: the same one gives the same files.
+        Seed of the mutations; equal seeds give equal files.
     """
 
     def __init__(self, folder: Path, seed: str) -> None:
@@ -78,7 +78,7 @@ class InputFuzzer:
         self.outcomes = (Outcome(status=Status.BUILT), rejected("too small"), Outcome(status=Status.CRASHED, signal=11))
 
     def round(self, kind: str, bad: Path) -> Iterator[Called]:
-        """Mutate one input of a kind, and read it in every way."""
+        """Mutate an input of a kind, and read it in every way."""
         yield from getattr(self, f"_{kind}")(bad)
 
     def _cases(self, bad: Path) -> Iterator[Called]:
@@ -97,7 +97,7 @@ class InputFuzzer:
             yield _done("what a run makes of the case", partial(self._plan, bad / "cases"))
 
     def _plan(self, root: Path) -> None:
-        """All that a run does with a case before and after it compiles: what was checked never ends it."""
+        """Do everything that a run does with a case before and after compiling. A case that passed the checks never ends a run."""
         cells = list(islice((each for case in load_cases(root) for each in _cells(case)), _MOST_CELLS))
         for each in cells:
             options_for(each)
@@ -108,7 +108,7 @@ class InputFuzzer:
                 judge(expected, outcome)
                 check_record(record(each, outcome))
         for where in ('bytes == 1 and toolkit >= "12.0"', 'fragment != "x" or word == "one"'):
-            with contextlib.suppress(CumatrixError):  # the mutation took the parameter
+            with contextlib.suppress(CumatrixError):  # the mutation removed the parameter
                 choose(cells, where)
 
     def _conditions(self, bad: Path) -> Iterator[Called]:
@@ -127,7 +127,7 @@ class InputFuzzer:
             yield call("merge", bad, "--out", bad / "merged.jsonl", "--where", text.replace("\0", ""))
 
     def _hold(self, text: str) -> None:
-        """A condition that is read holds or not, for every cell; another is a `ConditionError`."""
+        """Check a condition: it is a `ConditionError`, or it holds or fails for every cell."""
         try:
             condition = Condition.parse(text, {"bytes": [1, 2], "fragment": ["half", "tf32"], "word": ["one", 2, True]})
         except ConditionError:
@@ -226,7 +226,7 @@ def _parse(text: str) -> None:
 
 
 def _done(what: str, action: Callable[[], object]) -> Called:
-    """What is no command, as if it were one."""
+    """Return a text as a command line, even if it is none."""
     try:
         with limited():
             action()
@@ -247,7 +247,7 @@ def _line(value: Any) -> str:
 
 
 def _value(value: Any) -> str:
-    """A value on one line: TOML's texts are JSON's, nearly."""
+    """Return a value as a line of TOML, whose strings are nearly JSON's."""
     if isinstance(value, dict):
         return "{" + ", ".join(f"{json.dumps(key)} = {_value(item)}" for key, item in value.items()) + "}"
     if isinstance(value, list):

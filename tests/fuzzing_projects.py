@@ -1,4 +1,4 @@
-"""What is fuzzed of projects, and by commands that read results beside a project: configurations, builds, ``setup.py``, results of others."""
+"""Fuzzed projects, and commands that read results and a project: configurations, builds, ``setup.py``, results of others."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from in_process import Called, call
 from harness.records.plan import Inputs
 
 PROJECTS = ("configuration", "build", "setup", "others")
-"""Names of what is fuzzed here."""
+"""Names of the fuzzed kinds."""
 
 _CONFIGURATION: dict[str, Any] = {
     "sources": ["csrc/scale.cu"], "exclude": "csrc/old*.cu", "include": ["include"], "define": {"N": 4, "NAME": "x"}, "std": "c++17", "flags": ["-lineinfo", "nvcc:-O3"],
@@ -44,7 +44,7 @@ setup(ext_modules=[CUDAExtension(name="mine._C", sources=["csrc/bind.cpp"] + sor
     include_dirs=[os.path.join(os.path.dirname(os.path.abspath(__file__)), "include"), str(HERE / "missing")], define_macros=[("N", "4"), ("FAST", None)],
     extra_compile_args={"cxx": ["-O2"], "nvcc": nvcc})], cmdclass={"build_ext": BuildExtension})
 """
-# What a part of it is exchanged for.
+# Replacements for a part of the file.
 _WORDS = (
     *('"/**/*"', "9 ** 9 ** 9", '"x" * 9 ** 9', "[0] * 10 ** 12", 'f"{1:>999999999}"', "None", "-1", "1e999", '"\\ud800"', "b'x'", "{}", "[]", "()", "lambda: 1", "(yield)", "*[1]"),
     *('"../../../../etc/passwd"', '"$(id)`id`"', "__file__ * 3", "HERE / HERE", "nvcc", "nvcc + nvcc", "[x for x in nvcc for y in nvcc]", "glob", "open('/dev/zero')", "(" * 300 + ")" * 300, "1 if 1 else 2"),
@@ -56,7 +56,7 @@ _CASE = (
 
 
 class ProjectFuzzer:
-    """Mutates files of a project, as `fuzzing.Fuzzer` does results.
+    """Fuzzer that mutates files of a project, with the interface of `fuzzing.Fuzzer`.
 
     Parameters
     ----------
@@ -71,7 +71,7 @@ class ProjectFuzzer:
         self.random = Random(seed)
 
     def round(self, kind: str, bad: Path) -> Iterator[Called]:
-        """Mutate one file of a project, and have every command read it that does."""
+        """Mutate a file of a project, and run every command that reads it."""
         for name in (
             "csrc/scale.cu",
             "csrc/shift.cu",
@@ -83,7 +83,7 @@ class ProjectFuzzer:
             (bad / name).parent.mkdir(parents=True, exist_ok=True)
             (bad / name).write_text(_KERNEL)
         (bad / "cases" / "wmma" / "fragments" / "case.toml").write_text(_CASE)
-        # Nothing is installed there, so that nothing is compiled.
+        # Nothing is installed there, which prevents compilations.
         variables = {"CUMATRIX_HOME": str(bad / "home"), "CUMATRIX_CACHE": str(bad / "cache")}
         with contextlib.chdir(bad), patch.dict(os.environ, variables):
             yield from getattr(self, f"_{kind}")(bad)
@@ -126,7 +126,7 @@ class ProjectFuzzer:
         yield call("config")
 
     def _others(self, bad: Path) -> Iterator[Called]:
-        """Results of others, and what follows from them, for the commands that take them beside a project."""
+        """Results of others and their inputs, for commands that read results and a project."""
         source = bad / "in"
         source.mkdir()
         lines = [json.loads(line) for line in (self.good / "r.jsonl").read_bytes().splitlines()]
@@ -158,6 +158,6 @@ class ProjectFuzzer:
         yield call("repro", "wmma/fragments*sm_80", "--results", source, "--out", bad / "repro")
         for kind in ("sarif", "gitlab"):
             yield call("annotate", source, "--format", kind)
-        # It speaks to a CI: each line is one command.
+        # The output is for a CI: each line is a command.
         told = call("annotate", source)
         yield replace(told, out="")

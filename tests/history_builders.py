@@ -1,4 +1,4 @@
-"""A history, night by night, for the tests of histories and trends."""
+"""Histories, built night by night, for tests of histories and trends."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Commands called as functions: what takes a process a second takes milliseconds."""
+"""Commands called as functions, which takes milliseconds instead of the second of a process."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from unittest.mock import patch
 
 from harness.cli.main import _run
 
-# All that acts on a terminal or reorders what is read; written down here once more, by another rule than the one under test.
+# All characters that control a terminal or reorder text. A second list, built by another rule than the code under test.
 ACTING = re.compile(
     r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]|[\ud800-\udfff]"
 )
@@ -25,7 +25,7 @@ _MOST_SECONDS = 120
 
 
 def commands(said: str) -> list[str]:
-    """Lines that a CI takes for commands to itself, colours or not."""
+    """Return the lines that a CI reads as commands, with or without colours."""
     plain = re.sub(r"\x1b\[[\d;?]*[a-zA-Z]", "", said)
     lines = [line.strip() for line in re.split(r"[\r\n]", plain)]
     return [
@@ -38,23 +38,23 @@ class Hang(BaseException):
 
 
 class Text(io.StringIO):
-    """What a command writes, as to a stream of UTF-8."""
+    """Output stream of a command, in UTF-8."""
 
     encoding = "utf-8"
 
 
 @dataclass(frozen=True)
 class Called:
-    """How a command ended.
+    """End of a command.
 
     Parameters
     ----------
     argv : tuple of str
-        Its words.
+        The command line.
     code : int
-        Its exit code.
+        The exit code.
     out, err : str
-        What it said.
+        The output on stdout and stderr.
     """
 
     argv: tuple[str, ...]
@@ -63,7 +63,7 @@ class Called:
     err: str
 
     def problem(self) -> str:
-        """What is wrong with that, or the empty text."""
+        """Return the problem of the end, or an empty text."""
         if "Traceback" in self.err or "fault of cumatrix" in self.err:
             return f"an exception:\n{self.err[-3000:]}"
         if self.code not in (0, 1, 2, 3, 4):
@@ -78,12 +78,12 @@ class Called:
 
 
 def call(*argv: str | Path, seconds: int = _MOST_SECONDS) -> Called:
-    """Run one command to its end.
+    """Run a command to its end.
 
     Raises
     ------
     Hang
-        When it does not end in many times what it may take.
+        If the command does not end within a multiple of its time limit.
     """
     words = tuple(map(str, argv))
     out, err = Text(), Text()
@@ -104,13 +104,13 @@ def call(*argv: str | Path, seconds: int = _MOST_SECONDS) -> Called:
 
 @contextlib.contextmanager
 def limited(seconds: int = _MOST_SECONDS) -> Iterator[None]:
-    """Raise `Hang` in what does not end."""
+    """Raise `Hang` in a command that does not end."""
 
     def end(number: int, frame: FrameType | None) -> None:
         raise Hang
 
     before = signal.signal(signal.SIGALRM, end)
-    rest = signal.alarm(seconds)  # pytest-timeout's, where it has one
+    rest = signal.alarm(seconds)  # the handler of pytest-timeout, if any
     try:
         yield
     finally:

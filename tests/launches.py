@@ -1,4 +1,4 @@
-"""Small programs with a launch and a reference, run on whatever device is given."""
+"""Small programs with a launch and a reference, run on the given device."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ reference = "reference.py"
 
 
 def write_launched(root: Path, name: str, body: str, *, reference: str = "pass", more: str = "") -> None:
-    """A case in CUDA C++ whose kernel has an array ``out`` of 32 floats and a number ``n``."""
+    """Write a CUDA C++ case whose kernel has an array ``out`` of 32 floats and a number ``n``."""
     kernel = name.replace("-", "_")
     source = f'extern "C" __global__ void {kernel}(float *out, int n)\n{{\n    {body}\n}}\n'
     table = LAUNCH.format(language="cuda", entry=f'["{kernel}"]', more=more)
@@ -40,7 +40,7 @@ def write_launched(root: Path, name: str, body: str, *, reference: str = "pass",
 
 
 def write_launched_python(root: Path, name: str, body: str, *, reference: str = "pass", more: str = "") -> None:
-    """The same for Numba."""
+    """Write the same case for Numba."""
     kernel = name.replace("-", "_")
     source = f"from numba import cuda\n\n\n@cuda.jit(**JIT_OPTIONS)\ndef {kernel}(out, n):\n    {body}\n"
     entry = f'{{ {kernel} = "void(float32[:], int32)" }}'
@@ -48,7 +48,7 @@ def write_launched_python(root: Path, name: str, body: str, *, reference: str = 
 
 
 def write_launched_triton(root: Path, name: str, body: str, *, reference: str = "pass") -> None:
-    """The same for Triton, where each block handles 32 floats."""
+    """Write the same case for Triton; each block handles 32 floats."""
     kernel = name.replace("-", "_")
     head = "import triton\nimport triton.language as tl\n\n\n@triton.jit\n"
     source = f"{head}def {kernel}(out, n, B: tl.constexpr):\n    place = out + tl.arange(0, B)\n    {body}\n"
@@ -57,7 +57,7 @@ def write_launched_triton(root: Path, name: str, body: str, *, reference: str = 
 
 
 def write_launched_extension(root: Path, name: str, body: str, *, reference: str = "pass") -> None:
-    """The same as an extension of PyTorch, with a function ``call``."""
+    """Write the same case as a PyTorch extension with a function ``call``."""
     kernel = name.replace("-", "_")
     source = (
         "#include <torch/types.h>\n"
@@ -81,7 +81,7 @@ def run_launched(
     store: ToolkitStore, release: str, backends: str = "nvrtc", python: str | None = None,
     jobs: int = 2, seconds: float = 15, sanitizer: str = "",
 ) -> dict[tuple[str, str, str], Mapping[str, Any]]:  # fmt: skip
-    """Records by case, backend and target."""
+    """Return records by case, backend and target."""
     environment = look(python)
     context = RunContext(
         environment, store, None, RunRequest(limits=Limits(seconds=seconds)), devices=devices, sanitizer=sanitizer
@@ -95,10 +95,10 @@ def run_launched(
 
 
 def outcome(record: Mapping[str, Any]) -> tuple[str, str | None]:
-    """Status and stage."""
+    """Return status and stage."""
     return record["status"], record["stage"]
 
 
 def messages(record: Mapping[str, Any]) -> str:
-    """All diagnostics, one a line."""
+    """Return all diagnostics, one per line."""
     return "\n".join(item["message"] for item in record["diagnostics"])

@@ -1,7 +1,7 @@
-"""Coverage of other processes (``tox -e coverage``): of the command, of pytest-xdist's, of workers and their children.
+"""Coverage of other processes (``tox -e coverage``): the command, pytest-xdist's processes, workers and their children.
 
-A worker's environment is made from nothing, so that no variable tells it to measure itself. A file in site-packages does, which Python
-reads at each start. Workers whose reads are followed are left out: what coverage writes would count among what they have read.
+A worker starts with an empty environment, so a variable cannot enable the measurement. A file in site-packages, which Python reads at each
+start, enables it. Workers whose reads are traced are omitted: files that coverage writes would count as their inputs.
 """
 
 from __future__ import annotations
@@ -25,25 +25,25 @@ if any(name in words for name in ("harness/worker/", "bin/cumatrix", "sys.stdin.
 
 
 def requirements() -> list[str]:
-    """What an environment needs beside its libraries while coverage measures; nothing otherwise."""
+    """Return the distributions that an environment needs for coverage; none if coverage does not measure."""
     coverage = sys.modules.get("coverage")
     return [f"coverage=={coverage.__version__}"] if coverage and _config() else []
 
 
 def begin(python: str) -> None:
-    """Measure what runs in an interpreter from now on, where coverage measures this process."""
+    """Measure all further processes of an interpreter if coverage measures this process."""
     if config := _config():
         _file(python).write_text(_TEXT.format(_START.format(config)))
 
 
 def end(python: str) -> None:
-    """Measure it no longer."""
+    """Stop measuring."""
     if _config():
         _file(python).unlink(missing_ok=True)
 
 
 def _config() -> str:
-    """What coverage was told for this process; empty where it does not measure."""
+    """Return coverage's configuration of this process; empty if coverage does not measure."""
     coverage = sys.modules.get("coverage")
     current = coverage.Coverage.current() if coverage else None
     return current.config.serialize() if current else ""

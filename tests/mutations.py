@@ -1,4 +1,4 @@
-"""Small damage to good files: what another version, an editor, a bad disk or somebody's malice makes of them."""
+"""Small damage to valid files, as another version, an editor, a bad disk or an attacker causes."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ VALUES: list[Any] = [
 
 
 def mutated(value: Any, random: Random) -> Any:
-    """A value of JSON with one to three changes."""
+    """Return a JSON value with one to three changes."""
     value = copy.deepcopy(value)
     for _ in range(random.choice((1, 1, 1, 2, 3))):
         places = list(_places(value))
@@ -66,7 +66,7 @@ def mutated(value: Any, random: Random) -> Any:
                 holder[key] = str(holder[key])
             case 5:
                 holder[key] = _deep(random.choice((5, 900)))
-                return value  # what is deeper cannot be written
+                return value  # deeper values cannot be written
             case _:
                 holder[key] = copy.deepcopy(random.choice(VALUES))
     return value
@@ -86,7 +86,7 @@ def _deep(levels: int) -> Any:
 
 
 def damaged(data: bytes, random: Random) -> bytes:
-    """Bytes with one place changed."""
+    """Return bytes with a change at one place."""
     place = random.randrange(len(data) + 1)
     match random.randrange(6):
         case 0:
@@ -110,7 +110,7 @@ def damaged(data: bytes, random: Random) -> bytes:
 
 
 def json_lines(values: list[Any], random: Random) -> bytes:
-    """Lines of JSON, of which one is changed, or some bytes."""
+    """Yield lines of JSON with a changed line or changed bytes."""
     values = list(values)
     if random.random() < 0.8:
         place = random.randrange(len(values))
@@ -120,14 +120,14 @@ def json_lines(values: list[Any], random: Random) -> bytes:
 
 
 def json_file(value: Any, random: Random) -> bytes:
-    """The same for a file of JSON."""
+    """Return a JSON file with one to three changes."""
     if random.random() < 0.8:
         return json.dumps(mutated(value, random)).encode()
     return damaged(json.dumps(value).encode(), random)
 
 
 def parquet(data: bytes, random: Random) -> bytes:
-    """A file of Parquet with a column that is gone or holds something else, with other metadata, or with damaged bytes."""
+    """Yield Parquet files with a missing or different column, with other metadata, or with damaged bytes."""
     if random.random() < 0.3:
         return damaged(data, random)
     table = pq.read_table(io.BytesIO(data), partitioning=None)

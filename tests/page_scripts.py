@@ -1,4 +1,4 @@
-"""What the page's data files hand over to its script."""
+"""Data that the page's files pass to its script."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 
 def handed_over(script: bytes | str) -> tuple[str, Any]:
-    """The name and the value of a data file, as a browser reads them."""
+    """Return name and value of a data file, as a browser reads them."""
     text = script.decode() if isinstance(script, bytes) else script
     found = re.fullmatch(r'cumatrix\.receive\("([\w-]+)","([A-Za-z0-9+/=]*)"\);\n', text)
     assert found is not None

@@ -1,4 +1,4 @@
-"""How much memory something takes."""
+"""Peak memory of a function."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 
 def peak_of(call: Callable[[], object]) -> int:
-    """Most bytes that Python had in use meanwhile."""
+    """Return the peak number of bytes that Python used during a call."""
     tracemalloc.start()
     try:
         call()

@@ -1,4 +1,4 @@
-"""Cells, records and plans for tests, made with the real model."""
+"""Cells, records and plans for tests, built with the real model."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def cell(
     environment: str = "cupy13",
     title: str = "Fragments of every shape",
 ) -> Cell:
-    """One cell."""
+    """Return a cell."""
     labels = variant or {}
     return Cell(
         case=Case(
@@ -65,7 +65,7 @@ def cell(
 
 
 def built(target: str = "sm_80", *, registers: int = 40, cores: str | None = None, **fields: Any) -> Outcome:
-    """An outcome that is all right."""
+    """Return an outcome without problems."""
     return Outcome(
         **{
             "status": Status.BUILT,
@@ -91,7 +91,7 @@ def built(target: str = "sm_80", *, registers: int = 40, cores: str | None = Non
 
 
 def rejected(message: str = "incomplete type is not allowed", **fields: Any) -> Outcome:
-    """An outcome that the compiler said no to."""
+    """Return an outcome that the compiler rejected."""
     return Outcome(
         **{
             "status": Status.REJECTED,
@@ -123,25 +123,25 @@ def record(
     run: str = "run-1",
     cached: bool = False,
 ) -> Record:
-    """One record, judged as cumatrix judges."""
+    """Return a record, judged as cumatrix judges."""
     of = of or cell()
     outcome = outcome or built(str(of.target))
     return make_record(of, outcome, expected, judge(expected, outcome), run=run, cached=cached, fingerprint="f" * 16)
 
 
 def artifact_of(made: Record) -> ArtifactJson:
-    """What a record says came out."""
+    """Return the outcome that a record states."""
     assert made["artifact"] is not None
     return made["artifact"]
 
 
 def changed(made: Record, **values: Any) -> Record:
-    """The record with other values, which need not be right."""
+    """Return the record with other values, which need not be consistent."""
     return cast("Record", {**made, **values})
 
 
 def plan(*cells: Cell, run: str = "run-1", day: int = 1, **fields: Any) -> Plan:
-    """A plan of some day in January."""
+    """Return a plan of a day in January."""
     return {
         **make_plan(
             cells,

@@ -1,4 +1,4 @@
-"""Small repositories of git, made by tests."""
+"""Small git repositories, made by tests."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _IDENTITY = {
 
 
 class Repository:
-    """A work tree with its repository, whose branch is ``main``; what lies in the folder already is not committed yet."""
+    """A new repository on branch ``main`` in a folder; existing files stay uncommitted."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -23,7 +23,7 @@ class Repository:
         self.git("init", "--quiet", "--initial-branch=main")
 
     def git(self, *arguments: str) -> str:
-        """Run git in it."""
+        """Run git in the repository."""
         done = subprocess.run(
             ["git", *arguments], cwd=self.folder, capture_output=True, text=True, check=True, env={**os.environ, **_IDENTITY}
         )  # fmt: skip
@@ -37,7 +37,7 @@ class Repository:
             path.write_text(text)
 
     def commit(self, files: Mapping[str, str] | None = None, tag: str = "") -> str:
-        """Commit everything that is there; returns the commit."""
+        """Commit all files; return the commit."""
         self.write(files or {})
         self.git("add", "--all")
         self.git("commit", "--quiet", "--allow-empty", "--message=a change")
@@ -47,6 +47,6 @@ class Repository:
 
 
 def cutlass(version: str, more: str = "") -> dict[str, str]:
-    """The one header of a CUTLASS of one header."""
+    """Return the header of a CUTLASS with a single header."""
     lines = [f"#define CUTLASS_{name} {number}\n" for name, number in zip(("MAJOR", "MINOR", "PATCH"), version.split("."), strict=True)]  # fmt: skip
     return {"include/cutlass/version.h": "".join(lines) + more}

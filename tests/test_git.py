@@ -1,4 +1,4 @@
-"""Checkouts, and the numbers of builds."""
+"""Checkouts, and version numbers of builds."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def test_the_state_of_a_checkout(tmp_path: Path) -> None:
     package = repository.folder / "package"
     clean = Checkout(repository.folder, commit, dirty=False, number=1)
     assert checkout_of(package) == checkout_of(package / "__init__.py") == clean
-    # What Python, installers and compilers leave is no change of anybody's.
+    # Files of Python, installers and compilers do not make a checkout dirty.
     repository.write({"package/__pycache__/x.pyc": "", "a.egg-info/PKG-INFO": "", "package/core.so": ""})
     assert checkout_of(package) == clean
     repository.write({"package/new.py": ""})
@@ -59,7 +59,7 @@ def test_a_hook_of_git_does_not_lead_elsewhere(tmp_path: Path, monkeypatch: pyte
 def test_what_git_refuses_is_told_in_its_words(tmp_path: Path) -> None:
     with pytest.raises(GitError, match="not a git repository"):
         git("status", folder=tmp_path)
-    with pytest.raises(GitError, match="not installed, or the folder is gone"):
+    with pytest.raises(GitError, match="not installed, or the folder is missing"):
         git("status", folder=tmp_path / "nowhere")
 
 

@@ -1,4 +1,4 @@
-"""What each package may import, where import-linter cannot tell (its contracts stand in pyproject.toml)."""
+"""Import rules of packages that import-linter cannot check (pyproject.toml has its contracts)."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ import harness
 
 PACKAGE = Path(harness.__file__).parent
 WORKERS = ("protocol", "native", "nvidia", "backends", "worker", "libraries", "plugins")
-"""What is loaded in the environment under test, which has nothing of cumatrix's own."""
+"""Modules that are loaded in the environment under test, which has none of cumatrix's dependencies."""
 
 UNDER_TEST = {"cuda", "cupy", "cupy_backends", "cutlass", "numba", "numpy", "torch", "triton", "warp"}
-"""Libraries under test, and what they bring."""
+"""Libraries under test and their dependencies."""
 
 MODULES = sorted(
     path
@@ -28,7 +28,7 @@ MODULES = sorted(
 )
 NAMES = ["harness." + ".".join(path.relative_to(PACKAGE).with_suffix("").parts) for path in MODULES]
 
-# A Python without site-packages, to which `harness` is known as it is to a worker (harness/worker/boot.py).
+# A Python without site-packages that imports `harness` as a worker does (harness/worker/boot.py).
 IMPORT_ALL = """
 import importlib, importlib.util, json, sys
 folder, *names = sys.argv[1:]
@@ -42,7 +42,7 @@ print(*sorted(name for name in sys.modules if name.startswith("harness.")))
 
 
 def _imported(tree: ast.AST) -> Iterator[str]:
-    """Names of modules that are imported anywhere below a node, inside functions too, but not for a type checker alone."""
+    """Yield the names of imported modules below a node, inside functions too, but not those for type checkers only."""
     for node in ast.iter_child_nodes(tree):
         if isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING":
             continue
@@ -86,7 +86,7 @@ def test_imports_are_found_wherever_they_stand(text: str, names: list[str]) -> N
 
 
 def test_no_module_asks_its_own_package_for_a_name() -> None:
-    """It would be loaded while the package is still loading: a circle that import-linter does not look for."""
+    """Such an import loads the module while its package is loading: a cycle that import-linter does not detect."""
     asked = []
     for path in PACKAGE.rglob("*.py"):
         folder = ".".join(("harness", *path.parent.relative_to(PACKAGE).parts))

@@ -1,4 +1,4 @@
-"""What other distributions add by entry points: with distributions that are made for the test, seen by commands as users have them."""
+"""Entry points of other distributions: the tests build distributions, and commands load them as they do for users."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ EXAMPLE = ROOT / "examples" / "backend"
 
 
 def distribution(folder: Path, name: str, points: Mapping[str, Mapping[str, str]], modules: Mapping[str, str]) -> None:
-    """A distribution as an installer leaves it."""
+    """Write a distribution as an installer leaves it."""
     for file, text in modules.items():
         (folder / file).parent.mkdir(parents=True, exist_ok=True)
         (folder / file).write_text(text)
@@ -39,7 +39,7 @@ def distribution(folder: Path, name: str, points: Mapping[str, Mapping[str, str]
 
 @pytest.fixture
 def example(tmp_path: Path) -> Path:
-    """A folder in which the example of the documentation is installed."""
+    """Return a folder with the example of the documentation installed."""
     folder = tmp_path / "installed"
     shutil.copytree(EXAMPLE / "src", folder)
     import tomllib
@@ -50,7 +50,7 @@ def example(tmp_path: Path) -> Path:
 
 
 def run(folder: Path, *argv: str | Path, **variables: str) -> subprocess.CompletedProcess[str]:
-    """A command with what lies in a folder."""
+    """Return a command that runs in a folder with these files."""
     env = {**os.environ, "PYTHONPATH": str(folder), **variables}
     return subprocess.run(
         [sys.executable, *map(str, argv)], env=env, capture_output=True, text=True, cwd=folder.parent, timeout=600
@@ -165,7 +165,7 @@ def script(subject):
     return Script(text + "print('built')\\n", files=(), device="Shader C needs no GPU.")
 """,
 }
-"""A distribution with a backend: NVRTC, which refuses every program for an architecture before 9.0."""
+"""Write a distribution with a backend: NVRTC that rejects every program for architectures before 9.0."""
 
 NEXT_STEPS = """{
     const { next } = require("./load.js");
@@ -176,12 +176,12 @@ NEXT_STEPS = """{
     const steps = next.steps((key) => record[key], record, about);
     console.log(JSON.stringify(steps.find((step) => step.title === "Report it upstream").links));
 }"""
-"""A program of the page's script: the forms that a cell's report is prepared for."""
+"""A program of the page's script: the forms that list a cell's reports."""
 
 
 @pytest.fixture
 def shader(tmp_path: Path, toolkit: Callable[[str], object]) -> tuple[Path, dict[str, dict[str, Any]]]:
-    """The folder in which the backend of shaders is installed, and the records of a run beside it, by target."""
+    """Return the folder with the installed backend of shaders, and the records of a run by target."""
     toolkit("12.9")
     folder = tmp_path / "installed"
     distribution(folder, "shader", {"cumatrix.backends": {"shaderc": "shader:INFO"}}, SHADER)
@@ -265,7 +265,7 @@ def test_causes_and_exports_of_the_example(example: Path, toolkit: Callable[[str
     )
     assert done.returncode == 1
     assert "The header of this example is not installed" in done.stderr
-    for _ in range(2):  # the second report takes the place of the first
+    for _ in range(2):  # the second report replaces the first
         made = run(example, "-m", "cumatrix", "report", "some.jsonl", "--out", "html", "--export", "tap")
         assert made.returncode == 0, made.stderr
     tap = (place / "html" / "exports" / "tap" / "matrix.tap").read_text()

@@ -1,4 +1,4 @@
-"""What belongs to a process while it lives: told from what a killed one has left, and named."""
+"""Files of a running process: distinguished from the remains of a killed one, and named."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ sys.stdin.read()
 
 @pytest.fixture
 def other(tmp_path: Path) -> Iterator[Start]:
-    """Another process, which holds a folder until it is killed."""
+    """Start another process, which holds a folder until it is killed."""
     started = []
 
     def start() -> tuple[subprocess.Popen[str], Path]:
@@ -158,7 +158,7 @@ except KeyboardInterrupt:
 
 
 def test_an_interrupted_look_for_the_temporary_folder_leaves_nothing_there(tmp_path: Path) -> None:
-    # The shell of a test that runs in the background ignores SIGINT.
+    # The shell of a background test ignores SIGINT.
     argv = ["env", "--default-signal=INT", sys.executable, "-c", LOOK]
     assert subprocess.run(argv, env={**os.environ, "TMPDIR": str(tmp_path)}).returncode == 130
     assert list(tmp_path.iterdir()) == []

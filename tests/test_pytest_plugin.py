@@ -1,4 +1,4 @@
-"""The pytest plugin, in pytests of their own."""
+"""The pytest plugin, in separate pytest processes."""
 
 from __future__ import annotations
 

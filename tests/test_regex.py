@@ -1,4 +1,4 @@
-"""Regular expressions of other people: what is taken, what is refused, and that none holds anything up."""
+"""Regular expressions of users: accepted and rejected ones, and linear time."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from harness.model.condition import Condition
 from harness.model.judge import matches
 from harness.regex import Pattern, PatternError
 
-# Each takes an engine that backtracks longer than anybody waits.
+# A backtracking engine needs practically unlimited time for each.
 SLOW = [
     (r"(a+)+$", "a" * 50_000 + "!"),
     (r"^(a|a)*$", "a" * 50_000 + "!"),
@@ -22,7 +22,7 @@ SLOW = [
 
 @pytest.mark.parametrize(("text", "said"), SLOW)
 def test_no_expression_is_slow(text: str, said: str) -> None:
-    """With one that backtracks this does not end; pytest-timeout would end it."""
+    """A backtracking engine would not end; pytest-timeout would end it."""
     expected = Expectation(when=Condition.always(), status=Status.REJECTED, diagnostic=text)
     told = [Diagnostic(severity="error", message=said)]
     assert not matches(expected, Status.REJECTED, Stage.COMPILE, told)
@@ -52,7 +52,7 @@ def test_no_expression_is_slow(text: str, said: str) -> None:
     ],
 )
 def test_what_is_refused_says_why(text: str, why: str) -> None:
-    with pytest.raises(PatternError, match="is not a regular expression that RE2 takes") as caught:
+    with pytest.raises(PatternError, match="is not a regular expression that RE2 accepts") as caught:
         Pattern(text)
     assert why in str(caught.value)
     assert len(str(caught.value)) < 250

@@ -21,7 +21,7 @@ SCRIPT = ROOT / ".ci" / "tox_environments.py"
 def settings(
     tmp_path: Path, names: str, keys: str, *words: str, ini: Path = ROOT / "tox.ini"
 ) -> dict[str, dict[str, list[str]]]:
-    """Lines of settings of each environment, with what follows ``--``."""
+    """Return the lines of settings of each environment, with the text after ``--``."""
     argv = [
         sys.executable,
         "-m",
@@ -47,12 +47,12 @@ def settings(
 
 
 def commands(tmp_path: Path, names: str, *words: str) -> dict[str, list[str]]:
-    """The commands of each environment, with what follows ``--``."""
+    """Return the commands of each environment, with the text after ``--``."""
     return {name: found["commands"] for name, found in settings(tmp_path, names, "commands", *words).items()}
 
 
 def environments() -> ModuleType:
-    """The step that writes the environments of libraries into ``tox.ini``."""
+    """The script that writes the environments of libraries into ``tox.ini``."""
     spec = importlib.util.spec_from_file_location("tox_environments", SCRIPT)
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
@@ -99,11 +99,11 @@ def test_a_release_of_a_library_is_one_line(tmp_path: Path) -> None:
     assert {"CUMATRIX_WITH=numba=0.99", "CUMATRIX_TOOLKIT=12.4", "CUMATRIX_BACKEND=numba"} <= set(
         found["numba099-cuda124"]["set_env"]
     )
-    # What goes with a release, and which of CuPy's wheels, is the affair of --with.
+    # --with chooses the companions of a release and CuPy's wheel.
     assert not any("".join(found[name]["deps"]) for name in ("numba099-cuda124", "cupy99", "cupy99-cuda128"))
     assert {"CUMATRIX_WITH=cupy=99", "CUMATRIX_TOOLKIT=13.0"} <= set(found["cupy99"]["set_env"])
     assert {"CUMATRIX_WITH=cupy=99", "CUMATRIX_TOOLKIT=12.8"} <= set(found["cupy99-cuda128"]["set_env"])
-    # But for where CUDA's headers are those of a wheel companions it.
+    # Except in environments with CUDA's headers from a wheel.
     wheels = found["cupy99-wheels-cuda130"]
     assert wheels["deps"] == ["cupy-cuda13x==99.*", "nvidia-cuda-runtime==13.0.*"]
     assert "CUMATRIX_REQUIRE=cupy-cuda13x==99.*" in wheels["set_env"]

@@ -1,4 +1,4 @@
-"""What programs may leave behind."""
+"""Leftovers of programs."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from pathlib import Path
 
 
 def processes(mark: str, file: str = "cmdline") -> list[int]:
-    """Processes with a mark in their command line, or in another file of ``/proc/<pid>``."""
+    """Yield processes with a mark in their command line, or in another file of ``/proc/<pid>``."""
     found = []
     for pid in filter(str.isdigit, os.listdir("/proc")):
         try:
             if mark.encode() in Path("/proc", pid, file).read_bytes():
                 found.append(int(pid))
         except OSError:
-            continue  # it ended while we looked
+            continue  # it ended during the search
     return found

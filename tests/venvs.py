@@ -1,4 +1,4 @@
-"""Virtual environments with exact versions of the libraries under test, made once and kept."""
+"""Virtual environments with exact versions of the libraries under test, created once and kept."""
 
 from __future__ import annotations
 
@@ -38,22 +38,22 @@ _COMPANIONS = {
     "cupy-cuda12x==13.6.0": ["numpy==2.2.6"],
     "cupy-cuda12x==14.2.0": ["numpy==2.2.6"],
 }
-"""What each release needs beside itself: the newest that works with it, so that nothing newer changes a test."""
+"""Companions of each release: the newest that work with it, which keeps newer releases from changing a test."""
 
 
 def python_with(*requirements: str) -> str:
-    """Interpreter of an environment that has `requirements` and their companions.
+    """Return the interpreter of an environment with `requirements` and their companions.
 
-    It is kept in cumatrix's data folder: which packages are in it is in its name, so that nothing has to be looked at.
+    The environment is in cumatrix's data folder. Its name contains its packages, which saves an inspection.
 
     Raises
     ------
     RuntimeError
-        When the packages cannot be installed; the message is uv's.
+        If the packages cannot be installed; the message is uv's.
     """
     wanted = sorted({item for each in requirements for item in (each, *_COMPANIONS.get(each, []))})
     wanted += measured.requirements()
-    # The interpreter and not the environment that the tests run in: other checkouts have no copies of their own.
+    # The base interpreter, not the environment of the tests: other checkouts have no copies.
     interpreter = os.path.realpath(sys.executable)
     named = hashlib.sha256("\n".join([interpreter, sys.version, *wanted]).encode()).hexdigest()[:16]
     folder = data_folder() / "test-envs" / named
@@ -62,11 +62,11 @@ def python_with(*requirements: str) -> str:
     with lock_file(folder.with_suffix(".lock")) as lock:
         assert take_alone(lock, 1200)
         if not complete.exists():
-            # The libraries under test are of the time of Python 3.11.
+            # The libraries under test are from the time of Python 3.11.
             base = sys.executable if sys.version_info[:2] == (3, 11) else "3.11"
             _uv("venv", "--clear", "--python", base, str(folder))
             if wanted:
-                # As in conftest.py; PyTorch and Zig are too large to be copied.
+                # As in conftest.py; PyTorch and Zig are too large to copy.
                 mode = "hardlink" if any(item.startswith(("torch==", "ziglang==")) for item in wanted) else "copy"
                 _uv("pip", "install", "--only-binary=:all:", "--link-mode", mode, "--python", str(python), *wanted)
             complete.touch()

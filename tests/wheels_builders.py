@@ -1,4 +1,4 @@
-"""Published wheels without an index: packages whose releases have the code that a test names."""
+"""Published wheels without an index: packages whose releases have the given device code."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from harness.wheels.published import Package, WheelRelease
 
 
 def library(name: str, *targets: str) -> Library:
-    """A library with one fatbin."""
+    """Return a library with one fatbin."""
     entries = [
         Entry(Kind.SASS if target.startswith("sm_") else Kind.PTX, Target.parse(target), (8, 7) if "compute" in target else (0, 0), 0, 0)
         for target in targets
@@ -17,7 +17,7 @@ def library(name: str, *targets: str) -> Library:
 
 
 def package(name: str, label: str = "", **releases: tuple[Library, ...]) -> Package:
-    """A package: libraries by release, as ``v1_0=(library(…),)``."""
+    """Write a package: libraries by release, as ``v1_0=(library(…),)``."""
     found = [
         WheelRelease(
             version=key[1:].replace("_", "."),

@@ -1,4 +1,4 @@
-"""What nobody tried is shown."""
+"""Untried features appear in the table."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Changes between two sets of cells, and what counts as a regression."""
+"""Changes between two sets of cells, and regressions among them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Side = tuple[Outcome] | tuple[Outcome, Expectation]
 
 
 def one(old: Side, new: Side) -> Changes:
-    """The only change between two outcomes (with expectations) of one cell."""
+    """Return the only change between two outcomes (with expectations) of a cell."""
     tables = [make_frame([record(None, *side)]) for side in (old, new)]
     return changes(*tables)
 

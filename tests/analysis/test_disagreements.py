@@ -1,4 +1,4 @@
-"""Disagreements: same program, toolkit and target, another outcome."""
+"""Disagreements: different outcomes of a program, toolkit and target."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from harness.records import Record
 
 
 def made(**fields: Any) -> Record:
-    """A record of a cell, built unless an outcome is given."""
+    """Return a record of a cell, built unless an outcome is given."""
     outcome = fields.pop("outcome", None)
     return record(cell(**fields), outcome or built(fields.get("target", "sm_80")))
 
@@ -68,7 +68,7 @@ def test_the_most_telling_first() -> None:
         # Another program: Numba's is Python.
         made(case="e/language", backend="nvrtc", library="", outcome=rejected()),
         made(case="e/language", backend="numba", library="0.60.0"),
-        # Both fail, elsewhere.
+        # Both fail, at different stages.
         made(case="d/stage", outcome=rejected()),
         made(case="d/stage", backend="cupy-jitify", outcome=rejected(stage=Stage.LINK)),
         made(case="c/backend"),

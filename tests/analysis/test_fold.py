@@ -1,4 +1,4 @@
-"""Folding tables of versions into blocks that each have one outcome a target."""
+"""Folding tables of versions into blocks with one outcome per target."""
 
 from __future__ import annotations
 

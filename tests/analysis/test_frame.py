@@ -1,4 +1,4 @@
-"""Cells as a table: one row a cell, in the order of the matrix, with columns of their kinds."""
+"""Cells as a table: one row per cell, in the order of the matrix, with typed columns."""
 
 from __future__ import annotations
 

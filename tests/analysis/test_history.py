@@ -1,4 +1,4 @@
-"""History: appended to run by run, read while written, and what it tells."""
+"""History: appending runs, reading during a write, and its statements."""
 
 from __future__ import annotations
 

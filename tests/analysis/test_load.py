@@ -1,4 +1,4 @@
-"""Sets of cells are the same, whatever they are read from."""
+"""Sets of cells are equal, whatever file they are read from."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ PLANS = [plan(ONCE, TWICE, LATE, day=1), plan(TWICE, run="run-2", day=2)]
 
 
 def both(folder: Path) -> tuple[CellSet, CellSet]:
-    """As lines, and as the file of a report over them."""
+    """Write the records as lines, and as the file of a report."""
     lines, table = folder / "lines.jsonl", folder / "results.parquet"
     lines.write_text("".join(json.dumps(item) + "\n" for item in RECORDS))
     plan_path(lines).write_text(json.dumps({"schema": 1, "plans": PLANS}))

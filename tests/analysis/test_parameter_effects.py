@@ -1,4 +1,4 @@
-"""What is said parameter_effects a parameter is true of each of its values, and said only where nothing else differs."""
+"""The statement about a parameter holds for each of its values, and appears only if nothing else differs."""
 
 from __future__ import annotations
 
@@ -86,9 +86,9 @@ def test_releases_of_a_header_library_with_those_that_nobody_tried() -> None:
     [
         [tried({"bytes": 1}, works=True), tried({"bytes": 2}, works=True)],
         [tried({"form": "a"}, works=True), tried({"form": "b"}, works=False)],
-        # Not tried together anywhere: nobody knows what it was.
+        # Never tried together: the cause is unknown.
         [tried({"bytes": 1}, works=True, target="sm_80"), tried({"bytes": 2}, works=False, target="sm_90")],
-        # To and fro.
+        # An outcome that changes back and forth.
         [tried({"bytes": n}, works=n % 2 == 0) for n in range(6)],
         [
             tried({"bytes": 1}, works=True),

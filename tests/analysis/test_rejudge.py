@@ -1,4 +1,4 @@
-"""Verdicts follow from the cases as they are now; facts stay."""
+"""Verdicts follow from the current cases; facts stay."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ OUTCOMES: dict[str, Callable[[str], Outcome]] = {
     "unsupported": lambda target: Outcome(status=Status.UNSUPPORTED, reason="no such architecture"),
     "unavailable": lambda target: Outcome(status=Status.UNAVAILABLE, reason="not installed"),
 }
-Points = dict[tuple[str, str, str], str]  # what came out, by library, toolkit and target
+Points = dict[tuple[str, str, str], str]  # outcome by library, toolkit and target
 POINTS = list(product(LIBRARIES, TOOLKITS, TARGETS))
 
 
@@ -39,7 +39,7 @@ def records_of(points: Points) -> list[Record]:
 @given(
     points=st.dictionaries(
         st.sampled_from(POINTS),
-        # Mostly two outcomes, so that there is something to fold.
+        # Mostly two outcomes, which gives repetitions to fold.
         st.sampled_from(["built", "built", "built", "rejected at compile", *OUTCOMES]),
         min_size=1,
         max_size=60,
@@ -69,7 +69,7 @@ def test_every_cell_can_be_told_from_the_statement(points: Points) -> None:
 
 
 def _never_speaks_twice(statement: Statement) -> None:
-    """Blocks of clauses do not overlap, and every target of a clause stands in one part."""
+    """Blocks of clauses do not overlap, and every target of a clause is in one part."""
     seen = set()
     for clause in statement.clauses:
         for point in product(clause.libraries, clause.toolkits, [t for part in clause.parts for t in part.targets]):
@@ -163,7 +163,7 @@ def test_lists_have_six_parts() -> None:
 
 
 def test_a_range_of_untried_ones_contains_nothing_that_was_tried() -> None:
-    """sm_80 was tried with CUDA 12.5, and 13.1.0 with 12.4."""
+    """sm_80 is tried with CUDA 12.5, and 13.1.0 with 12.4."""
     points = grid("13.0.0 13.1.0 13.2.0", "12.4 12.5 12.6", "sm_75 sm_80 sm_90", lambda *_: B)
     for target in ("sm_75", "sm_90"):
         for library in ("13.0.0", "13.1.0", "13.2.0"):
@@ -193,7 +193,7 @@ def test_ptx_that_was_not_assembled_is_told_apart() -> None:
 
 
 def test_of_8155() -> None:
-    """The sentence that the issue asks for."""
+    """The sentence of the issue."""
     points = {}
     for library, target in product(["12.3.0", "13.0.0", "13.1.0", "14.2.0"], ["sm_70", "sm_75", "sm_80", "sm_90"]):
         works = library in ("13.1.0", "14.2.0") and target in ("sm_80", "sm_90")
@@ -223,7 +223,7 @@ def test_versions_are_numbers_and_holes_are_named() -> None:
 
 
 def test_notes_have_one_order() -> None:
-    """Points come out of a set, which has another order in each process."""
+    """Points come from a set, whose order differs between processes."""
     targets = ("sm_75", "sm_80", "sm_90")
     points = [Point(f"1.{number}", "12.9", target) for number in range(3) for target in targets[number:]]
     tried = {"12.9": {"1.0", "1.1", "1.2", "1.3"}}
@@ -235,7 +235,7 @@ def test_notes_have_one_order() -> None:
 
 
 def test_what_changed_together_is_told_together() -> None:
-    """Where library and toolkit both changed, the statement names both."""
+    """If library and toolkit both changed, the statement names both."""
     statement = headline({("9.0.0", "11.8", "sm_80"): "built", ("13.0.0", "12.4", "sm_80"): "rejected at compile"})
     assert "9.0.0 with CUDA 11.8: builds; from 13.0.0 with CUDA 12.4: rejected" in statement.headline
     assert statement.apart == {("9.0.0", "12.4"), ("13.0.0", "11.8")}

@@ -1,4 +1,4 @@
-"""What a history tells: breaks, cells that are not steady, how environments develop."""
+"""Statements of a history: breaks, unstable cells, and the development of environments."""
 
 from __future__ import annotations
 

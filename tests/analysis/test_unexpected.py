@@ -1,4 +1,4 @@
-"""What is not as expected now, and whether that is news."""
+"""Cells that are not as expected now, and whether they were before."""
 
 from __future__ import annotations
 

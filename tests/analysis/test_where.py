@@ -1,4 +1,4 @@
-"""Sets of cells and histories, narrowed by a condition."""
+"""Sets of cells and histories, filtered by a condition."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def test_the_last_run_that_has_a_cell_decides_about_its_history(history: Path) -
     read = read_history(history, list(COLUMNS))
     chosen = choose_in_history(read, 'status == "rejected" and "incomplete" in message')
     assert sorted(set(chosen.table["target"])) == ["sm_75", "sm_80", "sm_90"]
-    assert len(chosen.table) == 5  # what they were before is there too
+    assert len(chosen.table) == 5  # their earlier state is listed, too
     assert set(choose_in_history(read, 'status == "built"').table["case"]) == {"wmma/fragments"}
     assert len(choose_in_history(read, 'status == "built"').table) == 1
     with pytest.raises(NothingToRun):

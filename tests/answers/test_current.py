@@ -1,4 +1,4 @@
-"""What is broken in the newest versions, and what changed last."""
+"""Current breakage, and the latest changes."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from harness.answers.feature import current_breakage, latest_changes
 
 
 def known_of(*cells: tuple[str, str, str, str]) -> Known:
-    """Cells of one case through CuPy and CUDA 12.9: variant, version, target, letter."""
+    """Return cells of a case with CuPy and CUDA 12.9: variant, version, target, letter."""
     rows = [
         Row(f"{rest}@{version}-{target}", "topic/case", rest, "cupy-nvrtc", "", version, "12.9", target, letter, "said")
         for rest, version, target, letter in cells
@@ -17,7 +17,7 @@ def known_of(*cells: tuple[str, str, str, str]) -> Known:
 
 
 def test_what_a_newer_version_has_mended_is_not_broken_now() -> None:
-    """On sm_75 nobody tried the newer one: that the older one fails there is no news."""
+    """On sm_75 the newer release was not tried: the failure of the older release is no news."""
     known = known_of(("", "13.4", "sm_75", "k"), ("", "13.4", "sm_80", "k"), ("", "14.2", "sm_80", "w"))
     assert current_breakage(known, {}) == []
 

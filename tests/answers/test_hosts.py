@@ -24,7 +24,7 @@ from harness.records.parquet import results_parquet
 
 
 def made(host: HostCompiler, outcome: Outcome | None = None, case: str = "host/intrinsics", **of: Any) -> Record:
-    """A record of nvcc with a host compiler."""
+    """Return a record of nvcc with a host compiler."""
     one = cell(case, **{"backend": "nvcc", "library": "", "toolkit": "13.0", "title": case.partition("/")[2], **of})
     return record(replace(one, toolchain=replace(one.toolchain, host=host)), outcome or built())
 
@@ -67,7 +67,7 @@ def told(question: str, known: Known) -> list[str]:
         ("clang19 nvcc", ["nvcc with clang: builds"]),
         ("intrinsics glibc 2.42", ["nvcc with glibc: does not build, 0 of 1"]),
         ("intrinsics gcc-14", ["nvcc with gcc: not tried (with other versions: builds since 12 (CUDA 13.0))"]),
-        # What the machine's own is, is known: so of other programs, too, it is known which they were compiled with.
+        # The machine's own host compiler is known, and so is the host compiler of other programs.
         ("fragments gcc 12.2", ["nvcc: builds (with the machine's own host compiler (gcc 12.2.0, glibc 2.36))"]),
         ("fragments glibc-2.36", ["nvcc: builds (with the machine's own host compiler (gcc 12.2.0, glibc 2.36))"]),
         (

@@ -18,7 +18,7 @@ QUESTIONS, GRAMMAR = EXAMPLES["question"], EXAMPLES["grammar"]
 
 
 def spelled(chip: dict[str, Any]) -> str:
-    """A chip as questions.toml has it."""
+    """Return a chip in the form of questions.toml."""
     name = "" if chip["kind"] in ("target", "toolkit") else chip["name"]
     near = f": {' '.join(chip['near'])}".rstrip() if chip["kind"] == "unknown" else ""
     return " ".join(filter(None, (chip["kind"], name, *chip["values"]))) + near
@@ -62,7 +62,7 @@ def test_questions_are_answered(question: dict[str, Any], known: Known, vocabula
     ("asked", "sentence"),
     [
         ("does wgmma work on sm_120", "No. NVRTC: never (0 of 3) (builds on sm_90a; 0 of 7 others)."),
-        # sm_90 refuses it, and an H100 runs sm_90a, too.
+        # sm_90 rejects it, but an H100 also runs sm_90a.
         ("wgmma H100", "Yes. NVRTC, as sm_90a: builds."),
         (
             "wgmma nvrtc",
@@ -157,7 +157,7 @@ def test_words_of_messages_find_what_is_refused_with_them(
 
 
 def test_words_of_features_are_no_message(known: Known, vocabulary: Vocabulary) -> None:
-    """Though compilers say them, too."""
+    """Compilers print these words, too."""
     assert not vocabulary.in_messages(["wmma", "fragment", "sync", "atomicadd"])
     assert {"fragment", "atomicadd"} <= frozenset().union(*known.message_words.values())
 

@@ -87,7 +87,7 @@ def test_the_script_answers_as_python_does(results: str, known: Known) -> None:
 
 
 def test_the_script_names_the_causes_that_explain_names() -> None:
-    """Of messages that the catalogue has as examples: the same first cause, or none where a message alone does not show it."""
+    """For messages from the catalogue's examples, both find the same first cause, or none if the message alone is not enough."""
     examples = [example for cause in catalogue().values() for example in cause.examples]
     program = """{
         const { intents } = require("./load.js");
@@ -102,10 +102,10 @@ def test_the_script_names_the_causes_that_explain_names() -> None:
         if theirs not in ("", own) and (own or "arning" not in text)
     ]
     assert others == []
-    # Words that speak against a cause count there, too.
+    # Words that rule out a cause count on the page, too.
     contradicted = 'a.cu(1): error: identifier "N" is undefined\na.cu(2): error: too few arguments in function call'
     assert said_by_script(program, {"causes": causes_data(), "asked": [contradicted]}) == [""]
-    assert sum(map(bool, said)) > 0.8 * len(examples)  # 340 of 390 when this was written
+    assert sum(map(bool, said)) > 0.8 * len(examples)  # 340 of 390 on the day of writing
 
 
 def test_the_data_of_the_page_is_the_same_in_every_process() -> None:

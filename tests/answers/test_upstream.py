@@ -1,4 +1,4 @@
-"""Questions from upstream reports and of maintainers (upstream.toml), put to the published matrix."""
+"""Questions from upstream reports and of maintainers (upstream.toml), asked of the published matrix."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Statements about versions, and the pairs of cells that they need."""
+"""Statements about versions, and the pairs of cells that they require."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ KNOWN = {"cupy": ("12.3", "13.0", "13.1", "13.2", "13.3", "13.6"), "cuda": ("11.
         ("xwww", "since", "builds since 13.0 (CUDA 12.4)", ""),
         ("xxww", "since", "builds since 13.1 (CUDA 12.4)", ""),
         ("xx.w", "since", "builds since 13.6 (CUDA 12.4)", "13.1 to 13.3 untried"),
-        # What is not applicable, or not available, was tried.
+        # Inapplicable and unavailable cells count as tried.
         ("xxnw", "since", "builds since 13.6 (CUDA 12.4)", "13.2, 13.3 untried"),
         ("xxxw", "since", "builds since 13.6 (CUDA 12.4)", "13.2, 13.3 untried"),
         ("wwxx", "until", "builds up to 13.0 (CUDA 12.4)", ""),
@@ -81,7 +81,7 @@ def test_of_many_versions_three_are_described() -> None:
             "12.3: builds up to CUDA 12.4, CUDA 12.6 untried; 13.0 untried",
         ),
         (".w..x.", "until", "builds up to 12.3 (CUDA 12.4)", "13.0 untried"),
-        # 13.1 builds with 12.9 and 12.3 is refused with 11.8: either of the two may be the reason.
+        # 13.1 builds with 12.9, and 12.3 is rejected with 11.8: either change can be the reason.
         (
             "x....w",
             "part",

@@ -1,4 +1,4 @@
-"""Questions about packages and GPUs: the same grammar in Python and in the page's script, and what the wheels show."""
+"""Questions about packages and GPUs: Python and the page's script share a grammar, and the wheels decide the answers."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ RUNS = {
     "vllm and flash-attn on sm_80": ["runs vllm 80", "runs flash-attn 80"],
 }
 OTHERS = (
-    "cupy sm_90",  # what CuPy compiles
+    "cupy sm_90",  # targets that CuPy compiles for
     "does vllm build on sm_120",
-    "vllm fp8 on sm_89",  # what of it is not in the wheel
+    "vllm fp8 on sm_89",  # targets that are not in the wheel
     "vllm with cuda 12.4 on sm_90",
     "does wgmma work on sm_120",
     "vllm99 h100",

@@ -1,4 +1,4 @@
-"""Running from Python: the same cells, the same sentences as the command's."""
+"""Running from Python: the same cells and sentences as the command's."""
 
 from __future__ import annotations
 

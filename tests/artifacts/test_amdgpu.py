@@ -1,4 +1,4 @@
-"""AMD code objects: what is read of them, and hostile ones. Real ones are in ``tests/backends/test_triton.py``."""
+"""AMD code objects: parsing, and hostile files. ``tests/backends/test_triton.py`` has real ones."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ KERNEL = {
 
 
 def pack(value: Any) -> bytes:
-    """MessagePack, each kind in one of its forms."""
+    """Return a value in MessagePack, each type in one form."""
     if isinstance(value, bool) or value is None:
         return bytes([{None: 0xC0, False: 0xC2, True: 0xC3}[value]])
     if isinstance(value, int):
@@ -34,7 +34,7 @@ def pack(value: Any) -> bytes:
 
 
 def elf(note: bytes, *, flags: int, machine: int = 224, symbols: tuple[str, ...] = ("dot.kd",)) -> bytes:
-    """A code object with a note and symbols."""
+    """Return a code object with a note and symbols."""
     head = struct.pack("<III", 7, len(note), 32) + b"AMDGPU\0\0"
     texts = b"\0" + b"".join(name.encode() + b"\0" for name in symbols)
     table = b"".join(

@@ -1,4 +1,4 @@
-"""Cubins of real assemblers, read back and held against what ``ptxas -v`` printed of them."""
+"""Cubins of real assemblers, compared with the output of ``ptxas -v``."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ PROGRAM = """\
 
 
 def spilling(isa: str, target: str, values: int = 60) -> str:
-    """A kernel with so many values alive at once that few registers cannot hold them."""
+    """Return a kernel with too many live values for few registers."""
     loads = "".join(f"    ld.volatile.global.u32 %r{n}, [%rd1+{4 * n}];\n" for n in range(values))
     stores = "".join(f"    st.volatile.global.u32 [%rd1+{4 * n}], %r{values - 1 - n};\n" for n in range(values))
     return (
@@ -87,13 +87,13 @@ def assemble(toolkit: Installed, target: str, text: str, folder: Path, *options:
 
 
 def known(number: int | None) -> int:
-    """A number that has to be there."""
+    """Return a number that must exist."""
     assert number is not None
     return number
 
 
 def printed(log: str) -> dict[str, dict[str, int]]:
-    """What ``ptxas -v`` says of each kernel; what it leaves out is not there."""
+    """Parse the output of ``ptxas -v`` by kernel; figures that it omits are missing."""
     found = {}
     for part in log.split("Compiling entry function '")[1:]:
         numbers = {"stack": r"(\d+) bytes stack frame", "stores": r"(\d+) bytes spill stores", "loads": r"(\d+) bytes spill loads",

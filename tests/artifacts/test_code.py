@@ -1,6 +1,6 @@
-"""Instructions for tensor cores: what ptxas makes of PTX, named as nvdisasm names it.
+"""Tensor-core instructions that ptxas generates from PTX, with nvdisasm's names.
 
-The names come from nvdisasm 12.4 (sm_70, sm_72) and 13.5 (the others), asked for the same programs.
+The names come from nvdisasm 12.4 (sm_70, sm_72) and 13.5 (the others), run on the same programs.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""ELF files, held against pyelftools."""
+"""ELF files, compared with pyelftools."""
 
 from __future__ import annotations
 
@@ -56,9 +56,7 @@ def test_what_ptxas_writes(release: str, toolkit: Callable[[str], Installed], tm
 def test_more_sections_than_the_header_can_count() -> None:
     texts = b"\0.many\0"
     start = 64 + len(texts)
-    first = struct.pack(
-        "<IIQQQQIIQQ", 0, 0, 0, 0, 0, 2, 1, 0, 0, 0
-    )  # it says how many there are, and which has the names
+    first = struct.pack("<IIQQQQIIQQ", 0, 0, 0, 0, 0, 2, 1, 0, 0, 0)  # number of sections, and index of the names
     names = struct.pack("<IIQQQQIIQQ", 1, 3, 0, 0, 64, len(texts), 0, 0, 1, 0)
     ident = b"\x7fELF\x02\x01\x01".ljust(16, b"\0")
     header = struct.pack("<16sHHIQQQIHHHHHH", ident, 2, 190, 1, 0, 0, start, 0, 64, 0, 0, 64, 0, 0xFFFF)
@@ -66,7 +64,7 @@ def test_more_sections_than_the_header_can_count() -> None:
 
 
 def with_sections(texts: bytes, *places: int) -> bytes:
-    """A file whose sections have their names at these places."""
+    """Return a file with section names at these places."""
     start = 64 + len(texts)
     names = struct.pack("<IIQQQQIIQQ", 0, 3, 0, 0, 64, len(texts), 0, 0, 1, 0)
     rest = b"".join(struct.pack("<IIQQQQIIQQ", place, 1, 0, 0, 64, 0, 0, 0, 1, 0) for place in places)
@@ -104,7 +102,7 @@ def test_a_damaged_header_is_read_or_refused(places: list[tuple[int, int]]) -> N
 
 
 def _overlapping(data: bytes, count: int) -> bytes:
-    """An ELF file with `count` sections, each of which is the whole of `data`."""
+    """Return an ELF file with `count` sections, each of which is all of `data`."""
     section = struct.pack("<IIQQQQIIQQ", 0, 1, 0, 0, 64, len(data), 0, 0, 1, 0)
     header = struct.pack(
         "<16sHHIQQQIHHHHHH", b"\x7fELF\x02\x01\x01", 2, 190, 1, 0, 0, 64 + len(data), 0, 64, 0, 0, 64, count, 0
@@ -113,7 +111,7 @@ def _overlapping(data: bytes, count: int) -> bytes:
 
 
 def test_sections_that_overlap_are_not_copied() -> None:
-    """Otherwise these would take a terabyte."""
+    """Without the limit, these files would need a terabyte."""
     assert Elf(_overlapping(bytes(32 << 20), 32_000)).sections[""].size == 32 << 20
 
 

@@ -1,4 +1,4 @@
-"""What ptxas -v says, out of a build log."""
+"""Usage lines of ptxas -v in build logs."""
 
 from __future__ import annotations
 

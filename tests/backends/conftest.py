@@ -1,4 +1,4 @@
-"""One cell straight through a worker process: what a backend says, before the engine judges it."""
+"""Cells run directly by a worker process: a backend's reply before the engine judges it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from harness.toolkits.store import data_folder
 
 
 class Workers:
-    """Worker processes by what they have loaded; the newest few are kept."""
+    """Cache of worker processes by their loaded libraries; it keeps the newest few."""
 
     def __init__(self) -> None:
         self.running: dict[tuple[str, ...], ForkServer] = {}
@@ -53,7 +53,7 @@ def workers() -> Iterator[Workers]:
 
 @pytest.fixture
 def run_cell(workers: Workers, toolkit: Callable[[str], Installed], tmp_path: Path) -> Callable[..., dict[str, Any]]:
-    """Run a program; a package that cannot be installed is an error, not a skip."""
+    """Run a program. A package that cannot be installed is an error, not a skip."""
 
     def run(
         requirement: str, backend: str, release: str, source: str, target: str,

@@ -1,6 +1,6 @@
-"""clang as a compiler of CUDA C++, with real compilations by the clang in ziglang's wheels.
+"""clang as a CUDA C++ compiler: real compilations with the clang in ziglang's wheels.
 
-CUDA 12.3 is one that no other test uses: it is installed with cuRAND.
+No other test uses CUDA 12.3, which is installed with cuRAND.
 """
 
 from __future__ import annotations

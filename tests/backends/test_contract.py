@@ -1,4 +1,4 @@
-"""What every backend keeps to, for those that are cumatrix's own: with real compilers."""
+"""The contract of every backend, with cumatrix's own backends and real compilers."""
 
 from __future__ import annotations
 

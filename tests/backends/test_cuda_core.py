@@ -1,4 +1,4 @@
-"""cuda.core: what of its own a release does, beside the contract (test_contract.py)."""
+"""cuda.core: behaviour of single releases, in addition to the contract (test_contract.py)."""
 
 from __future__ import annotations
 

@@ -110,7 +110,7 @@ def test_a_cell_does_not_inherit_the_device_of_the_one_before(run_cell: RunCell)
 
 @pytest.mark.slow
 def test_headers_that_jitify_found_beforehand_change_nothing(run_cell: RunCell, tmp_path: Path) -> None:
-    """The table of headers saves time; with an empty one a program compiles to the same."""
+    """The table of headers only saves time: with an empty table, the outcome is the same."""
     warm = [
         run_cell(NEW, "cupy-jitify", BEFORE_12_2, text, "sm_80", {"scale": ""}, {}) for text in (ACCUMULATOR, WRONG)
     ]
@@ -134,10 +134,10 @@ def test_cases_compile_to_the_same_with_an_empty_table(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """With CuPy 12, whose Jitify finds all that these programs include within seconds."""
+    """With CuPy 12, whose Jitify finds all headers of these programs within seconds."""
     toolkit(BEFORE_12_2)
     environment = look(venv(OLD))
-    topics = ("cooperative", "exceptions", "shared-memory", "wmma")  # others include so much that it takes hours
+    topics = ("cooperative", "exceptions", "shared-memory", "wmma")  # other headers include so much that it takes hours
     cases = load_cases(Path(__file__).parents[2] / "cases", topics)
     cells = plan(cases, [BACKENDS["cupy-jitify"]], parse_toolkits(BEFORE_12_2), parse_targets("sm_80"), environment)
 
@@ -157,7 +157,7 @@ def test_cases_compile_to_the_same_with_an_empty_table(
 
 
 def empty_tables(tools: Path) -> None:
-    """Make of every table one as if nothing had been found, and nothing were left to look for."""
+    """Replace every table by one without findings and without remaining headers."""
     tables = list((tools / "jitify").glob("*.json"))
     assert any(json.loads(table.read_text())["table"] for table in tables)
     for table in tables:
@@ -165,7 +165,7 @@ def empty_tables(tools: Path) -> None:
 
 
 def added(reply: dict[str, Any]) -> list[str]:
-    """Include directories as the compiler was given them last, by what tells them apart."""
+    """Return the include directories of the last compilation, by their distinctive parts."""
     folders = [word.removeprefix("-I") for word in reply["command"][-1].split() if word.startswith("-I")]
     return [folder.rpartition("/_core/include")[2] if "/_core/include" in folder else folder for folder in folders]
 
@@ -196,10 +196,10 @@ def test_the_bundled_header_of_8146(run_cell: RunCell, backend: str, requirement
     ],
 )  # fmt: skip
 def test_include_directories_are_cupys_in_its_order(run_cell: RunCell, requirement: str, own: list[str]) -> None:
-    """As `assemble_cupy_compiler_options` (before 13.0 `compile_with_cache`) of each release has them."""
+    """The calls of `assemble_cupy_compiler_options` (before 13.0 `compile_with_cache`) in each release."""
     reply = run_cell(requirement, "cupy-nvrtc", "12.4", PLAIN, "sm_80", {"scale": ""}, {})
     assert added(reply) == [*own, "$CUDA_HOME/include"]
-    # CCCL is CuPy's own wherever that comes first; 12.4's is 2.3.
+    # CuPy's own CCCL comes first if CuPy has one; 12.4's is 2.3.
     versions = {OLD: "2.3", BUNDLED: "2.2", BY_RELEASE: "2.6", NEWEST: "3.1"}
     assert reply["observed"]["headers"]["cudart"] == "12.4"
     assert reply["observed"]["headers"]["cub"] == versions[requirement]
@@ -216,7 +216,7 @@ def test_include_directories_are_cupys_in_its_order(run_cell: RunCell, requireme
 def test_without_a_toolkit_there_is_what_cupy_bundles(
     run_cell: RunCell, requirement: str, status: str, words: str
 ) -> None:
-    """https://github.com/cupy/cupy/issues/8466; what it says of one cell does not stay for the next."""
+    """https://github.com/cupy/cupy/issues/8466: messages of a cell do not stay for the next."""
     text = "#include <cuda_fp16.h>\n" + PLAIN
     reply = run_cell(requirement, "cupy-nvrtc", "12.4", text, "sm_80", {"scale": ""}, {"toolkit_headers": False})
     assert reply["status"] == status, reply["log"]
@@ -232,7 +232,7 @@ WHEELS = {"13.6.0": "nvidia-cuda-runtime-cu12==12.9.79", "14.2.0": "nvidia-cuda-
 def test_headers_out_of_wheels(
     venv: Callable[..., str], store: ToolkitStore, toolkit: Callable[[str], Installed], version: str, tmp_path: Path
 ) -> None:
-    """An environment such as ``cupy-cuda12x[ctk]`` makes: the toolkit is not looked at, and has a column of its own."""
+    """An environment such as ``cupy-cuda12x[ctk]``: CuPy ignores the toolkit, and the cell has its own column."""
     toolkit("12.9")
     environment = look(venv(f"cupy-cuda12x=={version}", WHEELS[version]))
     assert default_toolkit(environment) == "12.9"
@@ -262,7 +262,7 @@ def test_headers_out_of_wheels(
 def test_headers_of_a_wheel_that_nobody_asked_for(
     venv: Callable[..., str], store: ToolkitStore, toolkit: Callable[[str], Installed], tmp_path: Path
 ) -> None:
-    """From 14.1 on CuPy prefers any wheel to CUDA_PATH: never green under the toolkit's name."""
+    """From 14.1 on, CuPy prefers any wheel to CUDA_PATH: no cell is built under the toolkit's name."""
     toolkit("12.4")
     environment = look(venv("cupy-cuda12x==14.2.0", WHEELS["14.2.0"]))
     source = tmp_path / "kernel.cu"

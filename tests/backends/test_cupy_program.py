@@ -95,7 +95,7 @@ def test_what_a_program_comes_to(run_cell: RunCell, program: str, status: str, s
     assert stage is None or reply["stage"] == stage
     assert words in "\n".join([reply["log"], reply["reason"], *reply["notes"]])
     if "nothing" in words and status == "rejected":
-        assert reply["diagnostics"][0]["file"] == "made-by-cupy.cu"  # its lines are not the program's
+        assert reply["diagnostics"][0]["file"] == "made-by-cupy.cu"  # the lines of the log are not the program's
 
 
 def test_what_differs_between_cells_has_to_reach_the_program(run_cell: RunCell) -> None:

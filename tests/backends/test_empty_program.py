@@ -1,4 +1,4 @@
-"""The empty program that CuPy compiles before each cell's: for which cells it is compiled ahead, and that nothing but time depends on it."""
+"""The empty program that CuPy compiles before each cell: the cells for which it is compiled ahead, and equality of everything but time."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ROOT = Path(__file__).parents[2]
 
 
 class FakeCompiler:
-    """Stands for ``cupy.cuda.compiler``: says which process was asked, and for what."""
+    """Fake ``cupy.cuda.compiler`` that reports the calling process and its request."""
 
     def __init__(self) -> None:
         self._preprocess = self._reported
@@ -35,7 +35,7 @@ class FakeCompiler:
 
 @pytest.fixture
 def cells(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
-    """What a cell of these options is told, and whether it had to ask for itself; `ahead` is called before."""
+    """Return the macros for a cell with these options, and whether the cell compiled the empty program itself; `ahead` is called before."""
     monkeypatch.setattr(EmptyProgram, "_words", Words([b"size_t"]))
     compiler = FakeCompiler()
     real, program = compiler._preprocess, EmptyProgram(compiler)
@@ -117,7 +117,7 @@ def test_another_question_is_answered_by_cupy(tmp_path: Path, monkeypatch: pytes
 @pytest.mark.compilers
 @pytest.mark.timeout(600)
 def test_cells_come_to_the_same_with_and_without(toolkit: Callable[[str], Installed], tmp_path: Path) -> None:
-    """The benchmark compiles each cell both ways, and stops where a record differs."""
+    """The benchmark compiles each cell both ways, and stops if a record differs."""
     toolkit("12.9")
     chosen = ["wmma/fragments", "exceptions/guarded", "shared-memory/static"]
     done = subprocess.run(

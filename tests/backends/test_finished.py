@@ -1,4 +1,4 @@
-"""Code of one release, or for one architecture, finished by another release's tools, or for another architecture."""
+"""Code of one release or architecture, assembled and linked by the tools of another."""
 
 from __future__ import annotations
 

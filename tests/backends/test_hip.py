@@ -1,4 +1,4 @@
-"""hipRTC, and clang with HIP, for AMD GPUs: with the ROCm of this machine, where it has one."""
+"""hipRTC, and clang with HIP, for AMD GPUs, with the ROCm of this machine if there is one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Two headers of one name: the one that was asked for, and the toolkit's."""
+"""Two headers with one name: the requested one, and the toolkit's."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def test_nvcc_looks_through_isystem_last() -> None:
     words = "-isystem /cuda/include -isystem /cuda/include/cccl -isystem /lib -isystem /own".split()
     assert (nvcc.include_of(setup, first), nvcc.behind_toolkit(setup, first)) == ([], words)
     other = setup_of("13.1")
-    # nvcc knows nothing of these: they are named with -I, which is looked through first anyway.
+    # nvcc has no such concept: the headers are named with -I, which comes first anyway.
     assert (nvcc.include_of(other, first), nvcc.behind_toolkit(other, first)) == (setup.include, words[4:])
 
 
@@ -100,7 +100,8 @@ def test_what_is_asked_for_is_found_first(
 def test_headers_of_another_release_come_behind_what_is_asked_for(
     attempt: Callable[..., dict[str, Any]], tmp_path: Path
 ) -> None:
-    for backend in ("nvrtc", "nvcc"):  # of nvcc the device pass: the host pass wants runtime headers of its own release
+    # nvcc only with the device pass: the host pass requires runtime headers of its own release
+    for backend in ("nvrtc", "nvcc"):
         record = attempt(backend, "13.5+headers13.0", "-I", tmp_path / "own", "--device-only")
         assert record["status"] == "built", record["log"]
 
@@ -110,7 +111,7 @@ def test_headers_of_another_release_come_behind_what_is_asked_for(
 def test_the_toolkits_own_may_be_asked_for_first(
     cumatrix: Command, toolkit: Callable[[str], Installed], tmp_path: Path
 ) -> None:
-    """What mends https://github.com/cupy/cupy/issues/8146 for users: ``options=("-I/usr/local/cuda/include",)``."""
+    """The workaround of users for https://github.com/cupy/cupy/issues/8146: ``options=("-I/usr/local/cuda/include",)``."""
     (tmp_path / "kernel.cu").write_text('#include <mma.h>\nextern "C" __global__ void kernel(int *a) { *a = 1; }\n')
     include = toolkit("12.4").home / "include"
     common = ("-b", "cupy-nvrtc", "-t", "12.4", "-a", "sm_80", "--python", python_with("cupy-cuda12x==13.2.0"))

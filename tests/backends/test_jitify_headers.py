@@ -1,4 +1,4 @@
-"""Jitify's table of headers, made where no other run has made it."""
+"""Jitify's table of headers, built if no other run has built it."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ CupyBackend(jitify=True).prepare(setup)
 @pytest.mark.compilers
 @pytest.mark.timeout(400)
 def test_it_is_made_whole(venv: Callable[..., str], toolkit: Callable[[str], Installed], tmp_path: Path) -> None:
-    """Whatever goes wrong in the child that makes it costs each cell a minute."""
+    """A failure in the child that builds the table costs each cell a minute, and no more."""
     home = toolkit("12.9").home
     done = subprocess.run(
         [venv("cupy-cuda12x==13.6.0"), "-c", PREPARE, str(home), str(tmp_path)],
@@ -45,14 +45,14 @@ def test_it_is_made_whole(venv: Callable[..., str], toolkit: Callable[[str], Ins
 
 
 class FakeJitify:
-    """Stands in for ``cupy.cuda.jitify`` where no header is found."""
+    """Fake ``cupy.cuda.jitify`` that finds no header."""
 
     def __init__(self) -> None:
         self.table: dict[bytes, bytes] = {}
         self._add_sources = self.table.update
 
     def jitify(self, *arguments: object) -> None:
-        """Nobody asks for it."""
+        """No program uses it."""
 
 
 @pytest.mark.parametrize("made", [False, True])

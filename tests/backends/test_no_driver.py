@@ -1,4 +1,4 @@
-"""Cells without a device find no driver, on a machine that has one too."""
+"""Cells without a device find no driver, also on a machine with one."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from harness.toolkits import Installed
 @pytest.mark.compilers
 @pytest.mark.parametrize(
     "name", ["libcuda.so", "libcuda.so.1"]
-)  # what nvJitLink of CUDA 12.1 to 12.6 opens, and what that of later releases does
+)  # library that nvJitLink of CUDA 12.1 to 12.6 opens, and the one that later releases open
 def test_cells_find_no_driver(name: str, workers: Any, toolkit: Callable[[str], Installed], tmp_path: Path) -> None:
-    """A stand-in for a machine's driver, which the loader would find next, stays unfound with the variables of a fork server."""
+    """With the variables of a fork server, the loader does not find a fake of the machine's driver."""
     source, driver = tmp_path / "driver.c", tmp_path / name
     source.write_text("int cuInit(unsigned flags) { return 304; }\n")
     subprocess.run(["cc", "-shared", "-o", driver, source], check=True)

@@ -1,8 +1,8 @@
-"""Numba and numba-cuda themselves, compiled for real.
+"""Numba and numba-cuda with real compilations.
 
-The fixture ``run_cell(python, backend, release, source, target, entries, options)`` runs one cell in an environment
-given by the packages that tell it from others (``numba==0.59.0``), skips where it is not to be had, and returns the
-reply: ``status``, ``stage``, ``stages``, ``reason``, ``log``, ``notes``, ``observed``, ``artifact``, ``device``.
+The fixture ``run_cell(python, backend, release, source, target, entries, options)`` runs a cell in an environment with
+its distinctive packages (``numba==0.59.0``), skips the test if they are not available, and returns the reply:
+``status``, ``stage``, ``stages``, ``reason``, ``log``, ``notes``, ``observed``, ``artifact``, ``device``.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ def scale(a):
         a[i] *= 2
 """
 SIGNATURE = {"scale": "void(float32[:])"}
-# Releases of the first tier: each other one is one more environment to install.
+# Releases of the first tier; each further release requires another environment.
 QUICK = ("0.59.0", "0.59.1", "0.15.0", "0.24.0")
 
 
 def release_params(*values: tuple[Any, ...]) -> list[Any]:
-    """Parameters that begin with a release: slow where it is not of the first tier."""
+    """Return parameters that start with a release; releases outside of the first tier are slow."""
     return [pytest.param(*each, marks=() if each[0] in QUICK else pytest.mark.slow) for each in values]
 
 
@@ -90,7 +90,7 @@ print(sys.dont_write_bytecode)
 def test_the_librarys_modules_are_kept_compiled(
     venv: Callable[..., str], toolkit: Callable[[str], Installed], tmp_path: Path
 ) -> None:
-    """To compile them takes a second; those of a program are not kept, beside which they would lie."""
+    """Compiled modules would be stored next to the program: those of a program are not kept."""
     home, kept = toolkit("12.9").home, tmp_path / "compiled"
     environ = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     done = subprocess.run(
@@ -209,7 +209,7 @@ def test_a_setting_that_users_would_not_make_is_named(run_cell: RunCell, version
     reply = run_cell(f"numba-cuda=={version}", "numba-cuda", "12.9", PLAIN, "sm_80", SIGNATURE, {})
     notes = [note for note in reply["notes"] if note.startswith("set for this cell: NUMBA_CUDA_USE_NVIDIA_BINDING=0")]
     assert bool(notes) is set_here
-    if notes:  # as a plain import of it says
+    if notes:  # the version that a plain import reports
         python = python_with(f"numba-cuda=={version}")
         done = subprocess.run([python, "-c", "import numba.cuda"], capture_output=True, text=True)
         assert "No module named 'cuda'" in done.stderr
@@ -241,7 +241,7 @@ def test_the_other_library_is_no_substitute(run_cell: RunCell, python: str, back
 
 
 def test_numba_cuda_that_is_not_in_numbas_place(toolkit: Callable[[str], Installed], tmp_path: Path) -> None:
-    """Its finder is made by a .pth file, which is read in folders of site-packages alone; without it Numba's own target compiles."""
+    """A .pth file adds the finder, and only folders of site-packages have such files. Without the finder, Numba's own target compiles."""
     python, own = python_with("numba-cuda==0.15.0"), tmp_path / "venv"
     subprocess.run([python, "-m", "venv", "--without-pip", str(own)], check=True)
     (own / "lib/python3.11/site-packages/more.pth").write_text(
@@ -266,7 +266,7 @@ def test_numba_cuda_that_is_not_in_numbas_place(toolkit: Callable[[str], Install
 def test_the_toolkit_counts_and_not_the_cuda_wheels_of_the_environment(
     requirements: str, release: str, wheel: str, run_cell: RunCell
 ) -> None:
-    """As the documentation of numba-cuda has it installed: https://nvidia.github.io/numba-cuda/user/installation.html."""
+    """The installation of numba-cuda's documentation: https://nvidia.github.io/numba-cuda/user/installation.html."""
     found = run_cell(requirements, "numba-cuda", release, PLAIN, "sm_80", SIGNATURE, {})
     assert found["status"] == "built", (found["reason"], found["log"])
     assert any(

@@ -31,7 +31,7 @@ PROGRAM = b"// a kernel\n.version 8.4\n.target sm_80\n.address_size 64\n"
 
 @pytest.fixture
 def setup(tmp_path: Path) -> Setup:
-    """CUDA 12.4 with nothing in it but a ptxas that copies its input, or refuses what contains `bad`."""
+    """A CUDA 12.4 whose only tool is a ptxas that copies its input, or rejects input that contains `bad`."""
     home = tmp_path / "home"
     (home / "bin").mkdir(parents=True)
     (home / "lib64").mkdir()
@@ -135,7 +135,7 @@ def test_without_nvjitlink_relocatable_code_is_assembled_and_that_is_noted(devic
 
 
 def test_what_is_loaded_of_another_cuda_is_told(setup: Setup, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """By made-up paths: what this very process has loaded depends on which tests ran before."""
+    """The paths are invented: the loaded libraries of this process depend on earlier tests."""
     own, other = (folder / "libnvJitLink.so.12" for folder in (setup.home / "lib64", tmp_path / "other"))
     for path in (own, other):
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""Programs with several kernels, with needs of their own and with ends of their own, compiled by Numba for real."""
+"""Programs with several kernels, each with its own requirements and outcome, compiled by the real Numba."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def compiled(request: pytest.FixtureRequest, run_cell: RunCell) -> RunCell:
 
 
 def kernels(reply: dict[str, Any]) -> list[str]:
-    """Names of functions, of those that are in what was built."""
+    """Return the names of functions that an artifact contains."""
     names = ("scale", "add", "empty", "declared", "bad", "inner", "used")
     return [name for kernel in reply["artifact"]["kernels"] for name in names if f"{len(name)}{name}" in kernel["name"]]
 

@@ -1,4 +1,4 @@
-"""numba-cuda-mlir itself, compiled for real; `run_cell` is as in test_numba.py."""
+"""numba-cuda-mlir, with real compilations; `run_cell` is as in test_numba.py."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ SIGNATURE = {"scale": "void(float32[:])"}
 
 
 def made(reply: dict[str, Any]) -> list[Any]:
-    """Status, target and format of a reply, and how many registers its kernels take."""
+    """Return status, target and format of a reply, and the registers of its kernels."""
     artifact = reply["artifact"] or {}
     kernels = [kernel["num_regs"] for kernel in artifact.get("kernels", [])]
     return [reply["status"], artifact.get("target"), artifact.get("format"), kernels]
@@ -124,7 +124,7 @@ def area(out):
 
 @pytest.mark.slow
 def test_a_release_that_links_lto_ir(run_cell: RunCell) -> None:
-    """Up to 0.4.0 that is what it does by itself, and there is no PTX to read the target from."""
+    """Releases up to 0.4.0 link LTO-IR by themselves, and there is no PTX to read the target from."""
     reply = run_cell(OLD, "numba-cuda-mlir", "12.9", PLAIN, "sm_90a", SIGNATURE, {})
     assert made(reply)[:2] == ["built", "sm_90a"], reply
     assert "ptx" not in reply["observed"]
@@ -132,7 +132,7 @@ def test_a_release_that_links_lto_ir(run_cell: RunCell) -> None:
     assert made(reply)[:3] == ["built", "compute_90", "ptx"], reply
     reply = run_cell(OLD, "numba-cuda-mlir", "12.9", UNPACKED, "sm_80", {"area": "void(int64[:])"}, {})
     assert (reply["status"], reply["stage"]) == ("rejected", "compile"), reply
-    assert reply["log"].startswith("NotImplementedError: lowering getitem turned")  # and not a file that has the words
+    assert reply["log"].startswith("NotImplementedError: lowering getitem turned")  # not a file with the same text
 
 
 @pytest.mark.parametrize(
@@ -176,7 +176,7 @@ except ImportError:
 
 
 def test_numba_is_renamed_for_programs_and_not_for_the_package() -> None:
-    """0.3.0 asks whether Numba is installed, and uses it."""
+    """0.3.0 uses Numba if it is installed."""
     root = str(Path(__file__).parents[2])
     done = subprocess.run(
         [python_with(NEW), "-c", RENAMED], env={"PYTHONPATH": root}, capture_output=True, text=True, check=False

@@ -1,4 +1,4 @@
-"""Running a Python program, and telling whose fault an exception is; without Numba."""
+"""Running a Python program, and assigning the blame for an exception; without Numba."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from harness.protocol.backend import Job, Rejected, Setup, Unavailable
 
 @pytest.fixture(autouse=True)
 def _as_it_was(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
-    """A program is run in a process of its own, and changes it; here that is the tests'."""
+    """Restore the process of the tests: a program normally runs in its own process, and changes it."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "argv", sys.argv)
     monkeypatch.setattr(sys, "path", list(sys.path))
@@ -47,13 +47,13 @@ def device(tmp_path: Path, job: Job) -> VirtualDevice:
 
 
 class Library:
-    """A library of which nothing can be told but its name."""
+    """A library with a name and no other information."""
 
     library = "numba 0.59.1"
     modules: tuple[str, ...] = ("numba",)
 
     def check_libraries(self, setup: Setup) -> None:
-        """Nothing was loaded."""
+        """No module was loaded."""
 
     def kernel_class(self) -> type:
         raise NotImplementedError
@@ -172,7 +172,7 @@ def test_closed_streams_are_opened_again(job: Job) -> None:
 
 
 def run(job: Job, device: VirtualDevice, text: str) -> None:
-    """As a cell in which nothing was compiled."""
+    """A cell in which nothing was compiled."""
     with outcome(Library(), job, device):
         program = program_of(job, text)
         if program.failure:

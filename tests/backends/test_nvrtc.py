@@ -1,4 +1,4 @@
-"""NVRTC called directly: its options, its refusals, what it builds."""
+"""Direct calls of NVRTC: options, rejections and artifacts."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def test_a_real_architecture_gives_a_cubin_and_a_virtual_one_ptx(run_cell: RunCe
 def test_a_refusal_has_the_stage_and_the_words_of_who_refused(
     run_cell: RunCell, source: str, stage: str, message: str
 ) -> None:
-    # ptxas of CUDA 12.4 would let the large one through.
+    # ptxas of CUDA 12.4 accepts the large one.
     reply = run_cell("", "nvrtc", "13.0", source, "sm_80", {"kernel": ""}, GIVEN)
     assert (reply["status"], reply["stage"]) == ("rejected", stage), reply
     assert message in reply["diagnostics"][0]["message"]

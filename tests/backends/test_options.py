@@ -1,4 +1,4 @@
-"""Options that a case asks for by name: handed on as the library's own users write them, or said to mean nothing there."""
+"""Options that a case names: passed on as the library's users write them, or reported as meaningless for the backend."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ SWITCHES = {
     "fastmath": (True, "--use_fast_math"),
     "ptxas": (["-O0"], "--ptxas-options=-O0"),
 }
-"""What a case says, and what users of NVRTC and of CuPy write."""
+"""Options of a case, and the options that users of NVRTC and of CuPy write."""
 
 
 @pytest.fixture
 def cubin(tmp_path: Path) -> Callable[[], bytes]:
-    """What the last cell left."""
+    """Leftovers of the last cell."""
     return lambda: next(max(tmp_path.glob("cell-*")).glob("*.cubin")).read_bytes()
 
 
@@ -56,7 +56,7 @@ def test_nvrtc_is_given_them_as_its_users_write_them(
     for name, (value, word) in SWITCHES.items():
         asked = built(**{name: value})
         assert word in asked["command"][0], name
-        # Of two programs that differ in lines of the source alone, each kernel is the same.
+        # Two programs that differ only in lines of the source have equal kernels.
         assert (b".debug_line" in cubin()) is (name in ("debug", "lineinfo")), name
         assert (asked["artifact"]["kernels"] == plain["kernels"]) is (name == "lineinfo"), name
         assert asked["artifact"]["kernels"] == built(flags=[word])["artifact"]["kernels"], name

@@ -1,4 +1,4 @@
-"""Jitify's cells with a precompiled header: which programs it is for, and that nothing but time depends on it."""
+"""Jitify's cells with a precompiled header: the programs that use it, and equality of everything but time."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def test_macros_stand_behind_the_header_as_the_command_line_has_them() -> None:
     defined = "#define N 16\n#define TYPE unsigned int\n#define FLAG 1\n#define NOTHING \n#line 2\n"
     assert macros(PREFIX + "code", asked, OPTIONS, WORDS) == defined
     assert macros(PREFIX + "code", OPTIONS, OPTIONS, WORDS) == ""
-    # A header for these options is one for the same in other words, too.
+    # A header for these options also fits equivalent options.
     assert macros(PREFIX + "code", ["-arch=sm_80", *OPTIONS], OPTIONS, WORDS) == ""
     dc, rdc = [*OPTIONS, "--device-c"], ["--relocatable-device-code=true", *OPTIONS]
     assert macros(PREFIX + "code", rdc, dc, WORDS) == ""
@@ -107,11 +107,11 @@ def test_so_is_a_program_that_may_depend_on_where_it_stands(text: str) -> None:
 def test_a_program_without_a_header_is_compiled_once_where_that_is_all_that_jitify_does(
     text: str, options: list[str], once: bool
 ) -> None:
-    """With a fake NVRTC, which refuses one word, and a fake Jitify, which says that it was asked."""
+    """Tests with a fake NVRTC, which rejects one word, and a fake Jitify, which reports its calls."""
     compiled: list[tuple[str, tuple[str, ...]]] = []
 
     class Fault(Exception):
-        """NVRTC's."""
+        """Fake of NVRTC."""
 
     def compile_program(program: str, given: tuple[str, ...]) -> None:
         compiled.append((program, given))
@@ -132,7 +132,7 @@ def test_a_program_without_a_header_is_compiled_once_where_that_is_all_that_jiti
         return
     assert said == ("name", every, texts, names)
     assert compiled == [(text, every)]
-    # CuPy's own call is answered with what was made.
+    # CuPy's own call reuses the compiled program.
     made = program.createProgram(text, "name", texts, names)
     program.compileProgram(made, every)
     assert compiled == [(text, every)]
@@ -154,7 +154,7 @@ def test_a_program_without_a_header_is_compiled_once_where_that_is_all_that_jiti
 def test_what_is_kept_from_nothing_is_given_plain_options_alone(
     options: Options, compiled: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """With a fake NVRTC, which only has to be there."""
+    """With a fake NVRTC, which only has to exist."""
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     monkeypatch.setattr(tempfile, "tempdir", None)
     nvrtc = SimpleNamespace(
@@ -171,7 +171,7 @@ def test_what_is_kept_from_nothing_is_given_plain_options_alone(
 
 
 def test_the_headers_used_last_are_kept_and_no_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With a fake NVRTC, which makes empty ones."""
+    """With a fake NVRTC, which creates empty headers."""
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     monkeypatch.setattr(tempfile, "tempdir", None)
     monkeypatch.setattr(pch, "_ROOM", 0)
@@ -252,7 +252,7 @@ const char *kept = "// in quotes"; int c = '"'; // gone
 def test_every_program_comes_to_the_same_with_and_without(
     venv: Callable[..., str], toolkit: Callable[[str], Installed]
 ) -> None:
-    """The benchmark compiles each program both ways, and stops where status, artifact, log or command differ."""
+    """The benchmark compiles each program both ways, and stops if status, artifact, log or command differ."""
     toolkit("12.9")
     done = subprocess.run(
         [venv("cupy-cuda12x==13.6.0"), "benchmarks/jitify.py", "--rounds", "1", "--home", str(data_folder())],

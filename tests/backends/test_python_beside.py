@@ -1,4 +1,4 @@
-"""The folder that a program runs in: all that lies beside it can be read there, and nothing of it changes."""
+"""The folder that a program runs in: its files are readable, and stay unchanged."""
 
 from __future__ import annotations
 
@@ -142,7 +142,7 @@ def test_elsewhere_it_may_write(work: WorkFolder, tmp_path: Path) -> None:
 
 
 def test_a_program_above_its_cell_may_write_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As one in /tmp, where cells are too."""
+    """Such as a program in /tmp, where the folders of cells are, too."""
     (tmp_path / "cell").mkdir()
     (tmp_path / "in.txt").write_text("in")
     work = WorkFolder(tmp_path, tmp_path / "cell")

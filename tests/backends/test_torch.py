@@ -1,4 +1,4 @@
-"""nvcc as PyTorch's extensions call it: the same outcomes as `torch.utils.cpp_extension` itself, on what builds and what does not."""
+"""nvcc as PyTorch's extensions call it: the same outcomes as `torch.utils.cpp_extension` itself."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def test_a_whole_extension_with_one_host_pass(place: Place, tmp_path: Path) -> N
 
 
 def test_a_macro_is_what_the_program_sees(place: Place, tmp_path: Path) -> None:
-    """Through PyTorch's build file, ninja and nvcc, each of which has characters of its own."""
+    """The option passes through PyTorch's build file, ninja and nvcc, each with special characters of its own."""
     text = rf"a $(touch {tmp_path}/made) `touch {tmp_path}/made` $HOME $$ 'b' \"c\" \\d; e:f|g"
     same = "constexpr bool same(const char *a, const char *b) { return *a == *b && (!*a || same(a + 1, b + 1)); }\n"
     kernel = 'extern "C" __global__ void size(int *a) { *a = sizeof(TEXT); }\n'

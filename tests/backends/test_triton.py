@@ -1,4 +1,4 @@
-"""Triton: signatures without it; and real compilations by the release that triton#8473 is about."""
+"""Triton: signatures without Triton, and real compilations with the release of triton#8473."""
 
 from __future__ import annotations
 

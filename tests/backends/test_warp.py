@@ -1,4 +1,4 @@
-"""Warp, with real compilations by the releases that warp#953 is about."""
+"""Warp, with real compilations by the releases of warp#953."""
 
 from __future__ import annotations
 

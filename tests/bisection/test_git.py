@@ -1,4 +1,4 @@
-"""Real checkouts, with steps of a shell's own instead of compilers."""
+"""Real checkouts, with shell commands as build steps instead of compilers."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Repository = Callable[..., list[str]]
 
 @pytest.fixture
 def repository(tmp_path: Path) -> Repository:
-    """Makes a checkout with a file ``state`` that has another content in each commit; gives the commits."""
+    """Create a checkout with a file ``state`` that differs in each commit; return the commits."""
 
     def make_one(*contents: str) -> list[str]:
         folder = tmp_path / "checkout"

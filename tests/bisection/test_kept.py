@@ -1,4 +1,4 @@
-"""What an interrupted bisect goes on with, beside the cache."""
+"""State from which an interrupted bisect continues, in addition to the cache."""
 
 from __future__ import annotations
 

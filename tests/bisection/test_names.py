@@ -1,4 +1,4 @@
-"""What groups of cells are called."""
+"""Names of groups of cells."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The search by itself: histories that are made up, with any number of borders and releases that cannot be tried."""
+"""The search itself: generated histories with any number of borders and releases that cannot be tried."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ CUDA = "11.7 11.8 12.0 12.1 12.2 12.3 12.4 12.5 12.6 12.8 12.9 13.0 13.1 13.2 13
 
 
 def run(search: Search[str], truth: Truth) -> list[list[int]]:
-    """Search to the end; what was tried at once."""
+    """Search to the end; return the places that each round tries."""
     rounds = []
     while places := search.next():
         rounds.append(places)
@@ -196,7 +196,7 @@ def test_no_border_between_two_that_were_tried_is_overlooked(made: tuple[list[st
     for a, b in pairwise(history):
         if history[a] != history[b]:
             assert b == a + 1
-    # A run of releases with one outcome that holds a release of the sweep is found whole.
+    # A run of releases with one outcome is found completely if it contains a release of the sweep.
     found = {border.after for border in search.borders("sm_80")}
     for place in range(1, len(versions)):
         if truth[place]["sm_80"] != truth[place - 1]["sm_80"]:

@@ -1,4 +1,4 @@
-"""What counts as the same outcome, and what a cell is without its release."""
+"""Equality of outcomes, and the key of a cell without its release."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A case of its own, and results of it, for tests of bless."""
+"""A case and its results, for tests of bless."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Told = Callable[[Cell], Outcome]
 
 
 def write_case(root: Path, expectations: str = "", head: str = HEAD) -> Path:
-    """``demo/sum`` below a folder of cases."""
+    """Write ``demo/sum`` into a folder of cases."""
     path = root / "demo" / "sum" / "case.toml"
     path.parent.mkdir(parents=True, exist_ok=True)
     (path.parent / "kernel.cu").write_text('extern "C" __global__ void sum() {}\n')
@@ -37,7 +37,7 @@ def write_case(root: Path, expectations: str = "", head: str = HEAD) -> Path:
 def cells(
     case: Case, toolkits: Iterable[str] = ("12.4", "12.9", "13.0"), targets: Iterable[str] = ("sm_70", "sm_80", "sm_90")
 ) -> list[Cell]:
-    """Cells of NVRTC."""
+    """Return cells of NVRTC."""
     return [
         Cell(
             case=case,
@@ -52,12 +52,12 @@ def cells(
 
 
 def too_old(cell: Cell) -> Outcome:
-    """Rejected below 8.0."""
+    """Return an outcome: rejected below 8.0."""
     return rejected() if cell.target.cc < 80 else built(str(cell.target))
 
 
 def write_results(path: Path, case_file: Path, told: Told, **axes: Iterable[str]) -> list[Cell]:
-    """Records of all cells, with their plan."""
+    """Write records of all cells, with their plan."""
     of = cells(load_case(case_file, case_file.parents[2]), **axes)
     path.write_text("".join(json.dumps(record(each, told(each))) + "\n" for each in of))
     plan_path(path).write_text(json.dumps(plan(*of)))

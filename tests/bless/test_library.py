@@ -1,4 +1,4 @@
-"""Every case of the library without its expectations, and blessed: by what NVRTC and nvcc do, and by what was recorded on a real device."""
+"""Blessing every case of the library without its expectations, with outcomes of NVRTC and nvcc and of a recorded real device."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ RUNS = (
 
 
 def stripped(folder: Path) -> Path:
-    """The library of cases, without an expectation."""
+    """Copy the library of cases, without expectations."""
     root = folder / "cases"
     shutil.copytree(ROOT, root)
     for case in CASES.values():
@@ -50,9 +50,9 @@ def stripped(folder: Path) -> Path:
 
 
 def check(results: list[Path], folder: Path) -> set[str]:
-    """Bless all cases and hold them against the results: every cell as expected, by no more rules than those by hand.
+    """Bless all cases and compare them with the results: every cell is as expected, with no more rules than the manual ones.
 
-    Gives the cases of which there was some cell.
+    Return the cases with any cell.
     """
     root = stripped(folder)
     done = call("bless", *results, "--cases", root, "--yes", seconds=800)
@@ -72,7 +72,7 @@ def check(results: list[Path], folder: Path) -> set[str]:
 
 
 def answered(results: list[Path]) -> set[str]:
-    """The cases of which some cell has a compiler's answer."""
+    """Return the cases with an answered cell."""
     return {
         record["case"]
         for record in read_records(results).records
@@ -92,7 +92,7 @@ def test_recorded_by_all_backends_on_a_device_and_without(tmp_path: Path) -> Non
 @pytest.mark.slow
 @pytest.mark.compilers
 def test_compiled(cumatrix: Command, tmp_path: Path, toolkit: Callable[[str], object]) -> None:
-    """By NVRTC of two releases and one nvcc, for a few targets."""
+    """Results of NVRTC of two releases and one nvcc, for a few targets."""
     for release in ("12.4", "13.0"):
         toolkit(release)
     results = tmp_path / "r.jsonl"

@@ -1,4 +1,4 @@
-"""What messages of one kind have in common."""
+"""Common parts of messages of one kind."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A folder of cases to write bad ones into."""
+"""A folder of cases for invalid ones."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from harness.model import Case
 
 
 class Write(Protocol):
-    """Writes a case of that text, and its sources; returns its ``case.toml``."""
+    """Writer of a case with a text, and of its sources; it returns the ``case.toml``."""
 
     def __call__(self, text: str | bytes = ..., name: str = ...) -> Path: ...
 
 
 class Load(Protocol):
-    """Loads a case of that text."""
+    """Load a case with this text."""
 
     def __call__(self, text: str | bytes = ..., name: str = ...) -> Case: ...
 
@@ -63,13 +63,13 @@ def write(root: Path) -> Write:
 
 @pytest.fixture
 def load(root: Path, write: Write) -> Load:
-    """Load a case of that text."""
+    """Load a case with this text."""
     return lambda text=GOOD, name="topic/some": load_case(write(text, name), root)
 
 
 @pytest.fixture
 def wrong(load: Load) -> Wrong:
-    """The sentences that a case of that text is refused with."""
+    """Return the errors of a case with this text."""
 
     def wrong(text: str | bytes) -> list[str]:
         with pytest.raises(CaseError) as caught:

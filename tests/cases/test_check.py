@@ -1,4 +1,4 @@
-"""What `cases list` and `cases check` have to say."""
+"""Output of `cases list` and `cases check`."""
 
 from __future__ import annotations
 

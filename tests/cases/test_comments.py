@@ -1,4 +1,4 @@
-"""Expectations that stand in a program."""
+"""Expectations inside a program."""
 
 from __future__ import annotations
 

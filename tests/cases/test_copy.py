@@ -56,7 +56,7 @@ def test_nothing_is_left_of_a_copy_that_fails(cumatrix: Command, tmp_path: Path)
     argv = ["prlimit", "--fsize=1500", *cumatrix.argv("cases", "copy")]
     # coverage.py would write, too, and complain.
     unmeasured = {name: value for name, value in os.environ.items() if not name.startswith("COVERAGE_")}
-    # Python would keep the first 1,500 bytes of compiled modules, for every later process.
+    # Python would keep the first 1,500 bytes of compiled modules for every later process.
     unmeasured |= {"PYTHONDONTWRITEBYTECODE": "1", "PYTHONPYCACHEPREFIX": str(tmp_path / "none")}
     done = subprocess.run(argv, cwd=tmp_path, capture_output=True, text=True, timeout=800, env=unmeasured)
     assert (done.returncode, done.stderr) == (2, "cumatrix: cannot copy the cases to cases: File too large\n")

@@ -1,4 +1,4 @@
-"""Choosing cases."""
+"""Selection of cases."""
 
 from __future__ import annotations
 

@@ -53,7 +53,7 @@ def test_the_example_of_an_expectation_is_one(load: Load) -> None:
 
 def test_the_example_of_required_kernels_is_one(load: Load) -> None:
     start, _, kernels = re.findall(r"```toml\n(.*?)```", TEXT, re.DOTALL)[:3]
-    # Keys of the case stand in front of its tables.
+    # Keys of the case come before its tables.
     own, _, expect = kernels.partition("\n\n")
     case = load(f"{own}\n{start}{expect}")
     assert case.kernels == RequiredKernels(names=("saxpy", "detail::reduce"))

@@ -1,4 +1,4 @@
-"""What is a program of the host: held against NVRTC, which refuses those and builds the others."""
+"""Detection of host programs, compared with NVRTC, which rejects these and builds the others."""
 
 from __future__ import annotations
 

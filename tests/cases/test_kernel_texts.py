@@ -1,4 +1,4 @@
-"""Kernels in texts: what is seen of them, what a build must have, and why none came out."""
+"""Kernels in texts: detected kernels, the kernels that a build must have, and reasons for having none."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``[[launch]]`` and ``[[verify]]``: what is read, what is refused, and what they come to for a cell."""
+"""``[[launch]]`` and ``[[verify]]``: valid and invalid tables, and their values for a cell."""
 
 from __future__ import annotations
 

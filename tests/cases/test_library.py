@@ -90,7 +90,7 @@ def test_a_case_tells_what_it_is_for(case: Case) -> None:
 def test_there_are_as_many_as_a_library_needs() -> None:
     assert len(CASES) >= 75
     for case in CASES.values():
-        # Folders differ where names do not: another spelling of a name would be taken for another case.
+        # Distinct names need distinct folders: another spelling of a name would be another case.
         same = [name for name in CASES if name.replace("_", "-") == case.name.replace("_", "-")]
         assert same == [case.name]
 
@@ -104,7 +104,7 @@ def test_sources_need_nothing_of_the_host(case: Case) -> None:
     if "cuda" in case.sources:
         text = case.sources["cuda"].read_text()
         includes = {line.split()[1] for line in text.splitlines() if line.startswith("#include")}
-        # Whose program is about a header that NVRTC cannot read, or for nvcc and clang alone, may include what it likes.
+        # A program about a header that NVRTC cannot read, or for nvcc and clang only, can include any header.
         if case.topic not in ("cccl", "headers", "cupy") and not set(case.backends or ("nvrtc",)) <= {"nvcc", "clang"}:
             mine = {"cutlass": ("<cute/", "<cutlass/")}
             prefixes = tuple(prefix for name in case.libraries for prefix in mine[name])

@@ -1,4 +1,4 @@
-"""What a case file says, and what is said of a bad one."""
+"""Content of case files, and errors of invalid ones."""
 
 from __future__ import annotations
 

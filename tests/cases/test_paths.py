@@ -1,4 +1,4 @@
-"""Programs and headers that lie elsewhere in a project than in the case's folder."""
+"""Programs and headers elsewhere in a project than in the case's folder."""
 
 from __future__ import annotations
 
@@ -72,5 +72,5 @@ def test_patterns_do_not_walk_through_links(project: Path) -> None:
     (project / "csrc" / "circle").symlink_to(project)
     (project / "machine").symlink_to("/")
     assert matching(project, ["**/*.cu"]) == ["csrc/a.cu", "csrc/b.cu", "csrc/deep/c.cu"]
-    # Named by itself, a link is gone through.
+    # A link that is named directly is followed.
     assert matching(project, ["csrc/circle/csrc/*.cu"]) == ["csrc/circle/csrc/a.cu", "csrc/circle/csrc/b.cu"]

@@ -1,4 +1,4 @@
-"""The JSON Schema says what the loader says, as far as a schema can."""
+"""The JSON Schema agrees with the loader within the limits of a schema."""
 
 from __future__ import annotations
 

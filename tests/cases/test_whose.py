@@ -17,7 +17,7 @@ COPIED = "exceptions/throw"
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """A project with a case, and nothing that names it."""
+    """Write a project with a case and without a name."""
     case = tmp_path / "attention" / "cases" / "fast" / "softmax"
     case.mkdir(parents=True)
     (case / "case.toml").write_text(CASE)
@@ -60,7 +60,7 @@ def test_what_is_damaged_says_nothing(folder: Path) -> None:
 def test_a_repository_is_called_by_its_remote_in_every_checkout(folder: Path, tmp_path: Path) -> None:
     git(folder, "init", "-q")
     git(folder, "-c", "user.name=a", "-c", "user.email=a@b", "commit", "-q", "--allow-empty", "-m", "x")
-    assert whose(folder) == ""  # a folder may be called differently in each place
+    assert whose(folder) == ""  # the folder can have another name in each place
     git(folder.parent, "clone", "-q", "attention", "clone")
     shutil.copytree(folder / "cases", tmp_path / "clone" / "cases")
     assert whose(tmp_path / "clone") == "attention"

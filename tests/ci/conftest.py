@@ -1,4 +1,4 @@
-"""An empty folder for the steps of the nightly workflow, and programs that stand in for others."""
+"""An empty folder for the steps of the nightly workflow, with fake programs."""
 
 from __future__ import annotations
 

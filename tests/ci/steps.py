@@ -1,4 +1,4 @@
-"""Running a step of the nightly workflow as its job does."""
+"""Steps of the nightly workflow, run as its job does."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Run = Callable[..., "subprocess.CompletedProcess[str]"]
 
 
 def program(folder: Path, name: str, text: str) -> None:
-    """A program in Python on the PATH of the steps."""
+    """Write a Python program on the PATH of the steps."""
     path = folder / name
     path.write_text(f"#!{sys.executable}\n{text}")
     path.chmod(path.stat().st_mode | stat.S_IXUSR)

@@ -1,4 +1,4 @@
-"""`.ci/apt_key`: a repository's keyring has the key that is pinned, and no other."""
+"""`.ci/apt_key`: a repository's keyring has exactly the pinned key."""
 
 from __future__ import annotations
 

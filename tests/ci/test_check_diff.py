@@ -1,4 +1,4 @@
-"""``.ci/check_diff.py``: a comparison of real cells is true, and each line that is made wrong is found."""
+"""``.ci/check_diff.py``: it accepts a comparison of real cells, and finds each falsified line."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``.ci/check_pages.py`` and ``.ci/hardware_rules.py``: a page of real cells is true, and each sentence that is made wrong is found."""
+"""``.ci/check_pages.py`` and ``.ci/hardware_rules.py``: they accept a page of real cells, and find each falsified sentence."""
 
 from __future__ import annotations
 

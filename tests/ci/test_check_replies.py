@@ -1,4 +1,4 @@
-"""``.ci/check_replies.py``: replies of real cells are true, and another number is found."""
+"""``.ci/check_replies.py``: it accepts replies of real cells, and finds wrong numbers."""
 
 from __future__ import annotations
 

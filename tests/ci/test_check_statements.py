@@ -1,4 +1,4 @@
-"""``.ci/check_statements.py``: each rule, with statements that are true and false of a few cells."""
+"""``.ci/check_statements.py``: each rule, with true and false statements about a few cells."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def row(
     outcome: str = "built", *, cuda: str = "12.4", target: str = "sm_80", backend: str = "nvrtc", library: str = "", case: str = "topic/one", variant: str = "",
     host: str = "", launched: bool = False, parts: dict[str, str] | None = None, message: str = "",
 ) -> Row:  # fmt: skip
-    """A record as Parquet has it."""
+    """Return a record in Parquet's form."""
     toolchain = {"requested": {"packages": {"python": "3.11.7"}, "toolkit": cuda}, "observed": parts or {}}
     tool = f"{backend}@{library}" if library else backend
     return {
@@ -40,7 +40,7 @@ def row(
 
 
 def rows(outcomes: str, releases: Sequence[str], *, axis: str = "cuda", **kwargs: Any) -> list[Row]:
-    """A cell for each release: ``w`` built and launched, ``x`` rejected, ``n`` not applicable, a space for none."""
+    """Return a cell for each release: ``w`` built and launched, ``x`` rejected, ``n`` not applicable, a space for none."""
     names = {"w": "built", "x": "rejected", "n": "unsupported"}
     return [row(names[letter], launched=letter == "w", **{axis: release, **kwargs}) for letter, release in zip(outcomes, releases, strict=True) if letter != " "]  # fmt: skip
 
@@ -52,7 +52,7 @@ def cells_of(found: Iterable[Row]) -> Cells:
 def kinds(
     cells: Cells, text: str, note: str = "", *, changes: tuple[tuple[str, ...], ...] = (), **kwargs: Any
 ) -> list[str]:
-    """The kinds of what is false of a statement about topic/one."""
+    """Return the kinds of errors in a statement about topic/one."""
     subject = Subject(**{"case": "topic/one", "variants": ("",), "tool": "nvrtc", "of": "", "targets": ("sm_80",), **kwargs})  # fmt: skip
     return [found.kind for found in judge(Statement("test", subject, "", text, note, changes=changes), cells, 3)]
 
@@ -362,14 +362,14 @@ def test_a_label_with_a_sign_of_equality_is_a_name() -> None:
     case = "cooperative/numba-9432"
     cells = cells_of([row(case=case, variant=f"cache={value}", backend="numba") for value in ("false", "true")])
     assert variants_of(case, "with cache=True", cells) == ("cache=true",)
-    # And a name is no parameter, though there is one of that name.
+    # A name wins over a parameter of the same name.
     case = "cupy/fuse-max"
     cells = cells_of([row(case=case, variant=f"type=half,fused={value}", backend="cupy-nvrtc") for value in ("false", "true")])  # fmt: skip
     assert variants_of(case, "type=half, fused", cells) == ("type=half,fused=true",)
 
 
 def page(folder: Path, text: str, letters: str) -> Path:
-    """The data of a page with one statement, and the document of its feature."""
+    """Return the data of a page with one statement, and the document of its feature."""
     (folder / "data").mkdir(parents=True)
     data = {"columns": [["nvrtc", "NVRTC", "nvrtc", ""]], "features": [{"case": "topic/one"}], "vocabulary": {"architectures": {"a100": ["sm_80"]}}}  # fmt: skip
     part = {"verdicts": [["since", text, ""]], "grids": [[[""], list(CUDA), letters]], "lines": [[0, "", [], [[0, 0, 0]]]], "itself": []}  # fmt: skip
@@ -406,7 +406,7 @@ def test_a_statement_of_no_cell_is_false() -> None:
 
 @pytest.mark.slow
 def test_answers_to_generated_questions_are_true(tmp_path: Path) -> None:
-    """A sample; the nightly checks the whole page and 1,000 questions."""
+    """A sample; the nightly run checks the whole page and 1,000 questions."""
     done = subprocess.run(
         [sys.executable, ROOT / ".ci/check_statements.py", "--no-page", "--questions", "25", "--seed", "7"], capture_output=True, text=True, cwd=tmp_path
     )  # fmt: skip

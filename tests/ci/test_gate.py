@@ -1,4 +1,4 @@
-"""The recipes for CI: their steps are run here as the CI would, on a project with one kernel."""
+"""The recipes for CI: the tests run their steps as the CI does, on a project with one kernel."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ pytestmark = pytest.mark.compilers
 
 
 def recipe(name: str) -> str:
-    """The block of the guide that is marked as one."""
+    """Return the marked block of the guide."""
     found = re.search(rf"<!-- recipe: {name} -->\n```\w+\n(.*?)^```$", GUIDE, re.DOTALL | re.MULTILINE)
     assert found is not None
     return found[1]
@@ -44,7 +44,7 @@ def project(tmp_path: Path, toolkit: Callable[[str], object]) -> Path:
 
 
 def shell(text: str, folder: Path, **variables: str) -> subprocess.CompletedProcess[str]:
-    """A script as a CI runs it."""
+    """Run a script as a CI does."""
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     return subprocess.run(
         ["bash", "-e", "-o", "pipefail", "-c", text], cwd=folder, text=True, capture_output=True, timeout=600, stdin=subprocess.DEVNULL,
@@ -53,9 +53,9 @@ def shell(text: str, folder: Path, **variables: str) -> subprocess.CompletedProc
 
 
 class Job:
-    """Runs the steps of the composite action that are scripts of its own, with what GitHub gives them.
+    """Job that runs the script steps of the composite action with GitHub's variables.
 
-    Without `only`, cumatrix is the one under test, and no toolkit is verified.
+    Without `only`, the steps use the cumatrix under test and verify no toolkit.
     """
 
     def __init__(self, project: Path, temporary: Path, only: Sequence[str] = (), **inputs: str) -> None:
@@ -69,7 +69,7 @@ class Job:
         temporary.mkdir()
 
     def run(self) -> int:
-        """To the first step that fails, as a job; those with ``!cancelled()`` run all the same."""
+        """Run the steps up to the first failure, as a job does; steps with ``!cancelled()`` always run."""
         failed = 0
         for step in self.action["runs"]["steps"]:
             if "run" not in step or not self._wanted(step.get("if", ""), failed):
@@ -203,7 +203,7 @@ def test_an_input_that_is_none_ends_the_job_before_anything_runs(
 
 @pytest.mark.slow
 def test_nothing_of_the_checkout_runs_before_cumatrix(project: Path, tmp_path: Path) -> None:
-    """Modules that shadow the standard library's and the installers', and settings of pip and uv, in the folder that the job works in."""
+    """Modules in the working folder that shadow the standard library's and the installers', and settings of pip and uv there."""
     marker = tmp_path / "run"
     for name in ("shlex", "os", "re", "venv/__init__", "ensurepip/__init__", "pip/__init__", "pip/__main__", "sitecustomize", "usercustomize", "encodings/__init__", "harness/__init__", "cumatrix/__main__", "click", "rich/__init__"):  # fmt: skip
         path = project / f"{name}.py"
@@ -300,7 +300,7 @@ def test_the_recipe_for_tox(project: Path) -> None:
 def test_the_action_ends_as_its_command_does(
     project: Path, tmp_path: Path, toolkit: Callable[[str], object], arguments: str, code: int
 ) -> None:
-    """Steps after it run all the same, and none of them makes up for it."""
+    """The steps after it still run, and none of them hides the failure."""
     home = tmp_path / "home" / "toolkits"
     home.mkdir(parents=True)
     for release in ("12.9", "13.0"):

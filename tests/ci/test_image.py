@@ -1,4 +1,4 @@
-"""The container image and the conda package, held to pyproject.toml."""
+"""The container image and the conda package agree with pyproject.toml."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The steps of the nightly workflow, run as it runs them. gh is a fake, which writes down what it was asked."""
+"""The steps of the nightly workflow, run as the workflow runs them. A fake gh writes down its calls."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ JOBS = {
     ]
 }
 
-# A fake of tox, whose environments leave what the real writer of records leaves: "silent" nothing, the others a cell a target.
+# A fake of tox, whose environments leave the files of the real record writer: "silent" none, the others a cell per target.
 TOX = f"""
 import sys, pathlib, uuid
 if sys.argv[1] == "list":
@@ -45,7 +45,7 @@ if name != "silent":
 sys.exit(name == "bad")
 """
 
-# Another one, which runs cumatrix itself and kills it as soon as the first cell came.
+# Another fake, which runs cumatrix itself and kills it after the first cell.
 KILLED = """
 import pathlib, subprocess, sys, time
 out = pathlib.Path("reports", "nvrtc.jsonl")
@@ -115,7 +115,7 @@ def test_an_environment_that_died_half_way_is_told(
     write_case(cases, "a/quick", "__global__ void quick(int *a) { *a = 1; }")
     write_case(cases, "b/stuck", '#include "never.h"\n__global__ void stuck(int *a) { *a = 1; }')
     write_case(cases, "c/after", "__global__ void after(int *a) { *a = 1; }")
-    os.mkfifo(cases / "b/stuck/never.h")  # whoever opens it waits
+    os.mkfifo(cases / "b/stuck/never.h")  # opening it blocks
     program(tools, "tox", KILLED)
     done = run("run", "nvrtc")
     assert done.returncode == 1
@@ -186,7 +186,7 @@ elif argv[1] == "a":
 elif argv[0] == "run":
     sys.exit(4)
 """
-"""A fake cumatrix: which commands the step runs, without compiling."""
+"""A fake cumatrix that records the commands of the step, without compiling."""
 
 
 def test_the_missing_cells_of_the_plan_are_run_and_published(run: Run, tools: Path, work: Path) -> None:
@@ -196,7 +196,7 @@ def test_the_missing_cells_of_the_plan_are_run_and_published(run: Run, tools: Pa
     (matrix / "plan.toml").touch()
     (matrix / "wheels.json").write_text("what was read")
     done = run("next", "--seconds", "60")
-    assert done.returncode == 1, done.stderr  # of one command nothing came
+    assert done.returncode == 1, done.stderr  # one command left no records
     asked = (work / "asked").read_text().splitlines()
     assert asked == [
         "publish reports/matrix --next 200 --seconds 60 --watch --json",

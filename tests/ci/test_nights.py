@@ -1,4 +1,4 @@
-"""Nights played through the steps of the workflow, one after another. gh is a fake, which writes down what it is asked."""
+"""Nights played through the steps of the workflow, one after another. A fake gh writes down its calls."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from record_builders import built, cell, plan, record, rejected
 
 from .steps import ROOT, Run, program
 
-pytestmark = pytest.mark.timeout(1800)  # a night is many processes
+pytestmark = pytest.mark.timeout(1800)  # a night consists of many processes
 
 ADDRESS = "https://example.org/cumatrix"
 TARGETS = ("sm_75", "sm_80", "sm_90", "sm_100")
 HOSTILE = "``` @everyone\n# not a heading <img src=x>"
 
-# A fake of GitHub's command for one repository: it knows which issue is open, and keeps every question.
+# A fake gh for one repository: it stores the open issue, and logs every call.
 FAKE_GH = """
 import json, os, pathlib, sys
 argv = sys.argv[1:]
@@ -35,11 +35,11 @@ if argv[:2] == ["issue", "close"]:
 """
 
 Status = Mapping[str, str]
-"""Status of cells by target."""
+"""Return the status of cells by target."""
 
 
 class Nights:
-    """Plays night after night; what one leaves is there for the next."""
+    """Player of consecutive nights; each night finds the files of the last."""
 
     def __init__(self, run: Run, work: Path, tmp_path: Path) -> None:
         self.run, self.work, self.tmp_path = run, work, tmp_path
@@ -48,9 +48,9 @@ class Nights:
     def play(
         self, environments: Mapping[str, Status | None], *, only: str = "", cells: str = "success"
     ) -> tuple[str, list[list[str]], str]:
-        """One night of environments of one tier, each its own shard; None where a shard sends nothing.
+        """Play a night with a tier's environments, each in its own shard; None stands for a shard that sends nothing.
 
-        Returns the state, what gh was asked, and the summary.
+        Return the state, the calls of gh, and the summary.
         """
         self._begin()
         jobs = json.dumps({"include": [
@@ -62,7 +62,7 @@ class Nights:
         return self._end(jobs, only, cells)
 
     def share(self, name: str, *parts: Status | None) -> tuple[str, list[list[str]], str]:
-        """One night of an environment that is shared out over as many jobs as there are parts; None where one sends nothing."""
+        """Play a night of an environment in several shards; None stands for a shard that sends nothing."""
         self._begin()
         for number, status in enumerate(parts, 1):
             if status is not None:
@@ -86,7 +86,7 @@ class Nights:
             assert done.returncode == 0, done.stdout + done.stderr
             state = (self.tmp_path / "output").read_text().splitlines()[-1].removeprefix("state=")
             needs["matrix"] = {"result": "success", "outputs": {"state": state}}
-            # What GitHub keeps of a night, and hands to the next one.
+            # The files of a night that GitHub keeps for the next.
             shutil.rmtree(self.work / "before", ignore_errors=True)
             (self.work / "after").rename(self.work / "before")
         done = self.run("issue", "--needs", json.dumps(needs), "--link", "https://example.org/run")
@@ -96,7 +96,7 @@ class Nights:
         return state, asked, (self.work / "summary.md").read_text()
 
     def send(self, folder: Path, name: str, status: Status, **more: Any) -> None:
-        """Records made by the real model; ``absent`` is planned and never arrives."""
+        """Write records with the real model; ``absent`` is planned and never arrives."""
         folder.mkdir(parents=True)
         run = f"{name}-{self.number}-{folder.name}"
         found = {target: cell(target=target, environment=name) for target in status}
@@ -233,7 +233,7 @@ def test_a_new_failure_beside_old_ones_and_in_a_new_environment(nights: Nights, 
     assert links == [f"{address};{target}" for target in ("sm_80", "sm_90", "sm_75")]
     cells = json.loads((work / "site/matrix.json").read_text())["cells"]
     assert {item["target"] for item in cells if item["mark"] != "built"} <= {"sm_75", "sm_80", "sm_90"}
-    # What compilers say is no markup.
+    # Compiler output contains no active markup.
     for line in told.splitlines():
         if "@everyone" in line:
             assert line.startswith("- [`wmma/fragments ")

@@ -1,4 +1,4 @@
-"""``.ci/pin_wheels.py``, with an index that is told here."""
+"""``.ci/pin_wheels.py``, with a fake index."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ TAGS = {"x86_64": "manylinux2014_x86_64.manylinux_2_17_x86_64", "aarch64": "many
 
 
 def files_of(pins: Mapping[str, Any], name: str) -> list[dict[str, Any]]:
-    """What an index says that has exactly these pins."""
+    """Return the reply of an index that has exactly these pins."""
     return [
         {
             "filename": f"{name.replace('-', '_')}-{version}-{number}-py3-none-{TAGS[kind]}.whl",
@@ -58,10 +58,10 @@ def fetch(pins: dict[str, Any], asked: list[str]) -> Callable[[str, str], list[d
 
 
 def test_the_file_is_as_the_script_writes_it(text: str, pins: dict[str, Any], fetch: Any, asked: list[str]) -> None:
-    """So no table names a wheel that is not pinned, and no wheel is pinned that no table names."""
+    """The tables and the pins name the same wheels."""
     assert pin_wheels.written(pin_wheels.pins(pins, "there", every=False, fetch=fetch)) == text
     assert "nvidia-cutlass" in asked  # new versions of header libraries
-    assert "nvidia-cublas" not in asked  # what is pinned is not asked again
+    assert "nvidia-cublas" not in asked  # existing pins are not fetched again
 
 
 def test_all_of_it_again(text: str, pins: dict[str, Any], fetch: Any, asked: list[str]) -> None:

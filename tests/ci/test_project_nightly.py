@@ -1,4 +1,4 @@
-"""The nightly workflow that other repositories call: its steps are run here. gh is a fake, which has the artefacts of a folder."""
+"""The nightly workflow that other repositories call: the tests run its steps. A fake gh has the artifacts of a folder."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .test_gate import BAD, GOOD, recipe, shell
 pytestmark = [pytest.mark.compilers, pytest.mark.slow]
 
 WORKFLOW = ROOT / ".github" / "workflows" / "project-nightly.yml"
-# A fake of gh: one artefact, of the run 7, whose files are in the folder "kept".
+# A fake of gh with one artifact, of run 7, whose files are in the folder "kept".
 GH = """
 import json, pathlib, shutil, sys
 kept = pathlib.Path(__file__).parent / "kept"
@@ -36,7 +36,7 @@ def _filled(text: str, known: Mapping[str, str]) -> str:
 
 
 class Night:
-    """Runs the steps of the workflow that are scripts, as GitHub does; records become the artefact of the next night."""
+    """Runner of the workflow's script steps, as GitHub runs them; records become the artifact of the next night."""
 
     def __init__(self, project: Path, folder: Path, arguments: str) -> None:
         self.project, self.folder, self.arguments = project, folder, arguments
@@ -44,7 +44,7 @@ class Night:
         program(folder, "gh", GH)
 
     def run(self) -> tuple[int, str, str]:
-        """Exit code of the job, the id of the step that failed, and the summary."""
+        """Return the exit code of the job, the id of the failed step, and the summary."""
         temporary = self.folder / "runner"
         temporary.mkdir()
         known = {

@@ -1,4 +1,4 @@
-"""A release: what holds it back, its files, and the names that are set once."""
+"""A release: reasons against it, its files, and the names that are set once."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_a_repository_without_an_address_is_not_released(tmp_path: Path) -> None
 
 
 def test_names_are_those_that_pyproject_sets() -> None:
-    """`.ci/release.py names` mends it."""
+    """`.ci/release.py names` fixes it."""
     names = release.names_of()
     other = [
         str(path.relative_to(ROOT))

@@ -1,4 +1,4 @@
-"""The site of a night: the page, and the documentation of each version, from a server on this machine."""
+"""The site of a night: the page, and the documentation of each version, from a local server."""
 
 from __future__ import annotations
 

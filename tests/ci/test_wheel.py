@@ -19,7 +19,7 @@ pytestmark = pytest.mark.compilers
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("dist")
-    # By way of the source distribution, as the workflow does.
+    # Through the source distribution, as the workflow does.
     argv = [uv.find_uv_bin(), "build", "--quiet", "--out-dir", str(folder), str(ROOT)]
     subprocess.run(argv, check=True, timeout=800)
     (found,) = folder.glob("*.whl")

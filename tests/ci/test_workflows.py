@@ -1,4 +1,4 @@
-"""The workflows and the action, read strictly: what GitHub would only say once it runs them."""
+"""The workflows and the action, parsed strictly to find errors that GitHub reports only at run time."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ JOB = {
 
 
 class Strict(yaml.SafeLoader):  # type: ignore[misc]
-    """A key that stands twice is an error, as for GitHub."""
+    """A duplicate key is an error, as for GitHub."""
 
 
 def _once(loader: Strict, node: yaml.MappingNode) -> dict[str, Any]:
@@ -66,7 +66,7 @@ def test_no_key_stands_twice(path: Path) -> None:
 
 
 def test_actions_of_others_are_pinned_by_commit_and_named_by_release() -> None:
-    """One commit for each action everywhere, so that dependabot moves all of them together."""
+    """Each action has one commit everywhere, which lets dependabot move all uses together."""
     found: dict[str, set[tuple[str, str]]] = {}
     for path in (*WORKFLOWS, ROOT / "action.yml"):
         for line in path.read_text().splitlines():
@@ -84,7 +84,7 @@ def test_jobs_have_limits_and_no_more_rights_than_they_need(path: Path) -> None:
     assert "permissions" in read, "rights are said for the whole file, and are few"
     assert "write" not in str(read["permissions"])
     for name, job in read["jobs"].items():
-        if "uses" in job:  # a workflow of this repository, which has limits of its own
+        if "uses" in job:  # a workflow of this repository, which has its own limits
             assert set(job) <= {"name", "needs", "uses", "permissions"} and (ROOT / job["uses"]).is_file(), name
             continue
         assert set(job) <= JOB, name
@@ -115,7 +115,7 @@ INSTALLED = re.compile(r"\bpip install\b(?P<words>.*)")
 
 @pytest.mark.parametrize("path", [*WORKFLOWS, ROOT / "action.yml", ROOT / ".ci" / "run"], ids=lambda path: path.name)
 def test_tools_of_ci_are_installed_by_hash(path: Path) -> None:
-    """All but cumatrix itself, by whatever requirement the user of the action names."""
+    """Every requirement except cumatrix itself, which the user of the action chooses."""
     for line in path.read_text().splitlines():
         found = INSTALLED.search(line)
         if found and not re.search(r"'\.\[[a-z,]+\]'|--python|\"\$REQUIREMENT\"$", found["words"]):

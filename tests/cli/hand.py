@@ -1,4 +1,4 @@
-"""NVRTC driven by hand, in a process of its own: nothing of cumatrix's is imported here.
+"""Direct calls of NVRTC, in a separate process that imports nothing of cumatrix.
 
 ``python hand.py LIB64 SOURCE TARGET OPTION…`` prints one JSON object.
 """
@@ -40,7 +40,7 @@ def main() -> None:
         nvrtc.nvrtcGetProgramLogSize(program, ctypes.byref(size))
         log = ctypes.create_string_buffer(size.value)
         nvrtc.nvrtcGetProgramLog(program, log)
-        # The list has numbers only: a suffix that this release does not know is refused as a value of the option.
+        # The list has only numbers: a suffix that this release does not support is rejected as the value of the option.
         unknown = b"invalid value for --gpu-architecture" in log.value
         print(json.dumps({"status": "unsupported" if unknown else "rejected", "code": code}))
         return
@@ -49,7 +49,7 @@ def main() -> None:
     assert getattr(nvrtc, f"nvrtcGet{kind}Size")(program, ctypes.byref(size)) == 0
     data = ctypes.create_string_buffer(size.value)
     assert getattr(nvrtc, f"nvrtcGet{kind}")(program, data) == 0
-    out = data.raw.removesuffix(b"\0") if kind == "PTX" else data.raw  # a text ends with C's zero
+    out = data.raw.removesuffix(b"\0") if kind == "PTX" else data.raw  # C terminates a text with a zero
     print(json.dumps({"status": "built", "sha256": hashlib.sha256(out).hexdigest(), "bytes": len(out)}))
 
 

@@ -57,7 +57,7 @@ def test_what_nvcc_says_of_an_architecture_has_its_cause_and_the_release_that_kn
     done = cumatrix("ask", "nvcc fatal   : Unsupported gpu architecture 'compute_120'", "--results", CELLS)
     assert done.stdout.startswith("An architecture that this release does not know.\n")
     assert "CUDA 12.9" in done.stdout.partition("builds for sm_120")[0]
-    # Of one that nobody tried, others say nothing.
+    # Other cases say nothing about an untried one.
     done = cumatrix("ask", "nvcc sm_53", "--results", CELLS)
     assert (done.returncode, done.stdout.partition("\n")[0]) == (3, "Not tried.")
 
@@ -96,7 +96,7 @@ def test_what_is_not_known_is_told_with_the_nearest(cumatrix: Command, tmp_path:
         sentence(cumatrix("ask", question, "--results", CELLS), 2, *words)
     unknown = cumatrix("ask", "frobnicate wmma", "--results", CELLS)
     assert (unknown.returncode, unknown.stdout.partition("\n")[0]) == (3, "Not known: no case has frobnicate.")
-    # Cases that have the other words are named, without a statement about them.
+    # The answer names cases with the other words, without a statement about them.
     assert "wmma/fragments" in unknown.stdout
     assert not set("✓✗◐!") & set(unknown.stdout)
     misspelt = cumatrix("ask", "tesxture references sm_80", "--results", CELLS)

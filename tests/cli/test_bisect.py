@@ -125,7 +125,7 @@ def test_an_interrupted_bisect_goes_on(cumatrix: Command, tmp_path: Path, toolki
         "--out",
         out,
     )
-    # Tests that run in the background of a shell inherit ignored signals, and so would the command.
+    # Background tests of a shell inherit ignored signals, and so would the command.
     process = subprocess.Popen(
         ["env", "--default-signal=INT", *cumatrix.argv(*argv)], cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )  # fmt: skip
@@ -163,7 +163,7 @@ def git(folder: Path, *words: str) -> str:
 
 @pytest.fixture
 def library(tmp_path: Path) -> Path:
-    """A checkout of a header library that a generator writes; its fifth commit breaks a kernel, its third cannot be built."""
+    """Create a checkout of a header library that a generator writes; the fifth commit breaks a kernel, the third cannot be built."""
     folder = tmp_path / "library"
     (folder / "include").mkdir(parents=True)
     git(tmp_path, "init", "-q", "-b", "trunk", str(folder))

@@ -1,4 +1,4 @@
-"""Options that have one value."""
+"""Options with a single value."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def _with_groups(command: click.Command) -> Iterator[click.Command]:
 
 
 def test_each_command_and_group_has_two_names_of_help() -> None:
-    """In a context without cumatrix's settings as well: click keeps the option with the command."""
+    """Also in a context without cumatrix's settings: click stores the option in the command."""
     for command in _with_groups(cumatrix):
         if command is not cumatrix:
             assert command.get_help_option_names(click.Context(command)) == ["-h", "--help"], command.name

@@ -1,4 +1,4 @@
-"""Completion, as each shell asks for it."""
+"""Completion with each shell's own interface."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ LISTED = 'zstyle ":completion:*" menu no; LISTMAX=9999; bindkey "^I" list-choice
 
 
 def documented(shell: str) -> str:
-    """The line for a start-up file."""
+    """Return the line for a start-up file."""
     found = re.search(rf"^\| {shell}[^|]* \| `([^`]*)` \|", PAGE.replace(r"\|", "¦"), re.MULTILINE)
     assert found is not None
     return found[1].replace("¦", "|")
@@ -43,7 +43,7 @@ def asked(folder: Path, *argv: str) -> str:
 
 
 def bash(folder: Path, *words: str) -> set[str]:
-    """What the function offers that the documented line defines."""
+    """Return the completions of the function that the documented line defines."""
     script = (
         f'{documented("bash")}; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); '
         '_cumatrix_completion cumatrix "${!#}" ""; printf "%s\\n" "${COMPREPLY[@]}"'
@@ -52,13 +52,13 @@ def bash(folder: Path, *words: str) -> set[str]:
 
 
 def fish(folder: Path, *words: str) -> set[str]:
-    """What fish would list; a description stands behind a tab."""
+    """Return fish's list; a tab separates descriptions."""
     said = asked(folder, "fish", "-c", f"{documented('fish')}; complete -C $argv[1]", " ".join(("cumatrix", *words)))
     return {line.partition("\t")[0] for line in said.splitlines()}
 
 
 def zsh(folder: Path, *words: str) -> set[str]:
-    """What zsh lists below its prompt when Tab is pressed, in a terminal."""
+    """Return the lines that zsh prints below its prompt after Tab, in a terminal."""
     (folder / ".zshrc").write_text(
         f"autoload -U compinit; compinit -u -D\n{documented('zsh')}\n{LISTED}\nprint READY\n"
     )
@@ -70,7 +70,7 @@ def zsh(folder: Path, *words: str) -> set[str]:
     try:
         _read(terminal, "READY.*> ")
         os.write(terminal, f"{typed}\t".encode())
-        # The list stands below the line, and the line comes again.
+        # zsh prints the list below the line, and repeats the line.
         said = _read(terminal, rf"{re.escape(typed)}[^\n]*\n(.*)\n> ")
     finally:
         os.close(terminal)

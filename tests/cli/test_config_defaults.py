@@ -1,4 +1,4 @@
-"""A project's configuration, as commands obey it: the command line over the environment over the file."""
+"""Precedence of settings: the command line over environment variables over the project's configuration."""
 
 from __future__ import annotations
 
@@ -102,12 +102,12 @@ def test_one_command_runs_the_programs_and_writes_the_page(
     page = project / "out" / "page"
     assert (page / "index.html").is_file()
     assert any("void later" in path.read_text() for path in (page / "cases").glob("*.html"))
-    # --json keeps no records that the configuration's page could show; a page that is asked for is an error.
+    # --json writes no records for the configuration's page; requesting the page is an error.
     assert {record["cell"] for record in cumatrix.records("run", "-a", "sm_80")} <= {
         record["cell"] for record in records
     }
     assert cumatrix("run", "-a", "sm_80", "--json", "--page", "other").returncode == 2
-    # pytest and try take the same cells from the same file, and the header counts for their key.
+    # pytest and try select the same cells from one file, and the header counts for their key.
     (tried,) = cumatrix.records("try", "csrc/scale.cu", "-a", "sm_80")
     assert tried["cached"] and tried["cell"] == by["csrc/scale.cu", "sm_80"]["cell"]
     (project / "include" / "three.h").write_text("#define THREE 4\n")
@@ -118,7 +118,7 @@ def test_one_command_runs_the_programs_and_writes_the_page(
 def test_a_program_with_further_options_is_called_as_try_has_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Below the project's folder, too: what is told is a command that can be typed there."""
+    """Below the project's folder, too, the printed command works as it is typed."""
     (tmp_path / "cumatrix.toml").write_text('[[programs]]\nname = "mine"\nsources = "sub/a.cu"\n')
     (tmp_path / "sub").mkdir()
     (tmp_path / "sub" / "a.cu").write_text("__global__ void k() {}\n")

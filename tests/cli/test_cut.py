@@ -1,4 +1,4 @@
-"""A file of records that a run left incomplete: each command that reads it says so, and uses the rest."""
+"""An incomplete record file of an interrupted run: each command that reads it reports that, and uses the rest."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SAID = "cumatrix: cut.jsonl: line 2: cut off: the line is incomplete, probably b
 
 @pytest.fixture
 def cut(tmp_path: Path) -> Path:
-    """A record and the beginning of another, beside the same that are whole."""
+    """Write a record and the beginning of another, and a second file in which both are complete."""
     cells = [cell(target=target) for target in ("sm_80", "sm_90")]
     for name in ("cut.jsonl", "whole.jsonl"):
         with RecordWriter(tmp_path / name, plan(*cells)) as writer:

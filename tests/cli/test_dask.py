@@ -1,4 +1,4 @@
-"""``--dask``: the same records from a real cluster, whatever becomes of its workers, and no process left."""
+"""``--dask``: the same records from a real cluster, even if it loses workers, and no process left."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ RUN = ("run", "-b", "nvrtc", "-t", "12.4", "-a", "sm_80,sm_90")
 
 
 class Machines:
-    """A Dask cluster of two worker processes, without nannies: what is killed stays away."""
+    """A Dask cluster of two worker processes, without nannies: a killed worker is not restarted."""
 
     def __init__(self, folder: Path) -> None:
         self.file = folder / "scheduler.json"
@@ -55,7 +55,7 @@ class Machines:
         )  # fmt: skip
 
     def below(self, worker: subprocess.Popen[bytes]) -> list[str]:
-        """Processes that a worker has started."""
+        """Return the processes that a worker has started."""
         return [
             pid
             for task in Path(f"/proc/{worker.pid}/task").iterdir()
@@ -78,7 +78,7 @@ def machines(tmp_path: Path) -> Iterator[Machines]:
 
 
 def write_cases(root: Path) -> None:
-    """Twenty small programs, one of which no compiler takes, and one beside whose folder lies a header."""
+    """Twenty small programs: no compiler accepts one of them, and one has a header in its folder."""
     numbers = ", ".join(map(str, range(18)))
     write_case(
         root,
@@ -96,12 +96,12 @@ def write_cases(root: Path) -> None:
 
 
 def records_of(path: Path) -> dict[str, dict[str, Any]]:
-    """Records of a file by cell."""
+    """Return the records of a file by cell."""
     return {record["cell"]: record for record in map(json.loads, path.read_text().splitlines())}
 
 
 def until(what: Callable[[], bool], seconds: float = 120) -> None:
-    """Wait for something."""
+    """Wait for a condition."""
     deadline = time.monotonic() + seconds
     while not what():
         assert time.monotonic() < deadline, "it did not come"
@@ -146,15 +146,15 @@ def test_ctrl_c_ends_everything_of_a_cluster_that_was_started_here(
     toolkit("12.4")
     write_cases(tmp_path / "cases")
     write_case(tmp_path / "cases", "wrong/stuck", '#include "never.h"\n__global__ void stuck(int *a) { *a = 1; }')
-    os.mkfifo(tmp_path / "cases/wrong/stuck/never.h")  # whoever opens it waits, so that there is something to interrupt
+    os.mkfifo(tmp_path / "cases/wrong/stuck/never.h")  # opening it blocks until the test interrupts
     out = tmp_path / "away.jsonl"
     running = subprocess.Popen(
-        # Tests that run in the background of a shell inherit ignored signals, and so would the run.
+        # Background tests of a shell inherit ignored signals, and so would the run.
         ["env", "--default-signal=INT", *cumatrix.argv(*RUN, "--no-cache", "--dask", "local:2", "-j", "2", "--out", out)],
         cwd=tmp_path, stderr=subprocess.PIPE, text=True, start_new_session=True,
     )  # fmt: skip
     until(lambda: out.is_file() and out.read_bytes().count(b"\n") >= 4)
-    os.killpg(running.pid, signal.SIGINT)  # as a terminal does: to the workers as well
+    os.killpg(running.pid, signal.SIGINT)  # as a terminal does: also to the workers
     _, said = running.communicate(timeout=120)
     assert running.returncode == 130, said
     assert "interrupted: what finished is kept" in said
@@ -172,9 +172,9 @@ def test_a_cell_that_takes_one_worker_after_another_is_charged_and_no_other(
         tmp_path / "cases", "plain/few", "__global__ void few(float *a) { *a = N; }", "[parameters]\nN = [1, 2, 3, 4]\n"
     )
     write_case(tmp_path / "cases", "wrong/killer", '#include "never.h"\n__global__ void killer(int *a) { *a = 1; }')
-    os.mkfifo(tmp_path / "cases/wrong/killer/never.h")  # whoever opens it waits
+    os.mkfifo(tmp_path / "cases/wrong/killer/never.h")  # opening it blocks
     out = tmp_path / "away.jsonl"
-    # Nothing in a cell can end a worker, so it is done from here, whenever that cell is at work.
+    # Nothing in a cell can end a worker, so the test kills the worker while it runs that cell.
     running = subprocess.Popen(
         cumatrix.argv(*RUN[:-1], "sm_80", "--no-cache", "--dask", "local:2", "-j", "2", "--out", out),
         cwd=tmp_path, stderr=subprocess.PIPE, text=True,
@@ -183,7 +183,7 @@ def test_a_cell_that_takes_one_worker_after_another_is_charged_and_no_other(
     lost: set[int] = set()
     try:
         while running.poll() is None:
-            # For half a second, which no other cell does: it would be at work, or want to be.
+            # Asleep for half a second, unlike any other cell: those are working, or ready to work.
             waiting = Counter({cell: waiting[cell] + 1 for cell in cells_that_wait()})
             for worker in {child_of(running.pid, cell) for cell in waiting if waiting[cell] >= 5} - lost - {0}:
                 os.kill(worker, signal.SIGKILL)
@@ -200,11 +200,11 @@ def test_a_cell_that_takes_one_worker_after_another_is_charged_and_no_other(
     assert (charged["status"], charged["reason"]) == (
         "crashed", "one worker after another was lost while this cell ran there",
     )  # fmt: skip
-    assert len(lost) == 5  # three with other cells in line behind it, and two where nothing else was
+    assert len(lost) == 5  # three attempts with other cells in line, and two alone
 
 
 def cells_that_wait() -> list[int]:
-    """Processes of cells that are asleep: they stand in the scratch folder of a cell, and have nothing to do."""
+    """Return the processes of waiting cells: they are in a cell's scratch folder, and sleep."""
     found = []
     for folder in Path("/proc").glob("[0-9]*"):
         try:
@@ -217,7 +217,7 @@ def cells_that_wait() -> list[int]:
 
 
 def child_of(ancestor: int, process: int) -> int:
-    """The child of a process that another one descends from; 0 where it does not."""
+    """Return the child of an ancestor from which a process descends; 0 if it does not descend from it."""
     while process > 1:
         try:
             above = int(Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[1])
@@ -230,7 +230,7 @@ def child_of(ancestor: int, process: int) -> int:
 
 
 def processes_of(session: int) -> list[str]:
-    """Processes of a session."""
+    """Return the processes of a session."""
     found = []
     for stat in Path("/proc").glob("[0-9]*/stat"):
         try:

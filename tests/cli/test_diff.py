@@ -25,7 +25,7 @@ BIG = "__global__ void k(int *a, int n) { int s[64]; for (int i = 0; i < 64; ++i
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory, toolkit: Callable[[str], Installed]) -> Path:
-    """Nights of a program that worked, worked with more registers, and broke."""
+    """Write nights of a program that worked, then used more registers, and then broke."""
     folder = tmp_path_factory.mktemp("diff")
     toolkit("12.9")
     script = Path(sys.executable).with_name("cumatrix")
@@ -42,7 +42,7 @@ def made(tmp_path_factory: pytest.TempPathFactory, toolkit: Callable[[str], Inst
 
 @pytest.fixture
 def run(cumatrix: Command, made: Path) -> Command:
-    """The command, beside the records."""
+    """``cumatrix diff`` on record files."""
     return type(cumatrix)(made)
 
 

@@ -1,4 +1,4 @@
-"""``cumatrix doctor``: what it says, and when."""
+"""Output of ``cumatrix doctor`` in different environments."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def test_an_interpreter_that_cannot_be_run_is_named(cumatrix: Command) -> None:
 @pytest.mark.compilers
 @pytest.mark.usefixtures("_toolkit")
 def test_an_interpreter_by_a_relative_path(cumatrix: Command) -> None:
-    """Workers start in folders of their own."""
+    """Workers start in separate folders."""
     python = python_with("numba==0.61.2")
     done = cumatrix("doctor", "-t", "13.0", "--python", os.path.relpath(python, cumatrix.folder))
     assert done.returncode == 0, done.stderr

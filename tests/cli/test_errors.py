@@ -1,4 +1,4 @@
-"""What users see when something is wrong: a sentence, a remedy, an exit code, never a traceback."""
+"""User errors: a sentence, a remedy, an exit code, never a traceback."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_help_lists_what_works_and_the_exit_codes(cumatrix: Command) -> None:
 
 
 def sentence(done: subprocess.CompletedProcess[str], code: int, *words: str) -> None:
-    """One plain sentence on stderr, which says `words`."""
+    """Check for one plain sentence on stderr that contains `words`."""
     assert done.returncode == code, (done.stdout, done.stderr)
     assert done.stdout == ""
     assert "Traceback" not in done.stderr
@@ -263,7 +263,7 @@ class TestWithRecords:
         assert "no compiler answered for the target sm_100..sm_121: CUDA 12.4 knows no sm_100" in done.stderr
         done = cumatrix("run", "plain/one", "-b", "nvrtc", "-t", "12.4,13.0", "-a", "sm_50")
         assert "no compiler answered for the toolkit 13.0: CUDA 13.0 knows no sm_50" in done.stderr
-        assert "no compiler answered" not in self.run(cumatrix).stderr  # where everything was answered
+        assert "no compiler answered" not in self.run(cumatrix).stderr  # every cell is answered
 
     def test_a_library_that_is_not_there(self, cumatrix: Command, library: Path) -> None:
         (record,) = cumatrix.records("run", "plain/one", "-b", "cupy-nvrtc", "-t", "12.4", "-a", "sm_80")
@@ -279,7 +279,7 @@ class TestWithRecords:
         assert "line 14: cut off" in done.stderr
         assert "13 cells, 1 never arrived" in done.stderr
         assert "Traceback" not in done.stderr
-        # As the warning says: the same run again completes the file.
+        # As the warning says, repeating the run completes the file.
         assert self.run(cumatrix, "--out", "r.jsonl").returncode == 0
         done = cumatrix("merge", "r.jsonl", "--out", "m.jsonl")
         assert (done.returncode, "cut off" in done.stderr) == (0, False)

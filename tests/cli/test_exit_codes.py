@@ -1,4 +1,4 @@
-"""Exit codes follow all cells of a run, whichever of them fails and however it ends."""
+"""Exit codes reflect all cells of a run, regardless of order."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def test_merge(folder: Path, lost: int | None) -> None:
 
 
 def compared(folder: Path, old: Sequence[bool], new: Sequence[bool]) -> Called:
-    """``cumatrix diff`` of cells that were built, or not."""
+    """Run ``cumatrix diff`` on built and failed cells."""
     files = []
     for name, built in (("old", old), ("new", new)):
         records = [
@@ -99,7 +99,7 @@ def test_diff(folder: Path, bad: int) -> None:
     assert compared(folder, broken, [True] * 3).code == 0  # a fix
     assert compared(folder, broken, broken).code == 0  # as before
     elsewhere = [*broken[1:], broken[0]]
-    assert compared(folder, broken, elsewhere).code == 1  # a fix does not make up for it
+    assert compared(folder, broken, elsewhere).code == 1  # a fix does not compensate for it
 
 
 @pytest.mark.parametrize("form", ["github", "sarif", "gitlab"])
@@ -121,7 +121,7 @@ def test_annotate_leaves_the_verdict_to_the_run(folder: Path, form: str) -> None
 def test_nothing_is_downloaded_for_records_that_cannot_be_written(
     folder: Path, monkeypatch: pytest.MonkeyPatch, command: list[str]
 ) -> None:
-    """Without toolkits and without an index: whoever wants to download ends otherwise."""
+    """Without toolkits and without an index, an attempt to download changes the exit code."""
     monkeypatch.setenv("CUMATRIX_HOME", str(folder / "home"))
     monkeypatch.setenv("UV_DEFAULT_INDEX", "http://127.0.0.1:9/simple")
     monkeypatch.setenv("PIP_INDEX_URL", "http://127.0.0.1:9/simple")
@@ -147,7 +147,7 @@ def test_nothing_is_downloaded_for_records_that_cannot_be_written(
 
 @pytest.mark.compilers
 class TestOneOfThreeCells:
-    """Three programs, of which one does not compile; None stands for none of them."""
+    """Three programs: one of them does not compile, or all do (None)."""
 
     @pytest.fixture(autouse=True)
     def _toolkit(self, toolkit: Callable[[str], Installed]) -> None:

@@ -1,4 +1,4 @@
-"""``cumatrix explain``: a cell or a log, to its cause and remedy."""
+"""``cumatrix explain``: from a cell or a log to its cause and remedy."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SOURCE = "__global__ void big(int *a) { __shared__ int s[12289]; s[threadIdx.x] 
 
 @pytest.fixture(scope="module")
 def results(tmp_path_factory: pytest.TempPathFactory, toolkit: Callable[[str], Installed]) -> Path:
-    """Records of a real run: refused for 49156 bytes, and built."""
+    """Records of a real run: rejected for 49156 bytes, and built."""
     folder = tmp_path_factory.mktemp("explain")
     toolkit("12.9")
     (folder / "big.cu").write_text(SOURCE)
@@ -104,7 +104,7 @@ def test_an_error_that_nobody_knows_is_said_to_be_one(cumatrix: Command, results
 
 
 def test_a_cell_whose_error_nobody_knows(cumatrix: Command, results: Path) -> None:
-    """NVRTC 12.9 warns of sm_50 whatever the program; that is not why this one was refused."""
+    """NVRTC 12.9 warns about sm_50 for every program; the warning is not the cause of this rejection."""
     (results / "lost.cu").write_text("__global__ void lost(int *a) { *a = lost_and_found; }\n")
     axes = ["-b", "nvrtc", "-t", "12.9", "-a", "sm_50", "--out", "lost.jsonl"]
     explained = type(cumatrix)(results)

@@ -1,4 +1,4 @@
-"""What is not as expected, in the terminal."""
+"""Unexpected outcomes in the terminal."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_equal_failures_are_told_once_with_where_they_are() -> None:
         "    at kernel.cu:12\n"
         "    again: cumatrix run wmma/fragments -b nvrtc -t 12.4 -a sm_80\n"
     )
-    # In whichever order cells ended.
+    # In any order of the cells.
     assert shown(records[::-1]) == shown(records)
 
 
@@ -55,7 +55,7 @@ def test_other_words_and_other_programs_are_other_failures() -> None:
     ]
     text = shown(records)
     assert text.count("not as expected: ") == 3
-    assert "wmma/fragments nvrtc cuda12.4 sm_80" in text  # a single one has its id
+    assert "wmma/fragments nvrtc cuda12.4 sm_80" in text  # the command for a single cell has its id
 
 
 def test_what_is_not_installed_is_told_once_whatever_needs_it() -> None:

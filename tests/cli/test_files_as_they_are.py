@@ -1,4 +1,4 @@
-"""``cumatrix try`` with files of every kind that people have."""
+"""``cumatrix try`` with files of every common kind."""
 
 from __future__ import annotations
 

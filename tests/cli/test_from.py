@@ -1,4 +1,4 @@
-"""``--from``: results of others answer where nothing has changed, and nowhere else."""
+"""``--from``: results of others answer if nothing has changed, and not otherwise."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ WHAT = ("try", "kernel.cu", "-b", "nvrtc", "-t", "12.4", "-a", "sm_80,sm_90", "-
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Callable[[str], Command]:
-    """A folder of somebody who has the program and an empty cache."""
+    """A folder of a user with the program and an empty cache."""
 
     def folder(name: str) -> Command:
         here = tmp_path / name
@@ -39,14 +39,14 @@ def folder(tmp_path: Path) -> Callable[[str], Command]:
 def answers(
     command: Command, *words: str | Path, env: dict[str, str] | None = None
 ) -> tuple[list[dict[str, Any]], str]:
-    """Records and what was said of them, with a cache of the folder's own."""
+    """Run in a folder with a cache of its own; return the records and the output."""
     done = command(*words, "--json", env={"CUMATRIX_CACHE": str(command.folder / "cache"), **(env or {})})
     assert done.returncode == 0, done.stderr
     return [json.loads(line) for line in done.stdout.splitlines()], done.stderr
 
 
 def told(records: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """What records tell, but for where the program lies."""
+    """Return the records without the location of the program."""
     return sorted(({**lasting(record), "program": ""} for record in records), key=lambda record: record["cell"])
 
 

@@ -1,4 +1,4 @@
-"""The matrix in a terminal: every cell where it belongs, in any width, and nothing hostile in it."""
+"""The matrix in a terminal: every cell in its place, in any width, and without control sequences from names."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def test_every_cell_stands_under_its_target(width: int) -> None:
                 release = re.search(r"12\.\d*|…", line)
                 assert release is not None
                 found[release[0], target] = letter
-    if width >= 44:  # narrower, the toolkit is cut off
+    if width >= 44:  # narrower tables cut off the toolkit
         expected = {
             (record["toolkit"], record["target"].replace("sm_", "").replace("compute_", "c")): kind_of(record).letter
             for record in RECORDS

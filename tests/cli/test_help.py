@@ -1,4 +1,4 @@
-"""Help: every command's fits on a screen, and ``cumatrix help`` has all of it."""
+"""Help: the help of every command fits on a screen, and ``cumatrix help`` contains all of it."""
 
 from __future__ import annotations
 

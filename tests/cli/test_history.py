@@ -1,4 +1,4 @@
-"""``cumatrix history``, over nights whose records are made by hand."""
+"""``cumatrix history``, over nights with handmade records."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Run = Callable[..., subprocess.CompletedProcess[str]]
 
 @pytest.fixture(scope="module")
 def nights(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Three nights: sm_75 breaks in the second, sm_80 was never good, sm_90 blinks."""
+    """Three nights: sm_75 breaks in the second, sm_80 was never good, sm_90 alternates."""
     folder = tmp_path_factory.mktemp("nights")
     night(folder, 1, built("sm_75"), rejected(), built("sm_90"), commit="c0ffee")
     night(folder, 2, rejected(), rejected(), rejected())
@@ -33,13 +33,13 @@ def nights(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def history(cumatrix: Command, nights: Path) -> Run:
-    """A command of ``cumatrix history`` over these nights."""
+    """Run a command of ``cumatrix history`` on these nights."""
     shutil.copytree(nights, cumatrix.folder / "history")
     return lambda *arguments: cumatrix("history", *arguments)
 
 
 def written(folder: Path, run: str, *outcomes: Any, day: int = 1) -> str:
-    """A file of records, with its plan."""
+    """Write a file of records, with its plan."""
     with RecordWriter(folder / f"{run}.jsonl", plan(*CELLS, run=run, day=day)) as writer:
         for of, outcome in zip(CELLS, outcomes, strict=False):
             writer.append(record(of, outcome, run=run))
@@ -78,7 +78,7 @@ def test_broken_names_the_last_good_and_the_first_bad_run(history: Run) -> None:
         (CELLS[0].id, "run-1", "run-2", 2),
         (CELLS[1].id, None, "run-1", 3),
     ]
-    # Both came out differently under one content key.
+    # Both outcomes changed under one content key.
     assert {item["cell"]: item["flaky"] for item in told["unsteady"]} == {CELLS[0].id: True, CELLS[2].id: True}
     text = history("broken").stdout
     assert "good in run-1, bad since run-2" in text

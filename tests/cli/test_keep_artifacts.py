@@ -19,7 +19,7 @@ from harness.toolkits import Release, ToolkitStore
 pytestmark = pytest.mark.called
 
 KERNEL = 'extern "C" __global__ void axpy(float a, float *x, float *y) { y[threadIdx.x] += a * x[threadIdx.x]; }\n'
-# With the smallest wheel of that release, so that it takes seconds.
+# The smallest wheel of that release, which takes seconds.
 SMALL = Release(name="13.5", packages={"nvidia-cuda-profiler-api": "13.5.25"})
 
 

@@ -1,4 +1,4 @@
-"""What a file without a case is written in."""
+"""Detection of the language of a file without a case."""
 
 from __future__ import annotations
 

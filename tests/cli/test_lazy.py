@@ -1,4 +1,4 @@
-"""Commands that are imported when they are asked for."""
+"""Commands that are imported on first use."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_help_says_what_the_commands_say_of_themselves() -> None:
 
 
 def _loaded(*arguments: str, **variables: str) -> set[str]:
-    """Modules that a command loads."""
+    """Return the modules that a command loads."""
     code = "import sys; from click.testing import CliRunner; from harness.cli.main import cumatrix; "
     code += "done = CliRunner().invoke(cumatrix, sys.argv[1:], prog_name='cumatrix'); assert done.exit_code == 0, done; print(*sys.modules)"
     argv = [sys.executable, "-c", code, *arguments]
@@ -106,7 +106,7 @@ def test_compiled_modules_are_kept_where_none_may_lie_next_to_sources(tmp_path: 
     argv = [sys.executable, "-P", "-m", "cumatrix", "--version"]
     subprocess.run(argv, env=env, cwd=tmp_path, check=True, timeout=800, stdout=subprocess.DEVNULL)
     assert not list(installed.rglob("*.pyc"))
-    # What others can write is not executed.
+    # The command executes no file that others can write.
     assert any(path.name.startswith("main.") for path in kept.rglob("*.pyc")) == (mode == 0o700)
 
 

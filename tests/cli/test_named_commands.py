@@ -1,4 +1,4 @@
-"""Commands that messages, hints and remedies name exist, with their options."""
+"""Commands in messages, hints and remedies exist, with their options."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from harness.cli.main import cumatrix
 COMMANDS = dict(commands_of(cumatrix))
 GROUPS = {name.partition(" ")[0] for name in COMMANDS}
 NAMED = re.compile(r"`cumatrix ([^`\n]+)`")
-# A part that a message fills in.
+# Placeholders that a message fills in.
 FIELD = re.compile(r"\{(?:[^{}]|\{[^{}]*\})*\}")
 
 

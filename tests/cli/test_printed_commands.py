@@ -1,4 +1,4 @@
-"""Every command that a summary prints works when it is typed, and shows the same."""
+"""Every command that a summary prints works as typed, and shows the same."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def scale(a):
 
 @pytest.fixture
 def place(cumatrix: Command, tmp_path_factory: pytest.TempPathFactory, toolkit: Callable[[str], Installed]) -> Path:
-    """A folder with programs, next to a folder with others."""
+    """Create a folder with programs, next to a folder with others."""
     toolkit("12.9")
     away = tmp_path_factory.mktemp("away")
     for folder in (cumatrix.folder, away):
@@ -86,7 +86,7 @@ def test_commands_of_a_summary(cumatrix: Command, place: Path, words: tuple[str,
     assert len({record["case"] for record in (refused, *others)}) == 1
     told = cumatrix("explain", refused["cell"], "--results", "records.jsonl").stdout
     (command,) = re.findall(r"^To repeat this without cumatrix.*?: (cumatrix repro .+)$", told, re.MULTILINE)
-    # The options that only the user can add.
+    # Options that only the user can add.
     program = f"{place}/{Path(asked[1]).name.partition(':')[0]}"
     added = {"FILE": program, "DIR": "own" if words[0] == "run" else f"{place}/include"}
     done = cumatrix(*(added.get(word, word) for word in shlex.split(command)[1:]))
@@ -101,7 +101,7 @@ SMALL = {"CUMATRIX_BACKEND": "nvrtc", "CUMATRIX_TOOLKIT": "12.9", "CUMATRIX_TARG
 
 @pytest.fixture
 def kernel(cumatrix: Command, toolkit: Callable[[str], Installed]) -> None:
-    """A folder with a kernel, its record and its cubin."""
+    """Create a folder with a kernel, its record and its cubin."""
     toolkit("12.9")
     (cumatrix.folder / "kernel.cu").write_text("__global__ void k(float *a) { *a *= 2; }\n")
     done = cumatrix("try", "kernel.cu", "--out", "reports/r.jsonl", "--keep-artifacts", "kept", env=SMALL)
@@ -114,7 +114,7 @@ REMEDIES = sorted({words for cause in catalogue().values() for words, _ in PRINT
 @pytest.mark.parametrize("command", REMEDIES)
 @pytest.mark.usefixtures("kernel")
 def test_commands_of_remedies(cumatrix: Command, command: str) -> None:
-    """What a remedy says to type is understood; what it would compile with every toolkit is not installed for it."""
+    """Commands in remedies are valid; those that compile with every toolkit install nothing here."""
     (cubin,) = (cumatrix.folder / "kept").rglob("*.cubin")
     filled = {
         "CELL": "kernel.cu",

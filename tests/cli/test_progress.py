@@ -1,4 +1,4 @@
-"""Bars of what is installed and compiled: what they tell, without a clock."""
+"""Progress bars of installations and compilations, without a clock."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def test_what_is_left_goes_by_what_cells_are_expected_to_take() -> None:
     expected = dict(zip((each.id for each in cells), (1.0, 1.0, 2.0, 6.0), strict=True))
     bar = Compiling(terminal(), cells, lambda each: expected[each.id], jobs=2)
     assert bar.time_left(bar.began) == "left about 0:00:05"
-    bar.done(cells[0], "✓ one", compiled=False)  # from an earlier run: no measure for the others
+    bar.done(cells[0], "✓ one", compiled=False)  # from an earlier run: not a measure for the others
     assert (bar.seconds, bar.gone) == (9.0, 0.0)
     bar.done(cells[2], "✓ two", compiled=True)
     assert bar.time_left(bar.began + 10) == "left 0:00:35"
@@ -52,7 +52,7 @@ def test_without_a_terminal_nothing_is_asked_of_cells() -> None:
 
 
 def test_of_all_parts_together_bytes_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    # A browser of other tests is a child of this process, and writes.
+    # A browser of other tests is a child of this process, and writes, too.
     monkeypatch.setattr(progress, "_children", list)
     steps = [Step("CUDA 12.1", 60_000_000, str), Step("cupy 13.0.0", 40_000_000, str)]
     bar = Installing(terminal(), steps, "16 cells")
@@ -79,7 +79,7 @@ def test_what_children_write_is_counted() -> None:
         assert process.stdout and process.stdout.readline() == "there\n"
         assert written.bytes() >= before + 3_000_000
         process.communicate()
-    assert written.bytes() >= 3_000_000  # also when they have ended
+    assert written.bytes() >= 3_000_000  # also after their end
 
 
 @pytest.mark.parametrize("size", [0, 1, 10_000_000])

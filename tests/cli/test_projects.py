@@ -1,4 +1,4 @@
-"""Two projects with a case of one name: two rows, wherever their results meet."""
+"""Two projects with a case of one name: two rows in every merged result."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ BOTH = {"demo/same@left nvrtc cuda12.9 sm_80": "built", "demo/same@right nvrtc c
 
 @pytest.fixture
 def projects(cumatrix: Command) -> tuple[Command, Command]:
-    """One with a case that is built; one where a case of this name is refused, and a program of its configuration."""
+    """Two projects: one with a case that builds; one with a rejected case of the same name, and a program in its configuration."""
     found = []
     for name, rules, line in (("left", "", "*x = 1;"), ("other", REJECTED, "*x = nothing;")):
         case = cumatrix.folder / name / "cases" / "demo" / "same"
@@ -56,7 +56,7 @@ def test_from_run_to_answers(cumatrix: Command, projects: tuple[Command, Command
     done = cumatrix("merge", "both.jsonl", "--where", 'project == "left"', "--out", "left.jsonl")
     assert done.stderr == "1 cells, 0 never arrived, 0 disagreed\n"
 
-    # The verdict is that of one's own case: another project's of its name judges nothing.
+    # The verdict is that of the own case: a case of the same name in another project does not judge it.
     for folder in (left, right):
         out = folder.folder / "html"
         done = folder("report", cumatrix.folder / "both.jsonl", "--out", out)
@@ -69,7 +69,7 @@ def test_from_run_to_answers(cumatrix: Command, projects: tuple[Command, Command
     said = cumatrix("ask", "softmax sm_80", "--results", "both.jsonl").stdout
     assert "A softmax (left)" in said and "A softmax (right)" in said
 
-    # Who holds one project beside another, as a fork beside its origin, compares their cells.
+    # A user with a project and its fork compares their cells.
     done = cumatrix("diff", "left/r.jsonl", "other/r.jsonl", "--json")
     assert [each["kind"] for each in json.loads(done.stdout)["changes"]] == ["changed", "appeared"]
     for name, place in (("demo/same", "left.jsonl"), ("demo/same@left", "both.jsonl")):
@@ -79,7 +79,7 @@ def test_from_run_to_answers(cumatrix: Command, projects: tuple[Command, Command
     cumatrix("history", "add", "both.jsonl", "--history", "h")
     assert cumatrix("history", "cell", "demo/same@left", "--history", "h").returncode == 0
 
-    # What another project's case did is nothing to learn from.
+    # The case of another project gives no estimate.
     assert left("bless", "../other/r.jsonl", "--diff").returncode == 3
     assert left("bless", "../both.jsonl", "--diff").returncode == 0
     done = left("repro", "demo/same@right", "--results", "../both.jsonl", "--out", "x")

@@ -1,4 +1,4 @@
-"""``cumatrix repro``: which cell is meant, and what it says where nothing can be made."""
+"""``cumatrix repro``: choosing the cell, and errors if no folder can be written."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ THROW = "exceptions/throw"
 
 @pytest.fixture
 def results(tmp_path: Path) -> Path:
-    """Records as they are read, of cells that nobody has run."""
+    """Return records of cells that were never run, as the reader returns them."""
 
     def throw(toolkit: str, target: str) -> Cell:
         return cell(THROW, backend="nvrtc", library="", toolkit=toolkit, target=target)

@@ -1,4 +1,4 @@
-"""What ``run`` and ``try`` print at the end, from top to bottom."""
+"""The summary that ``run`` and ``try`` print at the end, from top to bottom."""
 
 from __future__ import annotations
 

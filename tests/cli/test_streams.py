@@ -1,4 +1,4 @@
-"""Streams that are closed, full or not read, and what else a shell may do to a command: a sentence and an exit code, never a traceback."""
+"""Streams that are closed, full or not read, and other actions of a shell: a sentence and an exit code, never a traceback."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def shell(cumatrix: Any, tmp_path: Path) -> Callable[..., subprocess.CompletedPr
 
 
 def plain(done: subprocess.CompletedProcess[bytes]) -> str:
-    """What was said, in which no traceback is."""
+    """Return the output; it contains no traceback."""
     said = (done.stdout + done.stderr).decode()
     assert "Traceback" not in said
     assert "Exception ignored" not in said
@@ -66,7 +66,7 @@ def test_no_file_takes_the_place_of_a_closed_stream(
 
 @pytest.mark.parametrize("command", [LIST, (*LIST, "--json")])
 def test_a_reader_that_has_gone(shell: Any, command: tuple[str, ...]) -> None:
-    # The reader has ended before anything is written.
+    # The reader ends before the first line.
     done = shell('{ sleep 0; "$@"; } | true', *command)
     assert plain(done) == ""
     assert done.returncode in (0, 1)

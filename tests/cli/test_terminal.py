@@ -1,4 +1,4 @@
-"""What is printed is no command to a CI, wherever its lines come to an end."""
+"""Printed text contains no CI command, at any line break."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ TEXT = "::error::x"
 
 @pytest.mark.parametrize("colour", [False, True])
 def test_lines_that_are_folded_and_laid_out(monkeypatch: pytest.MonkeyPatch, colour: bool) -> None:
-    """Rich says where lines begin: in a text that is too long, in a table, after a style."""
+    """Rich decides the line breaks: in a long text, in a table, after a style."""
     monkeypatch.setenv("COLUMNS", "30")
     monkeypatch.setenv("FORCE_COLOR" if colour else "NO_COLOR", "1")
     monkeypatch.setenv("TERM", "xterm")
@@ -56,6 +56,6 @@ def test_one_line_and_json(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_the_stream_is_the_stream() -> None:
-    """Whether it is a terminal, and which characters it has, is asked of what is below."""
+    """The wrapper forwards questions about the terminal and its characters to the underlying stream."""
     assert console_for(sys.stdout).is_terminal is sys.stdout.isatty()
     assert console_for(io.TextIOWrapper(io.BytesIO(), "ascii")).encoding == "ascii"

@@ -1,4 +1,4 @@
-"""A folder's configuration runs nothing before its user has allowed it. ``evil.sh`` leaves a mark wherever it is run."""
+"""A folder's configuration runs nothing without its user's consent. ``evil.sh`` leaves a mark wherever it runs."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ TRY = ("try", "k.cu", "-b", "nvrtc", "-t", "12.9", "-a", "sm_80", "--no-cache")
 
 
 class Stranger:
-    """A folder that has just been cloned, and a program in it that tells whether it was run."""
+    """A freshly cloned folder, with a program that shows whether it was run."""
 
     def __init__(self, folder: Path) -> None:
         self.folder, self.mark = folder, folder / "mark"
@@ -44,7 +44,7 @@ class Stranger:
         (self.folder / "cumatrix.toml").write_text(text)
 
     def ran(self) -> bool:
-        """Whether the program was run since this was asked last."""
+        """Return whether the program was run since the last call."""
         there = self.mark.exists()
         self.mark.unlink(missing_ok=True)
         return there
@@ -104,7 +104,7 @@ def test_a_change_of_what_is_named_and_another_place_ask_again(
     cumatrix("trust")
     stranger.configure('target = "sm_90"\npython = "./evil.sh"\n')
     cumatrix(*TRY)
-    assert stranger.ran()  # what else stands in the file matters to nobody
+    assert stranger.ran()  # the rest of the file does not matter
     stranger.configure('python = "./env"\n')
     assert cumatrix(*TRY).returncode == 2
     stranger.configure('python = "./evil.sh"\n')
@@ -115,7 +115,7 @@ def test_a_change_of_what_is_named_and_another_place_ask_again(
     link.symlink_to(stranger.folder)
     assert not stranger.ran()
     Command(link)(*TRY)
-    assert stranger.ran()  # it is the folder that was trusted
+    assert stranger.ran()  # trust applies to the folder
     assert str(stranger.folder / "cumatrix.toml") in cumatrix("trust", "--list").stdout
     cumatrix("trust", "--revoke")
     assert cumatrix(*TRY).returncode == 2
@@ -152,7 +152,7 @@ def test_a_terminal_is_asked_once(stranger: Stranger, cumatrix: Command, answer:
 
 
 def _on_a_terminal(cumatrix: Command, answer: str) -> str:
-    """Run with stdin and stderr on a terminal, answer the question, and give what was printed."""
+    """Run with stdin and stderr on a terminal, answer the question, and return the output."""
     ours, theirs = pty.openpty()
     with subprocess.Popen(
         cumatrix.argv(*TRY), cwd=cumatrix.folder, stdin=theirs, stdout=theirs, stderr=theirs, start_new_session=True
@@ -314,4 +314,6 @@ def test_a_configuration_above_that_is_another_users_is_trusted_as_a_whole(
     (deep / "a.py").write_text("")
     done = Command(deep)("run")
     assert done.returncode == 2 and "user 12345" in done.stderr
-    assert cumatrix("run").returncode != 2 or "12345" not in cumatrix("run").stderr  # in its own folder it is obeyed
+    assert (
+        cumatrix("run").returncode != 2 or "12345" not in cumatrix("run").stderr
+    )  # the configuration applies in its own folder

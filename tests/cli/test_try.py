@@ -1,4 +1,4 @@
-"""``cumatrix try``: a file as it stands, against NVRTC driven by hand."""
+"""``cumatrix try`` on an unchanged file, compared with direct calls of NVRTC."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.compilers
 RELEASES = ["11.8", "12.0", "12.4", "12.9", "13.0"]
 TARGETS = ["sm_50", "sm_61", "sm_70", "sm_75", "sm_80", "sm_86", "sm_90", "sm_90a", "sm_100", "compute_80"]
 
-# Kernels that no case has: atomics of newer types, an asynchronous copy, and a warp's reduction by templates.
+# Kernels that no case contains: atomics of newer types, an asynchronous copy, and a warp reduction with templates.
 KERNELS = {
     "histogram": """
 #include <cuda_fp16.h>
@@ -151,7 +151,7 @@ def test_options_reach_the_compiler(cumatrix: Command, file: Callable[..., Path]
     assert record["status"] == "built", record["log"]
     for word in ("-DN=4", "-DPLAIN=1", "--std=c++20", "-default-device", f"-I{tmp_path / 'inc'}"):
         assert word in record["command"][0]
-    for start in (0, 2, 4, 6):  # without any one of them it is refused
+    for start in (0, 2, 4, 6):  # the compiler rejects it without any one of them
         assert attempt(cumatrix, source, *everything[:start], *everything[start + 2 :])["status"] == "rejected"
     assert attempt(cumatrix, source, *everything[:-1])["status"] == "rejected"
 
@@ -183,7 +183,7 @@ def test_python(cumatrix: Command, file: Callable[..., Path], venv: Callable[...
 
 
 def test_a_program_without_a_kernel_is_marked_and_no_success(cumatrix: Command) -> None:
-    """A template that nothing instantiates builds, and nothing is compiled for the device."""
+    """A template without an instantiation builds, and nothing is compiled for the device."""
     (cumatrix.folder / "template.cu").write_text("template <class T> __global__ void set(T *x) { *x = 1; }\n")
     (cumatrix.folder / "kernel.cu").write_text("__global__ void set(int *x) { *x = 1; }\n")
     done = cumatrix("try", "template.cu", "-b", "nvrtc", "-t", "12.9", "-a", "sm_80")

@@ -1,4 +1,4 @@
-"""Which headers a program finds: those that the compiler finds by itself, and those of directories that somebody named."""
+"""Headers that a program finds: the compiler's own headers, and those of named directories."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ AXES = {"nvrtc": ("-b", "nvrtc", "-t", "12.4"), "nvcc": ("-b", "nvcc", "-t", "13
 def attempt(
     request: pytest.FixtureRequest, cumatrix: Command, toolkit: Callable[[str], Installed]
 ) -> Callable[..., Any]:
-    """Try a file with one compiler for one target; its record."""
+    """Try a file with one compiler for one target; return its record."""
     axes = AXES[request.param]
     toolkit(axes[-1])
 
@@ -35,7 +35,7 @@ def attempt(
 
 
 def lay(folder: Path, **files: str) -> Path:
-    """Files by name, with ``__`` for a slash and ``_`` for a full stop; returns the program's path."""
+    """Write files by name, with ``__`` for a slash and ``_`` for a full stop; return the program's path."""
     for name, text in files.items():
         path = folder / name.replace("__", "/").replace("_", ".")
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -45,7 +45,7 @@ def lay(folder: Path, **files: str) -> Path:
 
 def test_headers_in_quotes_are_found_from_where_the_program_lies(attempt: Callable[..., Any], tmp_path: Path) -> None:
     program = '#include "../common.h"\n#include "det/d.h"\n' + KERNEL.format("COMMON + D + E")
-    # d.h names e.h as it lies beside d.h, not beside the program.
+    # d.h includes e.h relative to d.h, not to the program.
     source = lay(
         tmp_path, common_h="#define COMMON 1\n", src__det__d_h='#include "e.h"\n#define D 2\n',
         src__det__e_h="#define E 3\n", src__k_cu=program,
@@ -89,13 +89,13 @@ def test_a_record_has_no_path_of_this_machine(attempt: Callable[..., Any], tmp_p
     told = json.dumps([record["log"], record["diagnostics"], record["command"]])
     assert str(tmp_path) not in told
     assert str(data_folder()) not in told and str(data_folder().resolve()) not in told
-    assert ("-I$CUDA_HOME/include" in told) is (record["backend"] == "nvrtc")  # nvcc finds its own without it
+    assert ("-I$CUDA_HOME/include" in told) is (record["backend"] == "nvrtc")  # nvcc finds its own headers without it
 
 
 def test_a_case_names_its_include_directories(
     cumatrix: Command, toolkit: Callable[[str], Installed], venv: Callable[..., str], tmp_path: Path
 ) -> None:
-    """CuPy gets a text, which lies nowhere: of RawModule's users each names the folder of their headers."""
+    """CuPy receives a text, which has no folder: users of RawModule name the folder of their headers."""
     toolkit("12.4")
     text = '#include "own.h"\n' + KERNEL.format("OWN")
     for name, table in (("plain/alone", ""), ("plain/named", '[[options]]\ninclude = ["."]\n')):

@@ -1,4 +1,4 @@
-"""``cumatrix try`` on programs of the host: what somebody has at hand first."""
+"""``cumatrix try`` on programs of the host, often the first file that a user tries."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ int main() {
 
 @pytest.fixture
 def program(tmp_path: Path, toolkit: Callable[[str], Installed]) -> Path:
-    """A program as tutorials have it."""
+    """A program of the kind that tutorials have."""
     for release in ("13.0", "13.5"):
         toolkit(release)
     (tmp_path / "vectorAdd.cu").write_text(VECTOR_ADD)
@@ -51,7 +51,7 @@ def test_nvcc_is_taken_and_a_toolkit_that_has_it(cumatrix: Command, program: Pat
     records = [json.loads(line) for line in done.stdout.splitlines()]
     assert {record["toolkit"] for record in records} == {"13.5"}
     counts = Counter((record["backend"], record["status"]) for record in records)
-    # nvcc 13 knows nothing below 7.5: three of the nine usual targets.
+    # nvcc 13 supports nothing below 7.5: it rejects three of the nine default targets.
     assert counts == {("nvcc", "built"): 6, ("nvcc", "unsupported"): 3, ("nvrtc", "unsupported"): 9}
     reasons = {record["reason"] for record in records if record["backend"] == "nvrtc"}
     assert len(reasons) == 1 and "main() in line 9" in reasons.pop()
@@ -101,7 +101,7 @@ def test_a_run_of_nvcc_needs_no_toolkit_named_either(cumatrix: Command, program:
     "option", ["-default-device", pytest.param("--device-as-default-execution-space", marks=pytest.mark.slow)]
 )
 def test_host_functions_for_the_device(cumatrix: Command, program: Path, option: str) -> None:
-    """NVRTC then takes main() for a function of the device, and builds it."""
+    """NVRTC treats main() as a device function, and builds it."""
     program.write_text("__global__ void k(int *a) { *a = 1; }\nint main() { return 0; }")
     arguments = ("try", program, "-t", "13.0", "-a", "sm_80", f"--option={option}", "--json")
     records = [json.loads(line) for line in cumatrix(*arguments).stdout.splitlines()]

@@ -1,4 +1,4 @@
-"""``cumatrix try``: what tells programs and their options apart, and nvcc's options as people write them."""
+"""``cumatrix try``: distinguishing programs from options, and nvcc's options in their usual forms."""
 
 from __future__ import annotations
 
@@ -99,12 +99,12 @@ def test_two_programs_of_one_name_are_two(cumatrix: Command, tmp_path: Path) -> 
         ("a/kernel.cu", "built"),
         ("b/kernel.cu", "rejected"),
     ]
-    # From each folder they have the same name: they are told apart where they meet.
+    # The folders contain files of one name; the table distinguishes them.
     for name in "ab":
         cumatrix.folder = tmp_path / name
         done = cumatrix("try", "kernel.cu", "-t", "13.0", "-a", "80", "-b", "nvrtc", "--out", "../r.jsonl", "--json")
         assert json.loads(done.stdout)["cell"] == "kernel.cu nvrtc cuda13.0 sm_80"
-    # And from outside their names have something of their place.
+    # From another folder, their names contain a part of their path.
     (tmp_path / "c").mkdir()
     cumatrix.folder = tmp_path / "c"
     outside = tried(cumatrix, "../a/kernel.cu", "../b/kernel.cu", "-I", "../a")

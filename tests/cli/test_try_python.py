@@ -1,4 +1,4 @@
-"""``cumatrix try`` with Python files: what the table tells, and what is wrong with how it was called."""
+"""``cumatrix try`` with Python files: the table, and errors of usage."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def program(tmp_path: Path, toolkit: Callable[[str], Installed]) -> Path:
 
 @pytest.fixture
 def attempt(cumatrix: Command, program: Path, venv: Callable[..., str]) -> Callable[..., Any]:
-    """Try the program with Numba; returns the process."""
+    """Try the program with Numba; return the process."""
 
     def run(*arguments: str, text: str = "", targets: str = "sm_80") -> Any:
         if text:

@@ -1,4 +1,4 @@
-"""Options that ask for relocatable device code: it is linked, or the record says that it was not."""
+"""Options for relocatable device code: the code is linked, or the record says that it was not."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ AXES = {
 
 @pytest.fixture
 def attempt(cumatrix: Command, toolkit: Callable[[str], Installed], tmp_path: Path) -> Callable[..., dict[str, Any]]:
-    """Try a text for one target; its record."""
+    """Try a text for one target; return its record."""
 
     def attempt(text: str, *arguments: str, target: str = "sm_80") -> dict[str, Any]:
         toolkit(arguments[arguments.index("-t") + 1])
@@ -93,7 +93,7 @@ def test_a_toolkit_that_cannot_link(attempt: Callable[..., dict[str, Any]]) -> N
     record = attempt(WHOLE, "-b", "nvrtc", "-t", "11.8", "--option=-rdc=true")
     assert (record["status"], record["stage"], record["artifact"]["format"]) == ("built", "assemble", "object")
     assert record["notes"] == ["not linked: CUDA 11.8 has no nvJitLink (it came with 12.0)"]
-    # Link-time optimization makes no code before it links: nothing could be shown.
+    # Link-time optimization generates code only when linking: there is nothing to show.
     record = attempt(WHOLE, "-b", "nvrtc", "-t", "11.8", "--option=-dlto")
     assert record["status"] == "unavailable" and "no nvJitLink" in record["reason"]
 

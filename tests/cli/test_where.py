@@ -1,4 +1,4 @@
-"""``--where``: which cells and records commands take."""
+"""``--where``: the cells and records that commands select."""
 
 from __future__ import annotations
 

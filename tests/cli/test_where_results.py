@@ -1,4 +1,4 @@
-"""``--where`` of the commands that read results."""
+"""``--where`` in commands that read results."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ CELLS = {target: cell("demo/sum", {"size": 4}, target=target) for target in ("sm
 
 @pytest.fixture
 def results(tmp_path: Path) -> Path:
-    """Two cells that were built, one that was refused, one that never arrived."""
+    """Return two cells that were built, one that was rejected, and one that never arrived."""
     path = tmp_path / "r.jsonl"
     outcomes = {"sm_75": rejected(), "sm_80": None, "sm_90": None}
     path.write_text("".join(json.dumps(record(CELLS[target], outcome)) + "\n" for target, outcome in outcomes.items()))

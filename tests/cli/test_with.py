@@ -1,4 +1,4 @@
-"""``--with``: releases of a library as an axis, as a user types it."""
+"""``--with``: releases of a library as an axis."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_each_release_is_a_column(cumatrix: Command, file: Path, toolkit: Callab
         ("numba", "0.58.1", "numba-0.58.1", "built", "0.58.1"),
         ("numba", "0.59.0", "numba-0.59.0", "built", "0.59.0"),
     ]
-    # Of the time of the release, and not of today.
+    # From the date of the release, not from today.
     assert [r["toolchain"]["requested"]["packages"]["numpy"].rpartition(".")[0] for r in records] == ["1.26", "1.26"]
     again = cumatrix("try", file, "--with", "numba=0.58.1,0.59.0", *AXES, "--offline")
     assert (again.returncode, "installing" in again.stderr) == (0, False)

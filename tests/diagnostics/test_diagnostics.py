@@ -1,4 +1,4 @@
-"""Logs as real tools printed them."""
+"""Logs that real tools printed."""
 
 from __future__ import annotations
 
@@ -220,7 +220,7 @@ def test_random_pieces_of_messages_never_raise(log: str) -> None:
     ids=lambda line: line[:12].encode("unicode_escape").decode(),
 )  # fmt: skip
 def test_pathological_lines_end(line: str) -> None:
-    """In a process of its own: an expression that backtracks cannot be interrupted."""
+    """In a separate process: a backtracking expression cannot be interrupted."""
     code = "import sys; from harness.diagnostics import parse_log; parse_log(sys.stdin.read(), 'kernel.cu')"
     subprocess.run([sys.executable, "-c", code], input=line.encode(), check=True, timeout=800)
 

@@ -1,4 +1,4 @@
-"""Logs that are made to be slow are read in a time that grows with their size.
+"""Adversarial logs are parsed in linear time.
 
 Nothing is measured: pytest-timeout ends a test that hangs, as each of these did for more than a quarter of an hour.
 """
@@ -16,7 +16,7 @@ from harness.diagnostics import parse_log, read_line
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 from parse_log import LOGS, read
 
-# Where it was the square of a line's length, which is bounded, only a large log takes that long.
+# The time was quadratic in the length of a line, which is limited; only a large log takes that long.
 LARGE = {
     "warnings with long codes": 24 << 20,
     "a placed error with a long code": 24 << 20,
@@ -42,7 +42,7 @@ def test_a_line_is_read_up_to_a_width(read_one: Callable[[str], object]) -> None
 
 
 def test_a_number_that_is_none_names_no_line() -> None:
-    """A line of a program has nine digits at most; a number that no file of records could hold is a part of the text."""
+    """A line of a program has at most nine digits; a number that no record can hold is part of the text."""
     log = f"k.cu({'9' * 500}): error: x\nk.cu(12): error: y\n"
     assert [item.line for item in parse_log(log) if item.message == "y"] == [12]
     assert all(item.line is None or item.line < 1 << 31 for item in parse_log(log))

@@ -1,4 +1,4 @@
-"""What tells most of Numba's messages, out of logs as it prints them."""
+"""Messages of Numba shortened to the error, from Numba's own logs."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ During: lowering "$58call.7 = call $26load_method.3(x)" at d.py (5)
 def test_what_is_wrong_comes_first_and_its_place_is_the_programs(log: str, said: str, place: tuple[str, int]) -> None:
     message = parse_log(log)[0].message
     assert tells_most(message, log) == said
-    # A summary has this much of the log, and says the same.
+    # A summary has only this part of the log, and gives the same result.
     part = telling_part(message, log)
     assert len(part) < len(log)
     assert (tells_most(message, part), place_of(part)) == (said, place)
@@ -91,7 +91,7 @@ def test_other_messages_stay(message: str) -> None:
 
 
 def test_a_hostile_log_takes_no_time() -> None:
-    """Nothing is measured: pytest-timeout ends what hangs."""
+    """The tests measure no time: pytest-timeout ends a test that hangs."""
     message = "TypingError: Failed in cuda mode pipeline (step: x) No implementation of function f found"
     logs = (
         "TypingError: " + "Failed in cuda mode pipeline (step: " * 2000,

@@ -1,4 +1,4 @@
-"""What pages take for granted: files of the reader, which lie there before the sessions of the page are run."""
+"""Files that pages assume: the reader's files, written before the sessions of the page run."""
 
 from __future__ import annotations
 

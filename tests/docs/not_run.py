@@ -1,4 +1,4 @@
-"""Sessions of the documentation that no test runs, each with the reason; every other one is run."""
+"""Sessions of the documentation that no test runs, each with the reason. Tests run every other session."""
 
 from __future__ import annotations
 
@@ -112,4 +112,4 @@ NOT_RUN: Mapping[str, Mapping[str, str]] = {
             "wants C-Vise, which CI does not have; tests/repro/test_shown.py reduces where it is installed",
     },
 }  # fmt: skip
-"""By page and the first line that is typed, without its comment."""
+"""Reasons by page and first typed line, without its comment."""

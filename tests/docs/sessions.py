@@ -1,4 +1,4 @@
-"""Sessions in the documentation: what is typed, and what is said to come out."""
+"""Sessions in the documentation: typed commands, and their documented output."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ _SECONDS = 300
 
 @dataclass(frozen=True)
 class Command:
-    """One command of a session.
+    """A command of a session.
 
     Parameters
     ----------
     line : int
-        Where it stands in its page, from 1.
+        Line of the command in its page, from 1.
     typed : str
-        What is typed, further lines included.
+        The typed text, including further lines.
     said : str or None
-        What comes out, on both streams; a line ``...`` stands for any lines, ``...`` within a line for any words. None where the page does
-        not say it.
+        The output on both streams. A line ``...`` matches any lines, and ``...`` within a line any words. None if the page shows no
+        output.
     """
 
     line: int
@@ -35,14 +35,14 @@ class Command:
 
 
 def blocks(text: str, *kinds: str) -> Iterator[tuple[int, str, str]]:
-    """The fenced blocks of some kinds (all without any): the number of their first line, their kind and text."""
+    """Yield the fenced blocks of some kinds (without any: all): line of the fence, kind and text."""
     for match in _FENCE.finditer(text):
         if not kinds or match["kind"] in kinds:
             yield text.count("\n", 0, match.start("text")) + 1, match["kind"], match["text"]
 
 
 def sessions(text: str) -> Iterator[list[Command]]:
-    """The commands of every block of a shell: ``console``, with what comes out, and ``sh`` or nothing, without."""
+    """Yield the commands of every shell block: ``console`` with its output, and ``sh`` or no language without."""
     for first, kind, block in blocks(text, "console", "sh", ""):
         yield list(_spoken(first, block) if kind == "console" else _typed(first, block))
 
@@ -76,9 +76,9 @@ def _typed(first: int, block: str) -> Iterator[Command]:
 
 
 def run(command: Command, folder: Path) -> str:
-    """What it says, on both streams as they come."""
+    """Run a command and return its output of both streams in order."""
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-    # What this pytest tells its own workers is not for a pytest that is typed.
+    # Variables of this pytest for its workers are not for a pytest in a session.
     own = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
     done = subprocess.run(
         ["bash", "-c", command.typed], cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=_SECONDS,
@@ -88,7 +88,7 @@ def run(command: Command, folder: Path) -> str:
 
 
 def differs(command: Command, came: str, folder: Path) -> str:
-    """What of the output is not as written, as a message; empty where all is."""
+    """Return the difference between the output and the page as a message; empty if there is none."""
     wanted, got = _plain(command.said or "", folder), _plain(came, folder)
     pattern = "".join(
         r"(?:.*\n)*?" if line.strip() == "..." else ".*?".join(map(re.escape, line.split("..."))) + "\n"
@@ -100,7 +100,7 @@ def differs(command: Command, came: str, folder: Path) -> str:
 
 
 def _plain(text: str, folder: Path) -> str:
-    """Without what differs from one run to another: places, times, what an earlier run has answered, what had to be installed first."""
+    """Replace text that differs between runs: paths, times, cached answers, installations."""
     text = text.replace(str(folder), "FOLDER")
     text = re.sub(r"\b\d+(?:\.\d+)? ?(?:ms|s|seconds)\b", "TIME", text)
     text = re.sub(r" *\(\d+ from earlier runs\)", "", text)

@@ -1,4 +1,4 @@
-"""Every claim of SECURITY.md has a test: a new bullet without one fails here, and so does a test that is gone."""
+"""Tests that every claim of SECURITY.md has a test: a new bullet without one fails, and so does a missing test."""
 
 from __future__ import annotations
 
@@ -93,11 +93,11 @@ EXECUTED: Mapping[str, Sequence[str]] = {
     "nothing of a configuration": [NOTHING],
     "your interpreter": [NOTHING],
 }
-"""Tests by the beginning of what a row of "Who runs what" says is executed."""
+"""Tests by the beginning of the column "executes" in "Who runs what"."""
 
 
 def _rows() -> list[str]:
-    """The second column of "Who runs what"."""
+    """Return the second column of "Who runs what"."""
     return re.findall(r"^\| (?!command|---)[^|]+ \| ([^|]+) \| (?:cell|cumatrix|pytest) \|", TEXT, re.MULTILINE)
 
 
@@ -108,7 +108,7 @@ def test_every_row_has_a_test() -> None:
 
 
 def _claims() -> list[str]:
-    """The bullets, except those that say what a cell can still do."""
+    """Return the bullets, except those that list what a cell can still do."""
     sections = re.split(r"^A cell can still:$", TEXT, flags=re.MULTILINE)
     kept = sections[0] + sections[1][sections[1].index("## Untrusted text") :]
     return re.findall(r"^- (.+)$", kept, re.MULTILINE)

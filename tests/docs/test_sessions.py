@@ -1,4 +1,4 @@
-"""Every session in the documentation is run, with real compilers, and says what is written."""
+"""Sessions in the documentation, run with real compilers and compared with their pages."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ PAGES = {
     for page in sorted(
         [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("examples/**/*.md"), *ROOT.glob("reports/**/*.md"), ROOT / "benchmarks" / "README.md"]
     )
-    # Written by `cumatrix publish`, which tests/report/test_publish.py reads; its commands are hours of compiling.
+    # `cumatrix publish` writes it, and tests/report/test_publish.py tests that; its commands compile for hours.
     if page != ROOT / "reports" / "matrix" / "README.md"
 }  # fmt: skip
-# Pages that most read first, between two nights; each command of the others takes a second or more, too.
+# Pages that most people read first, for runs between two nights; each command of the other pages takes a second or more, too.
 QUICK = {"README.md", "docs/tutorial.md", "docs/ci.md", "docs/records.md"}
 LANGUAGES = {"console", "sh", "text", "pycon", "python", "toml", "json", "yaml", "ini", "cpp", "dockerfile"}
 
@@ -48,7 +48,7 @@ def _runs(page: str) -> list[list[Command]]:
 
 @pytest.fixture
 def folder(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, toolkit: Callable[[str], object]) -> Path:
-    """Where a reader types: a project of their own, or a folder with the library of cases."""
+    """The reader's folder: a project of their own, or a folder with the library of cases."""
     for release in ("12.9", "13.0"):
         toolkit(release)
     place = tmp_path / "project"
@@ -74,7 +74,7 @@ def test_a_session_of_the_shell(page: str, folder: Path) -> None:
 
 
 def test_every_session_is_run_or_there_is_a_reason() -> None:
-    """What is not run is on the list, and nothing else is; what is run says what comes out."""
+    """The list has exactly the sessions that are not run; all others have output."""
     seen = {page: {_first(session) for session in sessions(text)} for page, text in PAGES.items()}
     assert {page: sorted(set(listed) - seen.get(page, set())) for page, listed in NOT_RUN.items()} == {
         page: [] for page in NOT_RUN
@@ -84,7 +84,7 @@ def test_every_session_is_run_or_there_is_a_reason() -> None:
 
 
 def test_commands_stand_in_blocks_of_a_shell() -> None:
-    """No block is of a kind that nothing reads, and no command hides in one that is taken for text."""
+    """Every block has a known language, and no `text` block contains a command."""
     kinds = {f"{page}:{line}": kind for page, text in PAGES.items() for line, kind, _ in blocks(text)}
     assert {place: kind for place, kind in kinds.items() if kind not in {"", *LANGUAGES}} == {}
     hidden = [
@@ -131,7 +131,7 @@ def test_commands_that_are_not_run_have_the_options_that_are_written(page: str) 
 
 
 def _of_cumatrix(typed: str) -> Iterator[list[str]]:
-    """The words behind each ``cumatrix`` of a line."""
+    """Return the words after each ``cumatrix`` of a line."""
     for part in re.split(r"&&|\|\||[|;\n]", typed.replace("\\\n", " ")):
         words = shlex.split(part, comments=True) if part.count("'") % 2 == 0 and part.count('"') % 2 == 0 else []
         if words and words[0] == "cumatrix" and len(words) > 1:
@@ -141,7 +141,7 @@ def _of_cumatrix(typed: str) -> Iterator[list[str]]:
 @pytest.mark.compilers
 @pytest.mark.parametrize("page", [page for page in PAGES if list(blocks(PAGES[page], "pycon"))])
 def test_a_session_of_python(page: str, folder: Path) -> None:
-    # One namespace for the page; what stands between the blocks is prose.
+    # The blocks of a page share a namespace; the text between the blocks is prose.
     text = PAGES[page]
     lines = [""] * (text.count("\n") + 1)
     for first, _, block in blocks(text, "pycon"):

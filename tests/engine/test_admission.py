@@ -52,7 +52,7 @@ def test_time_of_a_program_is_guessed_from_its_folder(tmp_path: Path) -> None:
 
 
 class Watched(threading.Condition):
-    """Tells that a thread has to wait, before it does."""
+    """A lock that reports that a thread has to wait, before it waits."""
 
     def __init__(self, events: Queue[str]) -> None:
         super().__init__()
@@ -65,14 +65,14 @@ class Watched(threading.Condition):
 
 @pytest.fixture
 def machine() -> Iterator[Machine]:
-    """A machine of 10 bytes, whose cells end with the test."""
+    """A machine of 10 bytes; its cells end with the test."""
     made = Machine()
     yield made
     made.end_all()
 
 
 class Machine:
-    """Cells on threads of their own, which tell what becomes of them; nothing here looks at a clock."""
+    """Cells on threads that report their progress; nothing here uses a clock."""
 
     def __init__(self) -> None:
         self.events: Queue[str] = Queue()
@@ -82,19 +82,19 @@ class Machine:
         self.threads: dict[int, threading.Thread] = {}
 
     def start(self, needed: int) -> str:
-        """Start a cell; tells whether it "runs" or "waits"."""
+        """Start a cell; return "runs" or "waits"."""
         self.ends[needed] = threading.Event()
         self.threads[needed] = threading.Thread(target=self._run, args=(needed,))
         self.threads[needed].start()
         return self.events.get()
 
     def end(self, needed: int) -> None:
-        """End a cell that runs."""
+        """End a running cell."""
         self.ends[needed].set()
         self.threads[needed].join()
 
     def end_all(self) -> None:
-        """Let all cells end, in whatever order they can."""
+        """End all cells, in any possible order."""
         for event in self.ends.values():
             event.set()
         for thread in self.threads.values():

@@ -1,4 +1,4 @@
-"""The result cache: what it keeps, what it does not, and what it does with what it cannot read."""
+"""The result cache: stored and rejected outcomes, and damaged entries."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_an_outcome_comes_back_as_it_was(tmp_path: Path) -> None:
 
 
 def refused(log: str = "kernel.cu(1): error: no", fingerprint: str = "e20") -> Outcome:
-    """A compiler's refusal."""
+    """An outcome that a compiler rejected."""
     said = Diagnostic(severity="error", message="no", fingerprint=fingerprint)
     return Outcome(status=Status.REJECTED, diagnostics=(said,), log=log)
 
@@ -50,7 +50,7 @@ def test_what_another_try_could_change_is_not_kept(status: Status) -> None:
 def test_a_refusal_is_kept_where_the_compiler_says_why() -> None:
     assert lasting(refused())
     assert not lasting(Outcome(status=Status.REJECTED))
-    assert not lasting(refused(fingerprint="plain"))  # its last words, which nobody could read
+    assert not lasting(refused(fingerprint="plain"))  # its last words, which are unreadable
     assert not lasting(refused(fingerprint="crash"))
 
 
@@ -88,7 +88,7 @@ def test_an_entry_of_another_version_counts_as_missing(tmp_path: Path, value: di
 
 @contextlib.contextmanager
 def _sqlite(folder: Path) -> Iterator[sqlite3.Connection]:
-    """The database, as any program can change it."""
+    """Return the database, which any program can change."""
     connection = sqlite3.connect(folder / "results.db", isolation_level=None)
     try:
         yield connection
@@ -103,7 +103,7 @@ def _plant(folder: Path, key: str, value: object) -> None:
 
 
 class Ran:
-    """Unpickled, it makes a file."""
+    """A class that creates a file when unpickled."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -116,7 +116,7 @@ def test_a_planted_pickle_is_not_run(tmp_path: Path) -> None:
     folder, ran = tmp_path / "results", tmp_path / "ran"
     planted = pickle.dumps(Ran(ran))
     _plant(folder, "key", planted)
-    # The table of diskcache, which cumatrix used before: it unpickled rows of mode 4.
+    # The table of diskcache, an earlier dependency: it unpickled rows of mode 4.
     with contextlib.closing(sqlite3.connect(folder / "cache.db", isolation_level=None)) as connection:
         connection.execute(
             "CREATE TABLE Cache (rowid INTEGER PRIMARY KEY, key BLOB, raw INTEGER, mode INTEGER, value BLOB)"
@@ -254,7 +254,7 @@ def test_a_damaged_database_is_moved_aside(tmp_path: Path, damage: str, capsys: 
     before.close()
     DAMAGES[damage](tmp_path / "results.db")
     cache = ResultCache(tmp_path)
-    # A damaged page is noticed where it is read.
+    # SQLite detects a damaged page when it reads the page.
     for number in range(100):
         cache.fact(f"key-{number}")
     cache.keep_outcome("key", FULL)
@@ -271,7 +271,7 @@ def test_a_damaged_database_is_moved_aside(tmp_path: Path, damage: str, capsys: 
 
 
 def test_a_journal_of_a_stranger_is_not_played_back(tmp_path: Path) -> None:
-    """SQLite deletes the file that a rollback journal names as its superior."""
+    """A rollback journal that names a file as its superior makes SQLite delete that file."""
     folder, victim = tmp_path / "results", tmp_path / "victim"
     victim.write_text("precious")
     ResultCache(folder).close()
@@ -327,7 +327,7 @@ def test_processes_write_at_the_same_time(tmp_path: Path, damaged: bool) -> None
     assert sum("is damaged" in each for each in said) == damaged
     cache = ResultCache(tmp_path)
     assert cache.entries == 800
-    assert cache.fact("3-199") == {"n": 199}  # of the process that was killed
+    assert cache.fact("3-199") == {"n": 199}  # from the killed process
 
 
 def test_threads_share_a_cache(tmp_path: Path) -> None:

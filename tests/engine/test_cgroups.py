@@ -1,4 +1,4 @@
-"""Which control group limits memory, told from files as the kernel has them; `tests/hostile/test_memory_together.py` has it do that."""
+"""The control group that limits memory, read from fake kernel files; `tests/hostile/test_memory_together.py` uses a real group."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Laid = Callable[..., Path]
 
 @pytest.fixture
 def laid(tmp_path: Path) -> Laid:
-    """A folder as /proc/self is, and a hierarchy with one group in it."""
+    """Write a folder like /proc/self, and a hierarchy with one group."""
 
     def lay(groups: str, mount: str = "cgroup2", options: str = "rw", root: str = "/", **files: str) -> Path:
         process, group = tmp_path / "proc", tmp_path / "mounted" / "user" / "mine"

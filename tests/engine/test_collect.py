@@ -1,4 +1,4 @@
-"""How a child ended, held against what it left behind."""
+"""The end of a child, compared with the files that it left."""
 
 from __future__ import annotations
 
@@ -262,7 +262,7 @@ def test_notes_say_what_was_unusual(settled: Callable[..., Outcome]) -> None:
 
 
 def test_commands_of_any_length_are_read(settled: Callable[..., Outcome]) -> None:
-    """Looking for the folder of packages at each slash took the square of the length."""
+    """A search for the folder of packages at each slash was quadratic in the length."""
     outcome = settled(
         {
             **REJECTED,
@@ -350,7 +350,7 @@ def test_a_folder_is_full_without_blocks_or_files(
     files: int, left: int, full: bool,
 ) -> None:  # fmt: skip
     def room(_path: Path) -> SimpleNamespace:
-        """A fake: blocks of 4 KiB and files that are left."""
+        """A fake: blocks of 4 KiB, and remaining files."""
         if blocks is None:
             raise OSError(38, "Function not implemented")
         return SimpleNamespace(f_bavail=blocks, f_frsize=4096, f_files=files, f_favail=left)

@@ -1,4 +1,4 @@
-"""As many cells at the same time as there are cores that may be used."""
+"""Number of parallel cells: the number of usable cores."""
 
 from __future__ import annotations
 

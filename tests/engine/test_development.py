@@ -1,4 +1,4 @@
-"""Development builds beside each other: each a column of its own, and none answered by what another one was, or it itself before."""
+"""Parallel development builds: each is a column of its own, and the cache never answers with another build's outcome or an outdated one."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from harness.toolkits import Installed
 
 pytestmark = pytest.mark.compilers
 
-# How much shared memory the kernel has tells which build compiled it.
+# The kernel's shared memory shows which build compiled it.
 KERNEL = """
 import numba_cuda
 from numba import cuda, float32
@@ -47,7 +47,7 @@ name = "numba-cuda"
 version = "0.15.0"
 dependencies = ["numba"]
 """
-# numba-cuda comes with a .pth file that puts it in the place of numba.cuda, in editable installs too.
+# numba-cuda comes with a .pth file that replaces numba.cuda, also in editable installs.
 SETUP = """
 import shutil
 from pathlib import Path
@@ -83,14 +83,14 @@ setup(
 
 
 def site_of(python: str) -> Path:
-    """Where the packages of an environment lie."""
+    """Return the folder of an environment's packages."""
     (site,) = Path(python).parent.parent.glob("lib/python3.*/site-packages")
     return site
 
 
 @pytest.fixture
 def home(tmp_path: Path, toolkit: Callable[[str], Installed]) -> dict[str, str]:
-    """Variables for a data folder of the test's own, with CUDA 12.4 and a cache."""
+    """Return variables for a data folder of the test, with CUDA 12.4 and a cache."""
     folder = tmp_path / "home"
     folder.mkdir()
     (folder / "toolkits").symlink_to(toolkit("12.4").home.parent)
@@ -99,7 +99,7 @@ def home(tmp_path: Path, toolkit: Callable[[str], Installed]) -> dict[str, str]:
 
 @pytest.fixture
 def numba_cuda(tmp_path: Path, venv: Callable[..., str]) -> Repository:
-    """A repository of numba-cuda 0.15.0."""
+    """Return a repository of numba-cuda 0.15.0."""
     site, folder = site_of(venv("numba-cuda==0.15.0")), tmp_path / "numba-cuda"
     shutil.copytree(site / "numba_cuda", folder / "numba_cuda", ignore=shutil.ignore_patterns("__pycache__", "tests"))
     for name in ("_numba_cuda_redirector.pth", "_numba_cuda_redirector.py"):
@@ -110,13 +110,13 @@ def numba_cuda(tmp_path: Path, venv: Callable[..., str]) -> Repository:
 
 
 def build(repository: Repository, number: int) -> dict[str, str]:
-    """The file of the library that tells builds from each other."""
+    """Return the library's file that differs between builds."""
     kept = (repository.folder / "numba_cuda" / "__init__.py").read_text().partition("\nBUILD")[0]
     return {"numba_cuda/__init__.py": f"{kept}\nBUILD = {number}\n"}
 
 
 def shown(records: list[dict[str, Any]]) -> dict[str, tuple[int, bool]]:
-    """By column: the build that answered, and whether it did so earlier."""
+    """Return, by column, the build that answered, and whether the cache answered."""
     for record in records:
         assert record["status"] == "built", (record["reason"], record["log"])
     return {
@@ -158,14 +158,14 @@ def test_builds_of_one_version_are_columns_of_their_own(
     assert columns[tagged]["commit"] == revision
     assert columns[packed]["url"] == wheel.as_uri()
     assert len({record["fingerprint"] for record in first}) == len({record["cell"] for record in first}) == 3
-    # The next edit is compiled; nothing else is.
+    # The next edit leads to a compilation of that build only.
     numba_cuda.write(build(numba_cuda, 128))
     assert shown(cumatrix.records(*arguments, env=home)) == {
         edited: (128, False),
         tagged: (16, True),
         packed: (32, True),
     }
-    # What was edited is taken back: that is the build at its commit, and was not tried yet.
+    # Reverting the edit gives the build at its commit, which was not tried yet.
     numba_cuda.git("checkout", "--quiet", ".")
     clean = f"0.15.0+git.3.{head[:7]}"
     after = cumatrix.records(*arguments[:-4], env=home)
@@ -183,7 +183,7 @@ def test_an_environment_that_is_there_counts_with_what_its_path_leads_to(
         shutil.copytree(
             site / name, mine / name, copy_function=linked, ignore=shutil.ignore_patterns("__pycache__", "tests")
         )
-    # The environment has nothing of its own, but for a .pth file: the edited CuPy, and all that it needs.
+    # The environment contains only a .pth file for the edited CuPy and its dependencies.
     python = Path(venv()).resolve()
     subprocess.run([uv.find_uv_bin(), "venv", "--quiet", "--python", python, tmp_path / "env"], check=True)
     own = tmp_path / "env" / "bin" / "python"
@@ -207,12 +207,12 @@ def test_an_environment_that_is_there_counts_with_what_its_path_leads_to(
     assert shown(cumatrix.records(*arguments, env=home)) == {column: (16, True)}
     edit(32)
     assert shown(cumatrix.records(*arguments, env=home)) == {column: (32, False)}
-    # Named as --python it is the same column; keys name its folder otherwise, so that it is compiled once more.
+    # --python gives the same column; its keys name the folder differently, so the cell is compiled again.
     assert shown(cumatrix.records(*arguments[:-2], "--python", own, env=home)) == {column: (32, False)}
 
 
 def linked(source: str, target: str) -> None:
-    """A hard link where it can be."""
+    """Create a hard link if possible, else a copy."""
     try:
         os.link(source, target)
     except OSError:
@@ -225,7 +225,7 @@ def test_commits_of_a_range_are_columns_in_the_order_of_history(
 ) -> None:
     (tmp_path / "kernel.py").write_text(KERNEL)
     commits = [numba_cuda.commit(build(numba_cuda, number)) for number in (8, 16, 32)]
-    while commits[2] > commits[0]:  # else the order of hashes could be that of history
+    while commits[2] > commits[0]:  # otherwise the order of hashes could equal that of history
         numba_cuda.git("commit", "--quiet", "--amend", f"--message={commits[2]}")
         commits[2] = numba_cuda.git("rev-parse", "HEAD")
     wanted = ("--with", f"numba-cuda @ ./numba-cuda@{commits[0]}..main")
@@ -242,12 +242,12 @@ def test_commits_of_a_range_are_columns_in_the_order_of_history(
 def test_bisect_finds_the_commit_of_a_library_in_both_forms(
     cumatrix: Command, tmp_path: Path, home: dict[str, str], numba_cuda: Repository
 ) -> None:
-    """Each commit reports another version, and builds of one version differ in their hash alone."""
+    """Each commit reports another version, and builds of one version differ only in their hash."""
     (tmp_path / "kernel.py").write_text(KERNEL)
     commits = []
     for number in range(1, 8):
         text = PROJECT.replace("0.15.0", f"0.15.{number // 2}")
-        # More shared memory than CUDA has: ptxas refuses it.
+        # More shared memory than CUDA allows: ptxas rejects it.
         files = build(numba_cuda, 64 if number < 4 else 1 << 20)
         commits.append(numba_cuda.commit({**files, "pyproject.toml": text}))
     common = ("bisect", "kernel.py", "-t", "12.4", "-a", "sm_80", "--json")
@@ -278,7 +278,7 @@ def test_the_repro_of_a_checkout_has_its_wheel(
 ) -> None:
     (tmp_path / "kernel.py").write_text(KERNEL)
     commit = numba_cuda.commit(build(numba_cuda, 64))
-    numba_cuda.write(build(numba_cuda, 1 << 20))  # more shared memory than there is: ptxas refuses it
+    numba_cuda.write(build(numba_cuda, 1 << 20))  # more shared memory than CUDA allows: ptxas rejects it
     forms = {
         "edited": ("-e ./numba-cuda", "rejected"),
         "clean": (f"numba-cuda @ ./numba-cuda@{commit}", "built"),
@@ -293,7 +293,7 @@ def test_the_repro_of_a_checkout_has_its_wheel(
     numba_cuda.git("checkout", "--quiet", ".")
     done = cumatrix("repro", "kernel.py", "--results", "edited.jsonl", "--out", "other", env=home)
     assert done.returncode == 2 and "its checkout has changed since" in done.stderr
-    # The folders need neither the checkout nor anything of cumatrix.
+    # The folders need neither the checkout nor cumatrix.
     shutil.rmtree(numba_cuda.folder)
     shutil.rmtree(tmp_path / "home" / "environments")
     for name, (_, status) in forms.items():

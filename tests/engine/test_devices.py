@@ -1,4 +1,4 @@
-"""Which cell runs on which device. The devices are made up; real ones are asked in tests/gpu."""
+"""The assignment of cells to devices. The devices are fakes; tests/gpu uses real ones."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_native_without_a_device_is_told() -> None:
 
 @pytest.fixture
 def answer(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A driver that knows of two devices."""
+    """A driver with two devices."""
     devices = [DeviceProperties(name, "9.0", 1 << 30, 4, 1 << 16, True) for name in ("one", "two")]
     told = Driver(devices, driver="1.2", cuda="13.0")
     monkeypatch.setattr(module, "_ask", lambda: told)
@@ -111,7 +111,7 @@ int cuDeviceGetAttribute(int *value, int attribute, int device) { *value = attri
 
 
 def test_what_a_driver_says_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A fake driver, for the path from its library to records: a machine without one never takes it."""
+    """A fake driver, for the path from its library to records, which a machine without a driver never takes."""
     if not find_devices().problem.startswith("no driver"):
         pytest.skip("this machine has a driver of its own (tests/gpu)")
     (tmp_path / "fake.c").write_text(FAKE)

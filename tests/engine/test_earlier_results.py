@@ -1,4 +1,4 @@
-"""Outcomes out of results of others: how they are had, when they are taken, and what is said of those that are not."""
+"""Outcomes from results of others: loading, conditions for reuse, and messages about the rest."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def reads(*paths: Path) -> Reads:
 
 
 def published(here: Path, **fields: Any) -> RecordSource:
-    """What somebody publishes who has compiled a program in a folder of their own."""
+    """Publish results of a user who has compiled a program in a folder of their own."""
     answers = Answers(None, Roots({"$HERE": str(here)}))
     worker = answers.key_of(ASKED, reads(here / "library.so")).key
     key = answers.key_of(FIRST, reads(here / "kernel.cu", here / "header.h")).key
@@ -50,7 +50,7 @@ def folders(tmp_path: Path) -> tuple[Path, Path]:
 
 
 def taken(source: RecordSource, here: Path) -> tuple[Earlier, list[str]]:
-    """Content keys under which there is an outcome for whoever asks the same in another folder."""
+    """Return the content keys for which another folder with the same program has an outcome."""
     roots = Roots({"$HERE": str(here)})
     earlier = Earlier(None, roots, [source])
     return earlier, [key for key in Answers(earlier, roots).keys(FIRST) if earlier.outcome(key)]
@@ -102,7 +102,7 @@ def test_what_another_try_could_change_is_not_taken(
 ) -> None:
     earlier, keys = taken(published(folders[0], **fields), folders[1])
     assert why in earlier.why_not(CELL, "")
-    assert keys == [] or "device" in fields  # of those the resolver asks nobody
+    assert keys == [] or "device" in fields  # the resolver does not compile these
 
 
 def test_records_without_what_they_follow_from_are_not_taken(folders: tuple[Path, Path]) -> None:
@@ -134,12 +134,12 @@ def test_remarks_that_neighbours_gave_are_left_behind() -> None:
 
 class _Pages(http.server.SimpleHTTPRequestHandler):
     def log_message(self, *args: Any) -> None:
-        """Nothing is printed."""
+        """Print nothing."""
 
 
 @pytest.fixture
 def pages(tmp_path: Path) -> Iterator[str]:
-    """Address of a server of the files in a folder."""
+    """Start a server for the files of a folder; yield its address."""
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(_Pages, directory=str(tmp_path)))
     thread = threading.Thread(target=server.serve_forever)
     thread.start()

@@ -1,4 +1,4 @@
-"""What an interpreter has, and what it was asked to have."""
+"""Installed and requested versions of an interpreter."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_another_interpreter(venv: Callable[..., str], monkeypatch: pytest.Monke
     assert there.packages["numba"] == "0.59.1"
     assert there.packages["numpy"] == "1.26.4"
     assert there.distributions["numba"].requires
-    # The folder of a virtual environment will do.
+    # The folder of a virtual environment is accepted.
     assert look(str(Path(there.python).parents[1])) == there
 
 
@@ -129,6 +129,6 @@ def test_an_interpreter_has_one_name(tmp_path: Path) -> None:
     names = {name: one_name_of(str(folder / name)) for name in ("python", "python3", "python3.11", "other", "round")}
     plain = str(folder / "python3.11")
     assert names == {"python": plain, "python3": plain, "python3.11": plain, "other": str(folder / "other"), "round": str(folder / "round")}  # fmt: skip
-    # uv's virtual environments begin with another of the names than Python's own.
+    # The first name in uv's virtual environments is another than in Python's own.
     (tmp_path / "usr/pyvenv.cfg").touch()
     assert {one_name_of(str(folder / name)) for name in ("python", "python3.11")} == {str(folder / "python")}

@@ -1,4 +1,4 @@
-"""Environments side by side: which cells run in which, and with which CUDA release."""
+"""Parallel environments: the cells of each, and the CUDA release of each."""
 
 from __future__ import annotations
 

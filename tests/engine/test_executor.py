@@ -97,7 +97,7 @@ def test_cells_for_which_a_fork_server_prepares_the_same_come_one_after_another(
         return replace(prepared, cell=replace(cell, toolchain=toolchain.toolchain), toolchain=toolchain, job=job)
 
     def order(backend: str, source: Path) -> list[str]:
-        """Of two runners that take turns."""
+        """Return the order in which two runners take cells in turn."""
         work = _Queue()
         work.add([of(target, backend, source) for _ in range(3) for target in ("sm_80", "sm_90", "sm_100")])
         runners: list[PreparedCell | None] = [None, None]

@@ -25,7 +25,7 @@ def test_what_is_hashed_ahead_need_not_be_read_again(tmp_path: Path) -> None:
     signature = signature_of(os.stat(library))
     files = Files()
     files.share({str(library): (*signature[:2], 1, *signature[3:])})
-    assert not files.hashes  # it is not what was seen
+    assert not files.hashes  # another file than the recorded one
     files.share({str(library): signature})
     digest = hashlib.sha256(bytes(3 << 20)).hexdigest()
     assert files.state_of_read(str(library), False, signature) == f"f:{digest}"

@@ -1,4 +1,4 @@
-"""Answers of earlier runs: under which states of the files that were read they stand."""
+"""Answers of earlier runs: the states of the files under which they hold."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ FIRST = "the first key"
 
 
 def read(present: Iterable[Path], missing: Iterable[Path] = (), listed: Iterable[Path] = ()) -> Reads:
-    """Reads of files as they are now."""
+    """Return reads of files in their present state."""
     files = Files()
     seen = {str(path): files.current_state(str(path), path in listed)[1] for path in (*present, *listed)}
     return Reads({**seen, **{str(path): None for path in missing}}, frozenset(map(str, listed)))
@@ -41,7 +41,7 @@ def cache(tmp_path: Path) -> ResultCache:
 
 
 def found(cache: ResultCache) -> list[str]:
-    """Keys that another run would ask the cache for."""
+    """Return the keys that another run would look up in the cache."""
     return list(Answers(cache).keys(FIRST))
 
 
@@ -73,7 +73,7 @@ def test_workers_that_have_read_the_same_are_looked_at_once(source: Path, monkey
     keys = {answers.key_of_worker(FIRST, read([source])).key for _ in range(3)}
     assert keys == {Answers(None).key_of(FIRST, read([source])).key}
     assert looked == [str(source)] * 2
-    # Other files, another question, and what has changed since it was read.
+    # Other files, another question, and a file that has changed since it was read.
     assert answers.key_of_worker(FIRST, read([source, header])).key not in keys
     assert answers.key_of_worker("another", read([source])).key not in keys
     before = read([header])
@@ -192,7 +192,7 @@ def test_hashes_are_kept_so_that_files_are_not_read_again(
     monkeypatch.setattr(file_states, "_MAPPED", file_states._FRESH)
     before = source.stat().st_ctime_ns
     while os.stat(source).st_ctime_ns + 30_000_000 > _now(source):
-        pass  # until a later change would show in the time of change
+        pass  # until a later change shows in the change time
     assert source.stat().st_ctime_ns == before
     Answers(cache).key_of(FIRST, read([source]))
     again = Answers(cache)
@@ -221,7 +221,7 @@ def test_an_entry_that_cannot_be_read_counts_as_missing(cache: ResultCache, entr
 def test_a_hard_link_made_meanwhile_changes_nothing(cache: ResultCache, source: Path) -> None:
     os.utime(source)
     while _now(source) - source.stat().st_ctime_ns < 30_000_000:
-        pass  # until the hash may be remembered
+        pass  # until the hash can be stored
     answers = Answers(cache)
     key = answers.key_of(FIRST, read([source])).key
     reads = read([source])
@@ -234,7 +234,7 @@ def test_a_hard_link_made_meanwhile_changes_nothing(cache: ResultCache, source: 
 
 @pytest.mark.parametrize("unnamed", ["$NOWHERE/header.h", "$NOWHERE"])
 def test_files_in_a_folder_that_has_no_name_here_prove_nothing(cache: ResultCache, source: Path, unnamed: str) -> None:
-    """Results of another machine: what such a file says here is not known, however the others are."""
+    """Results of another machine: a file that exists only here makes them unusable, even if all others match."""
     cache.keep_fact(FIRST, {"sets": ["s"]})
     cache.keep_fact("set:s", {"paths": [[str(source), False], [unnamed, False]], "hashes": []})
     assert found(cache) == []
@@ -274,7 +274,7 @@ def test_hashes_of_files_that_changed_are_kept_as_a_run_ends(cache: ResultCache,
     Answers(cache).key_of(FIRST, read([source]))
     source.write_text("another text" + " " * (5 << 20))  # timestamps of large files count at once
     while _now(source) - source.stat().st_ctime_ns < 30_000_000:
-        pass  # until the hash may be remembered
+        pass  # until the hash can be stored
     cache.keep_fact("another", {"sets": ["damaged"]})
     again = Answers(cache)
     assert list(again.keys("another")) == []
@@ -307,7 +307,7 @@ def test_a_set_has_one_name_wherever_its_folders_lie(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("path", ["/proc/kmsg", "/dev/../proc/kmsg", "link:/proc/self/exe", "/sys/kernel"])
 def test_a_set_with_a_file_of_the_kernel_counts_as_missing(cache: ResultCache, path: str) -> None:
-    """Reading some of them never ends, and no result follows from any."""
+    """Reading some of these files never ends, and none gives a result."""
     cache.keep_fact(FIRST, {"sets": ["name"]})
     cache.keep_fact("set:name", {"paths": [[path, False]], "hashes": []})
     assert found(cache) == []

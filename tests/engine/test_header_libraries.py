@@ -1,4 +1,4 @@
-"""Header libraries as an axis: what ``[libraries]`` and ``--library`` name."""
+"""Header libraries as an axis: names in ``[libraries]`` and ``--library``."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ KERNEL = '#include <cutlass/version.h>\nextern "C" __global__ void kernel(int *a
 
 @pytest.fixture
 def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Repository:
-    """Two commits, and a data folder of the test's own."""
+    """Return two commits, and a data folder of the test."""
     monkeypatch.setenv("CUMATRIX_HOME", str(tmp_path / "home"))
     made = Repository(tmp_path / "cutlass")
     made.commit(cutlass("4.1.0"), tag="v4.1.0")
@@ -40,7 +40,7 @@ def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Repository:
 
 
 def case_with(folder: Path, values: str) -> Path:
-    """A folder of one case."""
+    """Write a folder with one case."""
     root = folder / "cases"
     (root / "topic" / "name").mkdir(parents=True)
     (root / "topic" / "name" / "case.toml").write_text(CASE.format(values=values))
@@ -49,17 +49,17 @@ def case_with(folder: Path, values: str) -> Path:
 
 
 def names(cases: list[Case]) -> list[str]:
-    """Names of the variants."""
+    """Return the names of the variants."""
     return [variant.name for case in cases for variant in case.variants]
 
 
 def test_releases_and_revisions_stand_beside_each_other(tmp_path: Path, repository: Repository) -> None:
     root = case_with(tmp_path, '["3.5.1", "../../../cutlass", "../../../cutlass@v4.1.0..v4.2.0"]')
     loaded = load_cases(root)
-    assert len(names(loaded)) == 6  # nothing is looked up while cases are only read
+    assert len(names(loaded)) == 6  # reading cases looks up nothing
     (case,) = found = with_libraries(loaded, {}, Finder())
     first, second = (repository.git("rev-parse", "--short=7", name) for name in ("v4.1.0", "v4.2.0"))
-    # The folder's commit and that of the range are one.
+    # The folder's commit equals the commit of the range.
     wanted = ["3.5.1", f"4.2.0+git.2.{second}", f"4.1.0+git.1.{first}"]
     assert names(found) == [f"cutlass={number},N={n}" for number in wanted for n in (1, 2)]
     assert list(case.libraries["cutlass"].built) == wanted[1:]
@@ -82,7 +82,7 @@ def test_chosen_ones_take_the_place_of_the_cases(tmp_path: Path, repository: Rep
         ("cutlass=3.4", ["3.4.1"]),
         ("cutlass=3.4..3.5", ["3.4.0", "3.4.1", "3.5.0", "3.5.1"]),
         ("cutlass=3.5.1, 3.4.1,3.5.1", ["3.5.1", "3.4.1"]),
-        ("cutlass=99.1.0", ["99.1.0"]),  # of a wheel that is not known yet
+        ("cutlass=99.1.0", ["99.1.0"]),  # from an unknown wheel
         ("cccl=3.1", ["3.1.4"]),
         ("cccl=2.7..3.0", ["2.7.0", "2.8.2", "3.0.1"]),
     ],
@@ -150,7 +150,7 @@ def test_an_edit_of_a_header_is_compiled(
     arguments += ["--library", "cutlass=./cutlass,./cutlass@v4.1.0,git+file:///nowhere@main"]
 
     def shown() -> list[tuple[str, int, bool]]:
-        """Version in front, what was compiled, whether earlier."""
+        """Return the release in front, the compiled programs, and whether the cache answered."""
         found = []
         for record in cumatrix.records(*arguments, env=home):
             number = record["variant"].removeprefix("--library=cutlass=")

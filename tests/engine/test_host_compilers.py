@@ -1,4 +1,4 @@
-"""Host compilers as an axis: what ``--host-compiler`` and ``host_compilers`` of a case name. The compilers here are scripts that say a version."""
+"""Host compilers as an axis: names in ``--host-compiler`` and ``host_compilers`` of a case. The compilers are scripts that print a version."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ esac
 
 
 def compiler(path: Path, said: str, glibc: int = 36) -> Path:
-    """A script that stands for a compiler where only its version is asked."""
+    """Write a script that acts as a compiler when asked for its version."""
     path.parent.mkdir(exist_ok=True)
     path.write_text(SAYS.format(said=said, glibc=glibc))
     path.chmod(0o755)
@@ -35,7 +35,7 @@ def compiler(path: Path, said: str, glibc: int = 36) -> Path:
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The only folder on the path, with two compilers."""
+    """Create the only folder on PATH, with two compilers."""
     monkeypatch.setenv("PATH", str(tmp_path / "bin"))
     monkeypatch.delenv("NVCC_CCBIN", raising=False)
     compiler(tmp_path / "bin" / "g++-11", "g++-11 (Debian 11.3.0-12) 11.3.0")
@@ -151,7 +151,7 @@ def test_without_any_it_is_the_machines_own_whose_version_conditions_know(
 ) -> None:
     (cell,) = cells(case, HostCompilers(), "nvcc")
     assert cell.id == "host/x nvcc cuda13.0 sm_80"
-    assert cell.facts()["gcc"] is None  # there is no gcc on this path
+    assert cell.facts()["gcc"] is None  # this PATH has no gcc
     monkeypatch.setenv("NVCC_CCBIN", str(folder / "g++-11"))
     assert own().version == "gcc 11.3.0, glibc 2.36"
     (cell,) = cells(case, HostCompilers(), "nvcc")

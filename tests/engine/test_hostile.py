@@ -1,6 +1,6 @@
-"""Programs that die, hang, flood, hide and hoard: each its own status, and the neighbours none the wiser.
+"""Programs that die, hang, flood, hide and hoard: each has its own status, and neighbours are unaffected.
 
-A Numba program is a Python module, so that its compilation may do anything at all.
+A Numba program is a Python module, whose compilation can execute any code.
 """
 
 from __future__ import annotations
@@ -88,13 +88,13 @@ def programs(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, str], P
 
 
 def deadline(seconds: float) -> float:
-    """A deadline that a program which ends cannot miss: far more than one like it has just taken on this machine, busy as it is."""
+    """Return a deadline that a program with an end cannot miss: a multiple of the time that a similar program has just taken on this machine."""
     return 3 + 20 * seconds
 
 
 @pytest.fixture
 def patience(perform: Perform) -> float:
-    """A deadline for a program of Numba."""
+    """Return a deadline for a Numba program."""
     record = perform("plain")
     assert record["status"] == "built"
     return deadline(record["seconds"])
@@ -105,7 +105,7 @@ Perform = Callable[..., Record]
 
 @pytest.fixture
 def perform(place: Place, programs: Callable[[str, str], Path]) -> Perform:
-    """Run one hostile program; returns its record."""
+    """Run a hostile program; return its record."""
 
     def run(name: str, *, seconds: float = 60, memory: int = 0, output: int = 256 << 10, **words: str) -> Record:
         text = PROGRAMS[name]
@@ -202,7 +202,7 @@ def test_a_recursion_without_end_is_refused(perform: Perform) -> None:
 
 
 def test_a_forged_answer_is_not_believed(perform: Perform) -> None:
-    """A case is code and may lie about itself, but a lie that does not even hold together is nobody's green cell."""
+    """A case is code and can lie about itself, but a contradictory lie never gives a built cell."""
     record = perform("forges")
     assert record["status"] != "built"
     assert record["artifact"] is None
@@ -230,7 +230,7 @@ def test_the_neighbours_do_not_notice(place: Place, programs: Callable[[str, str
         neighbours,
         RunContext(place.environment, place.store, None, RunRequest(limits=Limits(seconds=600, memory=memory))),
     )
-    # The one that never ends is waited for.
+    # The test waits for the program that never ends.
     limits = Limits(seconds=deadline(max(record["seconds"] for record in alone.values())), memory=memory)
     among = run_all(mixed, RunContext(place.environment, place.store, None, RunRequest(limits=limits)), jobs=2)
     assert len(among) == len(mixed)

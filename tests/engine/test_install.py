@@ -1,4 +1,4 @@
-"""What the chosen cells need is installed, and nothing else; without the network it is told once."""
+"""Installation of the parts that the chosen cells need, and no others; without the network, one error lists them."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def test_a_toolkit_has_the_parts_that_a_compiler_includes_headers_of() -> None:
 
 
 def test_nothing_is_installed_for_an_nvcc_that_no_wheel_has() -> None:
-    """PyTorch takes gigabytes, and those of its releases that were built for CUDA 12 want the nvcc of that."""
+    """PyTorch takes gigabytes, and releases that were built for CUDA 12 require nvcc of CUDA 12."""
     others = (made("torch", "2.10.0"),)
     wanted = replace(context(), others=others)
     assert not missing([cell("torch-nvcc", "12.8", name=others[0].name), cell("nvcc", "12.9")], wanted)
@@ -82,7 +82,7 @@ def test_nothing_is_needed_for_what_is_not_applicable() -> None:
     rule = UnsupportedRule(when=Condition.parse('toolkit == "12.4"', {}), reason="no")
     given = cell()
     assert not missing([replace(given, case=replace(given.case, unsupported=(rule,)))], context())
-    assert not missing([cell("numba")], context())  # not installed, and not asked for with --with
+    assert not missing([cell("numba")], context())  # not installed, and not requested with --with
     broken = replace(context(), others=(replace(OTHERS[0], broken={"numba": "no wheel"}),))
     assert not missing([cell("numba", name="numba-0.59.0")], broken)
 
@@ -114,7 +114,7 @@ def test_what_was_never_resolved_is_told_with_the_same_command(monkeypatch: pyte
     cells = [cell("torch-nvcc" if each.library == "torch" else each.library, "12.4", name=each.name) for each in others]
     said: list[str] = []
     after = install(cells, replace(context(offline=True), others=others), none_shown, said.append)
-    # Which CUDA PyTorch was built for, its wheels would tell.
+    # PyTorch's wheels would determine its CUDA release.
     command = (
         "cumatrix toolkits install 12.4 && "
         "cumatrix libraries install numba=0.59.0+python3.11 numba=0.59.1+python3.11 torch=2.6.0+python3.11"
@@ -134,7 +134,7 @@ def test_a_header_library_that_nothing_knows_is_refused_before_anything_is_insta
     with pytest.raises(UsageError, match=r"there is no cutlass 99; known are 3\.3\.0, "):
         install([cell(cutlass="99")], context(), none_shown, lambda _: None)
     index = Index(Path("nowhere"))
-    assert index.has("nvidia-cutlass", "98.0")  # a newer one than cumatrix knows
+    assert index.has("nvidia-cutlass", "98.0")  # newer than any known release
     assert not index.has("nvidia-cutlass", "99")
 
 

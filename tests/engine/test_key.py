@@ -1,4 +1,4 @@
-"""Content keys: whatever can change an outcome changes the key."""
+"""Content keys: every input of an outcome changes the key."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def test_the_engine_is_its_programs_and_nothing_else(tmp_path: Path, monkeypatch
 
 @pytest.fixture
 def store(tmp_path: Path) -> ToolkitStore:
-    """Two toolkits with one file each."""
+    """Return two toolkits with one file each."""
     root = tmp_path / "toolkits"
     for release in ("12.4", "13.0"):
         home = root / release
@@ -141,10 +141,10 @@ def test_every_field_changes_the_key(key: Callable[..., str], changes: dict[str,
 
 def test_what_cannot_change_the_outcome_does_not_change_the_key(key: Callable[..., str]) -> None:
     assert key(case="c/d") == key()
-    assert key(limits=Limits(seconds=7)) == key()  # a time-out is never kept
+    assert key(limits=Limits(seconds=7)) == key()  # a timeout is never stored
     assert key(environment=replace(ENVIRONMENT, name="renamed")) == key()
-    assert key(environment=with_version("numba", "0.60.0")) == key()  # NVRTC has nothing to do with it
-    assert key(text="// another") == key()  # what is read comes in with the second key
+    assert key(environment=with_version("numba", "0.60.0")) == key()  # independent of NVRTC
+    assert key(text="// another") == key()  # the second key covers the files that are read
 
 
 def test_a_librarys_version_counts(key: Callable[..., str]) -> None:

@@ -1,4 +1,4 @@
-"""What was asked for and what came: another version, another CUDA, another target. None of it is ever a green cell."""
+"""Mismatches of requested and loaded versions, CUDA releases and targets: such a cell is never built."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ ENTRY = {"scale": "void(float32[:])"}
 
 @pytest.fixture
 def copy(toolkit: Callable[[str], Installed], tmp_path: Path) -> Callable[[str], ToolkitStore]:
-    """A store with a copy of one release, to be spoilt."""
+    """Return a store with a copy of one release, to be damaged."""
 
     def copy(release: str) -> ToolkitStore:
         root = tmp_path / "toolkits"
@@ -118,7 +118,7 @@ def test_a_missing_nvvm(copy: Callable[[str], ToolkitStore], venv: Callable[...,
 def test_a_library_that_an_environment_brings_along(
     store: ToolkitStore, toolkit: Callable[[str], Installed], tmp_path: Path
 ) -> None:
-    """An interpreter that loads a CUDA of its own accord, as a wheel or a site file may have it."""
+    """An interpreter can load another CUDA by itself, through a wheel or a site file."""
     toolkit("12.4")
     foreign = library(toolkit("13.0").home, "libnvJitLink").resolve()
     subprocess.run(
@@ -173,7 +173,7 @@ def test_a_target_that_a_library_would_silently_change(run_cell: Callable[..., O
 def test_a_target_that_a_library_compares_as_a_text(
     requirement: str, release: str, status: str, run_cell: Callable[..., Outcome]
 ) -> None:
-    """These CuPy take "100" for less than "90", and so build it or have NVRTC refuse it; never as anything else."""
+    """These CuPy releases compare "100" as less than "90". They build it or NVRTC rejects it; the outcome is never anything else."""
     outcome = run_cell(requirement, "cupy-nvrtc", release, CUDA, "sm_100")
     assert outcome.status == status, outcome
     if outcome.artifact:

@@ -1,4 +1,4 @@
-"""Files that a cell's process left: links, pipes, endless ones, and replies that are none."""
+"""Files that a cell's process leaves: links, pipes, endless files, and invalid replies."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ REPLIES = [
 
 @pytest.fixture
 def charged(tmp_path: Path) -> Callable[[], Outcome]:
-    """The outcome of a child that came to its end and left what the test has made."""
+    """Return the outcome of a child that exited normally and left the test's files."""
     (tmp_path / "kernel.cu").touch()
     cell = make_cell(make_case(tmp_path / "kernel.cu"), "nvrtc", "12.4", "compute_80")
     order = make_order(tmp_path / "kernel.cu", "compute_80", tmp_path / "cell-1")

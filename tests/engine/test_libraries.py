@@ -1,4 +1,4 @@
-"""The table of libraries: what follows from an entry."""
+"""The table of libraries: consequences of an entry."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def environment(**versions: str) -> Environment:
 
 @pytest.fixture
 def _new_library(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """A backend for a library that only the two tables know; its distribution is one that pytest needs."""
+    """A backend for a library that only the two tables have; its distribution is a dependency of pytest."""
     library = Library(distributions={"plugs-cuda12x": "12.9", "pluggy": ""})
     monkeypatch.setattr(LIBRARIES, "_all", {**LIBRARIES, "plugs": library})
     info = BackendInfo(name="plugs-rtc", title="Plugs", module="plugs", languages=("cuda",), library="plugs")

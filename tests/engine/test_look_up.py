@@ -1,4 +1,4 @@
-"""Answers of earlier runs: which cell takes which, and when none."""
+"""Answers of earlier runs: cells that reuse an answer, and cells that do not."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def cache(tmp_path: Path) -> ResultCache:
 
 
 def keep(cache: ResultCache, cell: Cell, outcome: Outcome) -> str:
-    """Keep an outcome as a run does, under what it has read; its key."""
+    """Store an outcome as a run does, under the files that it has read; return its key."""
     path = str(cell.case.path)
     key = Answers(cache).key_of(first(cell), Reads({path: Files().current_state(path, False)[1]}, frozenset())).key
     cache.keep_outcome(key, outcome)

@@ -1,4 +1,4 @@
-"""The engine of a machine that does not share the files of whoever asks: programs are sent, and keys stay the same."""
+"""The engine of a machine without the client's files: programs are sent, and keys stay the same."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from harness.toolkits import Installed, ToolkitStore
 
 @pytest.fixture
 def cell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Cell:
-    """A program with a header beside it and one in another folder, named from the current one."""
+    """Write a program with a header next to it and one in another folder, named relative to the current folder."""
     here = tmp_path / "mine"
     for path, text in {
         "mine/case/kernel.cu": '#include "own.h"\n#include <far.h>\n__global__ void k(int *a) { *a = OWN + FAR; }\n#error\n',

@@ -1,4 +1,4 @@
-"""A header that is not found: the program's fault, or a part of CUDA that is not installed."""
+"""A missing header: an error of the program, or of a part of CUDA that is not installed."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from harness.model import Diagnostic, Outcome, Status, ToolkitRef
 from harness.toolkits import Installed
 
 KERNEL = "\n__global__ void k(int *a) { *a = 1; }\n"
-# Parts that nobody's tests install: what is missing stays missing.
+# Parts that no test installs: missing parts stay missing.
 INCLUDES = "#include <nvshmem.h>\n#include <cusparseLt.h>"
 
 

@@ -1,4 +1,4 @@
-"""Notes on builds: no kernel, and why; more shared memory than a block can have."""
+"""Notes on builds: builds without a kernel, with the reason, and shared memory above the limit of a block."""
 
 from __future__ import annotations
 

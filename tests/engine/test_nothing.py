@@ -1,4 +1,4 @@
-"""An empty selection says what it lacks."""
+"""An empty selection reports the missing part."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def case(tmp_path: Path, name: str) -> Case:
 
 def test_a_program_for_numba_says_how_to_get_numba(tmp_path: Path) -> None:
     error = nothing([case(tmp_path, "k.py")], CONTROL, BARE, named=False)
-    assert isinstance(error, NothingToRun)  # pytest collects such a case without a cell
+    assert isinstance(error, NothingToRun)  # pytest collects such a case without cells
     assert error.exit_code == 4
     assert "`/somewhere/bin/python -m pip install numba-cuda`" in str(error)
 

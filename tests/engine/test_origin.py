@@ -1,4 +1,4 @@
-"""Where an environment's libraries come from, asked of real interpreters with distributions made by hand."""
+"""The origin of an environment's libraries, from real interpreters with handmade distributions."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ TOOLKIT = ToolkitRef(release="12.4", headers="12.4")
 
 
 class Made:
-    """An environment of a test's own, without anything in it."""
+    """An empty environment of the test."""
 
     def __init__(self, folder: Path) -> None:
         subprocess.run([uv.find_uv_bin(), "venv", "--quiet", "--python", sys.executable, folder], check=True)
@@ -37,7 +37,7 @@ class Made:
         record: str = "",
         site: Path | None = None,
     ) -> None:
-        """Metadata, as installers write them."""
+        """Write metadata as installers do."""
         folder = (site or self.site) / f"{name.replace('-', '_')}-{version}.dist-info"
         folder.mkdir(parents=True)
         (folder / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n")
@@ -46,7 +46,7 @@ class Made:
             (folder / "direct_url.json").write_text(json.dumps(direct))
 
     def package(self, name: str, site: Path | None = None, version: str = "") -> Path:
-        """A package of one file, and one with its version."""
+        """Write a package of one file, and a package with its version."""
         folder = (site or self.site) / name
         folder.mkdir(parents=True)
         (folder / "__init__.py").write_text("raise RuntimeError('nothing may be imported to ask where it is')\n")
@@ -60,12 +60,12 @@ class Made:
 
 @pytest.fixture
 def made(tmp_path: Path) -> Made:
-    """An empty environment."""
+    """Return an empty environment."""
     return Made(tmp_path / "env")
 
 
 def column(environment: Environment, backend: str = "numba-cuda") -> str:
-    """Version of the library as columns have it."""
+    """Return the library's version in the form of columns."""
     return library_of(BACKENDS[backend], environment, TOOLKIT)
 
 

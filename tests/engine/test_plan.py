@@ -67,7 +67,7 @@ def ids(where: str | None = None, backends: str = "nvrtc,numba", cases: list[Cas
 
 def test_the_product_of_everything() -> None:
     cells = ids()
-    assert len(cells) == len(set(cells)) == 2 * 2 * 2 * 2 + 1 * 2 * 2 * 2  # NVRTC takes both cases, Numba one of them
+    assert len(cells) == len(set(cells)) == 2 * 2 * 2 * 2 + 1 * 2 * 2 * 2  # NVRTC accepts both cases, Numba one of them
     assert cells[0] == "wmma/half[size=1] nvrtc cuda12.4 sm_80"
     assert cells[-1] == "sync/grid[size=2] numba@0.59.1 cuda13.0 sm_90a"
 
@@ -179,7 +179,7 @@ def test_a_parameter_of_one_case_is_none_of_another() -> None:
     assert len(ids("size > 1", "nvrtc", [*CASES, other])) == 2 * 4
     assert len(ids('mode == "x"', "nvrtc", [*CASES, other])) == 4
     assert len(ids('not mode == "x"', "nvrtc", [*CASES, other])) == 2 * 2 * 4
-    # What a case calls like a name of every cell's is asked for by the name of the variant.
+    # A case's parameter with a reserved name is selected by the name of the variant.
     named = replace(other, variants=(Variant(labels={"case": "mine"}, definitions={}),))
     assert ids('case == "sync/other"', "nvrtc", [named]) == ids('variant == "case=mine"', "nvrtc", [named]) != []
 

@@ -1,4 +1,4 @@
-"""A probe that begins before its answer is asked for."""
+"""A probe that starts before its answer is needed."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from harness.engine.environment import begin_own, finished, libraries, look
 
 @pytest.fixture(autouse=True)
 def nothing_begun(monkeypatch: pytest.MonkeyPatch) -> None:
-    """An earlier test of this process may have begun a probe that nobody collected."""
+    """Forget running probes: an earlier test of this process can have left one."""
     monkeypatch.setattr(environment, "_begun", {})
 
 
 def fake(folder: Path, text: str) -> str:
-    """In place of an interpreter."""
+    """Write a fake interpreter."""
     path = folder / "python"
     path.write_text(f"#!/bin/sh\n{text}\n")
     path.chmod(0o755)

@@ -1,4 +1,4 @@
-"""What an interpreter answers, or says instead: fakes of interpreters, which answer as no real one does."""
+"""Replies and errors of interpreters, with fake interpreters whose replies are invalid."""
 
 from __future__ import annotations
 

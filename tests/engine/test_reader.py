@@ -1,4 +1,4 @@
-"""The process that reads what cells left: whatever it exceeds costs one cell, and the next one is read."""
+"""The process that reads the output of cells: output over a limit costs one cell, and the next cell is read."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ PTX = ".version 8.4\n.target sm_80\n.visible .entry scale()\n{\n\tret;\n}\n"
 
 @pytest.fixture
 def remains(tmp_path: Path) -> Callable[..., Remains]:
-    """A cell that claims to have built a text."""
+    """Write the reply of a cell that claims to have built a text."""
 
     def leave(name: str, ptx: str = PTX, reply: dict[str, Any] | None = None) -> Remains:
         (tmp_path / "kernel.cu").touch()
@@ -113,7 +113,7 @@ def test_a_process_that_has_gone_between_cells_costs_none(
 def test_readers_end_with_the_process_that_forks_them(
     remains: Callable[..., Remains], reader: Callable[..., Reader], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    made = readers._Host()  # one that readers of no other test use
+    made = readers._Host()  # a reader pool that no other test uses
     monkeypatch.setattr(readers, "_host", made)
     one, other = reader(), reader()
     for number, each in enumerate((one, other)):
@@ -133,7 +133,7 @@ def test_readers_end_with_the_process_that_forks_them(
 def test_close_ends_a_reading_that_is_under_way(remains: Callable[..., Remains], reader: Callable[..., Reader]) -> None:
     one = reader()
     assert one.read(remains("cell-0")).status == "built"
-    signal.pidfd_send_signal(one._process, signal.SIGSTOP)  # it would never answer
+    signal.pidfd_send_signal(one._process, signal.SIGSTOP)  # it would never reply
     ended: list[BaseException] = []
 
     def read() -> None:
@@ -150,7 +150,7 @@ def test_close_ends_a_reading_that_is_under_way(remains: Callable[..., Remains],
 
 
 def test_a_reply_of_replies_costs_its_cell(remains: Callable[..., Remains]) -> None:
-    """Each level is a message of its own, which is read by functions that call each other."""
+    """Each level is a separate message, and nested functions read them."""
     left = remains("cell-1")
     product = '{"path": "a", "format": "ptx", "parts": ['
     text = '{"status": "built", "artifact": ' + product * 450 + "]}" * 450 + "}"

@@ -1,4 +1,4 @@
-"""Records of what was read, and what they come to."""
+"""Records of reads, and the states that follow from them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A second source for what cells read: every file that strace sees opened or run is among the recorded inputs."""
+"""A second source for the reads of cells: every file that strace sees opened or run is among the recorded inputs."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _CALL = re.compile(r'(\d+) (?:open|openat|execve)\((?:AT_FDCWD, )?"((?:[^"\\]|\\
 _CHDIR = re.compile(r'(\d+) chdir\("([^"]*)"')
 _FORK = re.compile(r"(\d+) (?:(?:fork|vfork|clone3?)\(|<\.\.\. (?:fork|vfork|clone3?) resumed>).*= (\d+)$")
 _RESUMED = re.compile(r"(\d+) <\.\.\. (?:open|openat|execve) resumed>.*= (\S+)")
-# Not inputs: the kernel's own files, and what the C library reads before any program: the loader's cache, locales, character sets, time zone.
+# Not inputs: the kernel's own files, and files that the C library reads before any program: the loader's cache, locales, character sets, time zone.
 _APART = re.compile(
     r"/(?:proc|sys|dev)/|/etc/(?:ld\.so\.|localtime)|/usr/(?:lib|share)/(?:locale|x86_64-linux-gnu/gconv)"
 )
@@ -71,7 +71,7 @@ def _texts(values: object) -> Iterator[str]:
 
 
 def _opened(log: str, folder: Path) -> Iterator[str]:
-    """Files that workers and their descendants opened or ran."""
+    """Yield the files that workers and their descendants opened or ran."""
     workers: set[str] = set()
     places: dict[str, str] = {}
     waiting: dict[str, str] = {}

@@ -1,4 +1,4 @@
-"""From what a user asks for to cells and their records."""
+"""From a user's request to cells and their records."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def context(request: RunRequest, under_test: Environment = PLAIN) -> RunContext:
 
 @pytest.fixture
 def request_for(tmp_path: Path) -> RunRequest:
-    """Two cases, one of CUDA C++ and one of Python."""
+    """Write two cases, one in CUDA C++ and one in Python."""
     for name, language, file, more in (
         ("made/add", "cuda", "kernel.cu", ""),
         ("made/scale", "python", "kernel.py", 'entry.python.scale = "void(float32[:])"'),

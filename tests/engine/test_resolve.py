@@ -1,4 +1,4 @@
-"""A cell is resolved once: to its result, or to all that a compiler has to be asked."""
+"""Resolving a cell once: to its result, or to the compile job."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ class TestPrepared:
 
     def test_another_executor_takes_the_place_of_threads(self, store: ToolkitStore, cell: Cell) -> None:
         class Elsewhere:
-            """A fake: it hands prepared cells on as bytes and says that all were built."""
+            """A fake that passes prepared cells on as bytes and reports all as built."""
 
             def __init__(self) -> None:
                 self.seen: list[PreparedCell] = []
@@ -172,9 +172,9 @@ def test_a_backend_for_nvidia_is_not_applicable_to_a_target_of_amd(
 def test_a_later_run_knows_what_fork_servers_of_an_earlier_one_said(
     store: ToolkitStore, cell: Cell, toolkit: Callable[[str], Installed], tmp_path: Path
 ) -> None:
-    """Nothing is started for a cell that has an answer, nor for a target that its compiler does not know."""
+    """No process starts for a cell with an answer, nor for a target that its compiler does not support."""
     toolkit("12.4")
-    # NVRTC 12.4 knows no such target, but no rule says so before it is asked.
+    # NVRTC 12.4 supports no such target, but no rule predicts that.
     unknown = replace(cell, target=Target.parse("sm_120"))
     inputs = []
     for time in ("first", "later"):
@@ -190,7 +190,7 @@ def test_a_later_run_knows_what_fork_servers_of_an_earlier_one_said(
             assert (refused.status, "sm_120" in refused.reason) == ("unsupported", True)
             assert refused.observed["nvrtc"].startswith("12.4")
             inputs.append(run.inputs([results[cell.id].key]))
-            if time == "later":  # a fork server is started beside what is known of earlier ones
+            if time == "later":  # a fork server starts in parallel to the look-up of earlier answers
                 other = run.result(replace(cell, target=Target.parse("sm_90")))
                 assert (other.outcome.status, other.cached) == ("built", False)
     assert inputs[0] == inputs[1]
@@ -328,7 +328,7 @@ def test_outcomes_are_not_kept_where_reads_cannot_be_followed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     def without_compiler(*_: object, **__: object) -> Path:
-        """A fake: this machine has no gcc."""
+        """A fake machine without gcc."""
         raise OSError("gcc is missing")
 
     toolkit("12.4")

@@ -1,4 +1,4 @@
-"""Names of paths: the same on every machine, and only for the folders that differ from one to the next."""
+"""Names of paths: the same on every machine, and only for folders that differ between machines."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A runner, and the fork servers that it keeps."""
+"""A runner and its fork servers."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def cell(tmp_path: Path, toolkit: Callable[[str], Installed]) -> Cell:
 def test_a_fork_server_whose_words_could_not_be_kept_serves_no_cell(
     store: ToolkitStore, cell: Cell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, known: bool
 ) -> None:
-    """The disk is full just then, which is a fake."""
+    """With a fake full disk."""
     cache = ResultCache(tmp_path / "cache")
     context = RunContext(PLAIN, store, cache, RunRequest(limits=Limits(seconds=120)))
     if known:  # from an earlier run
@@ -95,7 +95,7 @@ def test_fork_servers_are_kept_by_toolchain_and_replaced_where_they_are_gone(
         assert list(servers.running.values()) == [third]
         servers.end(new)
         assert third.process.poll() is not None
-        assert len(ended) == 3  # it was asked before each of them went
+        assert len(ended) == 3  # the hook was called once for each fork server that ended
     finally:
         servers.close()
     with pytest.raises(ForkServerDied, match="the run is over"):

@@ -1,4 +1,4 @@
-"""Whole runs: in any order, on any number of runners, interrupted, killed and started again."""
+"""Whole runs: in any order, on any number of runners, interrupted, killed and restarted."""
 
 from __future__ import annotations
 
@@ -75,12 +75,12 @@ def test_pytest_gives_the_same_records_on_any_number_of_workers(cumatrix: Comman
 
 
 LIMIT = 200.0
-"""Seconds after which a run, or a process of one, that should have ended has not."""
+"""Time limit for the end of a run or a process, in seconds."""
 SLOW = "__global__ void slow(int *a) {{ *a = {} + {}; }}"
 
 
 def slow_library(root: Path, cells: int = 12) -> None:
-    """Every cell takes a second or so."""
+    """Write a folder of cases that take about a second each."""
     terms = " + ".join(f"a[{n}]" for n in range(1_500))
     for number in range(cells):
         write_case(root, f"slow/n{number:02}", SLOW.format(number, terms))
@@ -93,12 +93,12 @@ def wait_for(path: Path, lines: int, process: subprocess.Popen[str]) -> None:
 
 
 def workers_of(folder: Path) -> list[int]:
-    """Processes that work for a run whose temporary files are in `folder`."""
+    """Return the processes of a run whose temporary files are in `folder`."""
     return [pid for pid in processes(str(folder), "environ") if pid != os.getpid()]
 
 
 def none_left(folder: Path) -> None:
-    """They end by themselves."""
+    """Wait until the processes have ended by themselves."""
     until = time.monotonic() + LIMIT
     while left := workers_of(folder):
         assert time.monotonic() < until, f"they are still there: {list(map(what_it_does, left))}"
@@ -106,7 +106,7 @@ def none_left(folder: Path) -> None:
 
 
 def what_it_does(pid: int) -> str:
-    """A process's command and where in the kernel it waits."""
+    """Return the command of a process, and its place in the kernel."""
     try:
         return f"{pid} {Path(f'/proc/{pid}/cmdline').read_text()!r} {Path(f'/proc/{pid}/wchan').read_text()}"
     except OSError as error:
@@ -114,23 +114,23 @@ def what_it_does(pid: int) -> str:
 
 
 def ended(process: subprocess.Popen[str]) -> str:
-    """What a run has said; where it does not end, with the stack of each of its threads."""
+    """Wait for a run and return its output; if it hangs, fail with the stack of each of its threads."""
     try:
         return process.communicate(timeout=LIMIT)[1]
     except subprocess.TimeoutExpired:
-        process.send_signal(signal.SIGABRT)  # which faulthandler answers
+        process.send_signal(signal.SIGABRT)  # faulthandler handles this signal
         pytest.fail(f"it did not end: {process.communicate()[1]}")
 
 
 @pytest.fixture
 def start(cumatrix: Command, tmp_path: Path) -> Callable[..., subprocess.Popen[str]]:
-    """Start a run whose processes can be told by their environment."""
+    """Start a run whose processes are identifiable by their environment."""
     scratch = tmp_path / "scratch"
     scratch.mkdir()
 
     def start(*arguments: str | Path) -> subprocess.Popen[str]:
         return subprocess.Popen(
-            # Tests that run in the background of a shell inherit ignored signals, and so would the run.
+            # Background tests of a shell inherit ignored signals, and so would the run.
             ["env", "--default-signal=INT,HUP", *cumatrix.argv(*arguments)], cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
             env={**os.environ, "TMPDIR": str(scratch), "CUMATRIX_CACHE": str(tmp_path / "cache"),
                  "PYTHONFAULTHANDLER": "1"},
@@ -162,13 +162,13 @@ def test_killed_half_way_and_started_again(start: Callable[..., subprocess.Popen
     assert len(records) == 12
     cached = {record["cell"] for record in records.values() if record["cached"]}
     assert {record["cell"] for record in results.records} <= cached
-    # What had been compiled when the kill came, and was not written yet: one cell a runner.
+    # Cells that had been compiled but not written at the kill: one per runner.
     assert kept <= len(cached) <= kept + 2
     third = start(*RUN)
     words = ended(third)
     assert third.returncode == 0, words
     assert all(record["cached"] for record in read(out).values())
-    assert list((tmp_path / "scratch").iterdir()) == []  # what the killed run left went with the next
+    assert list((tmp_path / "scratch").iterdir()) == []  # the second run removed the files of the killed one
     for name, record in read(out).items():
         assert lasting(record) == lasting(records[name])
 
@@ -183,7 +183,7 @@ def test_an_interruption_keeps_what_finished(
     out = tmp_path / "out.jsonl"
     process = start(*RUN)
     wait_for(out, 2, process)
-    os.killpg(process.pid, number)  # as a terminal does, to all at once
+    os.killpg(process.pid, number)  # as a terminal does, to all processes at once
     words = ended(process)
     assert process.returncode == 130, words
     assert "interrupted" in words
@@ -202,12 +202,12 @@ def test_further_interruptions_change_nothing(
     if started:
         wait_for(tmp_path / "out.jsonl", 2, process)
     else:
-        while not list((tmp_path / "scratch").iterdir()):  # nothing has been loaded yet
+        while not list((tmp_path / "scratch").iterdir()):  # nothing is loaded yet
             assert process.poll() is None, process.communicate()
             time.sleep(0.01)
     until = time.monotonic() + LIMIT
     while process.poll() is None and time.monotonic() < until:
-        os.killpg(process.pid, signal.SIGINT)  # somebody holds Ctrl-C
+        os.killpg(process.pid, signal.SIGINT)  # a user holds Ctrl-C
         time.sleep(0.01)
     words = ended(process)
     assert process.returncode == 130, words

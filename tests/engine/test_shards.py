@@ -1,4 +1,4 @@
-"""Runs that are shared out."""
+"""Sharded runs."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def test_merging_names_the_parts_that_are_missing(cells: list[Cell]) -> None:
 
 
 def test_parts_by_different_costs_are_not_one_run(cells: list[Cell]) -> None:
-    """One machine was given what cells took before, the other was not: some cells are nobody's."""
+    """One machine knows the earlier times of cells, the other does not: some cells belong to no shard."""
     costs = {(cells[0].case.name, "", cells[0].toolchain.backend): 30.0}
     first, second = Shard(1, 2), Shard(2, 2)
     parts = [(first, None), (second, costs)]

@@ -1,4 +1,4 @@
-"""What has changed is compiled again, whatever it is that changed, and what has not is still answered by the cache."""
+"""Changes of any input lead to a new compilation, and unchanged cells are answered from the cache."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ PLACES = {
 
 
 class Library:
-    """A folder of cases in a checkout, whose runs share one cache."""
+    """A folder of cases in a checkout; its runs share a cache."""
 
     def __init__(self, command: Command, root: Path, cache: Path) -> None:
         self.command, self.root, self.cache = command, root, cache
@@ -41,7 +41,7 @@ class Library:
         return header
 
     def cached(self, *arguments: str, **variables: str) -> dict[str, bool]:
-        """Whether each case was answered by the cache."""
+        """Return, for each case, whether the cache answered it."""
         out, words = self.root / "out.jsonl", arguments or ("-b", "nvrtc", "-t", "12.4", "-a", "sm_80")
         command = Command(self.root)
         done = command("run", "*", *words, "--out", out, env={"CUMATRIX_CACHE": str(self.cache), **variables})
@@ -89,13 +89,13 @@ def test_the_time_the_place_and_proc(library: Library, toolkit: Callable[[str], 
     assert set(first) == never | moves | plain
     again = library.cached()
     assert all_of(again, True) == moves | plain
-    # What was only touched is the same.
+    # Touching a file is no change.
     for path in (library.root / "cases").rglob("*"):
         os.utime(path, (1, 1))
     assert all_of(library.cached(), True) == moves | plain
     through.write_text("#define OWN 8\n")
     assert all_of(library.cached(), True) == (moves | plain) - {"proc/root"}
-    # The same files in another place; one program names a header of the first one.
+    # The same files in another folder; one program names a header of the first folder.
     other = Library(library.command, tmp_path / "another checkout", library.cache)
     shutil.copytree(library.root, other.root)
     assert all_of(other.cached(), True) == plain

@@ -1,4 +1,4 @@
-"""What programs may ask a machine, in real processes: what changes the answer changes the key, or there is none."""
+"""Questions of programs to the machine, in real processes: if the answer changes, the key changes or there is none."""
 
 from __future__ import annotations
 
@@ -234,7 +234,7 @@ def test_what_is_written_through_a_mapping(here: Path) -> None:
 
 @pytest.fixture
 def image(tmp_path: Path) -> Iterator[Callable[[str], Path]]:
-    """Mounts a read-only image that holds a file; each has the same device, inode, size and times."""
+    """Mount read-only images with a file each; the files have equal devices, inodes, sizes and times."""
     if os.getuid() or not shutil.which("mkfs.ext4") or not shutil.which("losetup"):
         pytest.skip("mounts file systems as root")
     place, source = tmp_path / "mounted", tmp_path / "source"

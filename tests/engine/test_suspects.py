@@ -1,4 +1,4 @@
-"""Cells alone on workers, on a fake cluster whose workers go when it says so; `tests/cli/test_dask.py` has a real one."""
+"""Cells retried alone, on a fake cluster that loses workers on demand; `tests/cli/test_dask.py` has a real one."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def task(name: str, device: str = "") -> Task:
 
 
 class Fake:
-    """A cluster of two workers, each of which comes back under another name where a cell takes it with it."""
+    """A cluster of two workers. If a cell kills a worker, the worker returns under another name."""
 
     def __init__(self, takes: Mapping[str, int]) -> None:
         self.takes = dict(takes)

@@ -1,4 +1,4 @@
-"""A prepared toolchain: what is known of it before anything is started."""
+"""A prepared toolchain: its properties before any process starts."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def test_finished_steps_are_shared_within_a_case_and_by_compilers_only(tmp_path:
 
 @pytest.mark.compilers
 class TestInstalled:
-    """With toolkits that are there."""
+    """With installed toolkits."""
 
     @pytest.fixture(autouse=True)
     def _toolkits(self, toolkit: Callable[[str], Installed]) -> None:
@@ -127,7 +127,7 @@ class TestInstalled:
             prepared(store, tmp_path, environment(numba="0.60.0"), backend="numba").key,
         ]
         assert len(set(keys)) == len(keys)
-        # NVRTC loads no library of the environment: which are there changes nothing.
+        # NVRTC loads no library of the environment: installed libraries do not matter.
         assert prepared(store, tmp_path / "elsewhere", environment(numba="0.60.0")).key == keys[0]
 
     def test_the_key_does_not_follow_from_how_the_interpreter_is_called(

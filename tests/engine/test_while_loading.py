@@ -1,4 +1,4 @@
-"""What is done while a fork server loads."""
+"""Work during the start of a fork server."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from harness.engine.file_states import Files, signature_of
 from harness.engine.fork_server import hash_meanwhile, mapped_below
 from harness.engine.reads import Signature
 
-# A process that maps three libraries below one that waits for it.
+# A process that waits, with a child that maps three libraries.
 PARENT = """
 import mmap, os, sys
 if not os.fork():
@@ -41,17 +41,17 @@ def test_large_libraries_that_a_child_has_mapped(tmp_path: Path) -> None:
         path: signature_of(os.stat(path)) for path in large
     }
     assert mapped_below(parent.pid) == {}
-    # Nothing where it is ready at once, and no more once it is.
+    # No message if the fork server is ready at once, and none after it is ready.
     assert [len(hashed[looks]) for looks in (0, 1)] == [0, 1]
     assert hashed[99] >= set(large)
 
 
 def hashed_while(process: subprocess.Popen[bytes], looks: int) -> set[str]:
-    """Files that are hashed until a fork server has loaded."""
+    """Files that are hashed while a fork server loads."""
     shared: set[str] = set()
 
     class Loading:
-        """A fake fork server: it is ready at the look after so many."""
+        """A fake fork server that is ready after a number of polls."""
 
         def __init__(self) -> None:
             self.process, self.left = process, looks

@@ -1,4 +1,4 @@
-"""An index of one's own with releases of a library under test, and settings that nobody else's reach."""
+"""A local index with releases of a library under test, isolated from other settings."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["index", "no_settings"]
 
 @pytest.fixture
 def numbas(index: LocalIndex, no_settings: Path, monkeypatch: pytest.MonkeyPatch) -> LocalIndex:
-    """An index that has three releases of what calls itself numba, and the NumPy that they require."""
+    """An index with three releases of a fake numba, and the NumPy that they require."""
     for version in ("0.58.1", "0.59.0", "0.59.1"):
         index.add(
             "numba", version, {"numba/__init__.py": f"__version__ = '{version}'\n"},
@@ -30,5 +30,5 @@ def numbas(index: LocalIndex, no_settings: Path, monkeypatch: pytest.MonkeyPatch
 
 @pytest.fixture
 def asked(numbas: LocalIndex, tmp_path: Path) -> Index:
-    """That index, as it is asked."""
+    """The index as cumatrix queries it."""
     return Index(tmp_path / "answers")

@@ -1,4 +1,4 @@
-"""Environments of development builds that cannot be made; those that can are tried in tests/engine/test_development.py."""
+"""Environments of development builds that cannot be created; tests/engine/test_development.py tests the others."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from harness.errors import PartUnavailable
 
 @pytest.fixture
 def store(tmp_path: Path) -> EnvironmentStore:
-    """A store of the test's own, which says nothing."""
+    """Return a store of the test, without messages."""
     return EnvironmentStore(tmp_path / "environments", tell=lambda _text: None)
 
 

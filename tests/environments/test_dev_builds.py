@@ -1,4 +1,4 @@
-"""How users name development builds."""
+"""Users' names of development builds."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ def _home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def sources(tmp_path: Path) -> Repository:
-    """A project in a checkout."""
+    """Write a project in a checkout."""
     repository = Repository(tmp_path / "sources")
     repository.commit({"pyproject.toml": PROJECT, "numba_cuda/__init__.py": ""}, tag="v1.0")
     return repository
 
 
 def only(text: str, base: Path) -> Development:
-    """The one build that a text names."""
+    """Return the only build that a text names."""
     releases, (build,) = split_with([text], base)
     assert releases == []
     return build
@@ -46,7 +46,7 @@ def test_an_editable_install(tmp_path: Path, sources: Repository, text: str) -> 
     assert (build.library, build.distribution, build.requirement, build.editable) == (
         "numba-cuda", "numba-cuda", str(sources.folder), True,
     )  # fmt: skip
-    # What lies there changes nothing of the environment; what the project is made of does.
+    # Other files in the folder do not change the environment; the project's files do.
     sources.write({"numba_cuda/new.py": ""})
     assert only("-e ./sources", tmp_path).identity == build.identity
     sources.write({"pyproject.toml": PROJECT + 'dependencies = ["numba"]\n'})

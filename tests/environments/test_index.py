@@ -1,4 +1,4 @@
-"""What an index tells of releases: as JSON, as HTML, from a folder; kept, and taken again without the network."""
+"""Releases listed by an index as JSON, as HTML and in a folder; stored, and reused without the network."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ HTML = (
 
 
 class Server:
-    """An index over HTTP that says one thing."""
+    """An HTTP index with a single reply."""
 
     def __init__(self) -> None:
         self.asked: list[tuple[str, str]] = []
@@ -100,7 +100,7 @@ def test_an_answer_is_kept_and_taken_again(server: Server, tmp_path: Path) -> No
     (kept,) = tmp_path.glob("*.json")
     os.utime(kept, (0, 0))
     server.answer = (500, "text/plain", "")
-    assert Index(tmp_path).files("numba") == first  # better old than none
+    assert Index(tmp_path).files("numba") == first  # an old reply is better than none
     assert len(server.asked) == 2
 
 

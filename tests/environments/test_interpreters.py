@@ -1,4 +1,4 @@
-"""Pythons of this machine, and their versions as users name them."""
+"""Pythons of this machine, and users' names of their versions."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_what_is_no_version_is_said(text: str, said: str, monkeypatch: pytest.Mo
 
 
 def test_a_python_that_is_not_there_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A fake for a uv that cannot fetch one."""
+    """A fake uv that cannot fetch a Python."""
     monkeypatch.setattr(module, "_uv", lambda *words: "")
     monkeypatch.setattr(module, "pythons", lambda: (OWN,))
     with pytest.raises(

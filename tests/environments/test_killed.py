@@ -1,4 +1,4 @@
-"""Runs that make the same environment at once, and one that is killed while it does: a real uv, and real kills."""
+"""Runs that create the same environment at once, and a run that is killed meanwhile: a real uv, and real kills."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def gate(numbas: LocalIndex, monkeypatch: pytest.MonkeyPatch) -> Iterator[Gate]:
     gate = Gate(numbas.root)
     monkeypatch.setenv("UV_DEFAULT_INDEX", gate.url)
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
-    monkeypatch.setenv("UV_HTTP_TIMEOUT", "900")  # or uv asks again, on a machine that is busy
+    monkeypatch.setenv("UV_HTTP_TIMEOUT", "900")  # or uv asks again, on a slow machine
     yield gate
     gate.close()
 

@@ -1,4 +1,4 @@
-"""Releases as users name them: versions, series, ranges, all, and pre-releases when asked."""
+"""Users' names of releases: versions, series, ranges, all, and pre-releases on request."""
 
 from __future__ import annotations
 

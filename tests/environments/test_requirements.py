@@ -1,4 +1,4 @@
-"""What an environment is asked for: the wheel for a CUDA, the Python that has one, and libraries of the release's time."""
+"""Requirements of an environment: the wheel for a CUDA release, a Python that has it, and libraries of the release's date."""
 
 from __future__ import annotations
 

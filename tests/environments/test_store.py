@@ -1,4 +1,4 @@
-"""Environments are made once, are whole, and are shared by what resolves to the same."""
+"""Environments are created once, are complete, and are shared by equal requirements."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def of(version: str, asked: Index) -> Recipe:
 
 def test_an_environment_has_what_was_resolved(store: EnvironmentStore, asked: Index) -> None:
     resolved = store.resolve(of("0.59", asked))
-    # The index tells no dates: the table has NumPy's bound.
+    # The index has no dates: NumPy's bound comes from the table.
     assert resolved.packages == {"numba": "0.59.1", "numpy": "1.26.4"}
     assert store.find(resolved) is None
     made = store.make(resolved)

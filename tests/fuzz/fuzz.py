@@ -1,6 +1,6 @@
-"""Fuzzes for as long as one likes: ``python tests/fuzz/fuzz.py --seconds 3600 --seed tonight``.
+"""Fuzz for any time: ``python tests/fuzz/fuzz.py --seconds 3600 --seed tonight``.
 
-Prints what went wrong and where its files are; exits with 1 then. The same seed makes the same files.
+Prints the problems and the folders of their files, and exits with 1 if there are any. Equal seeds give equal files.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What is damaged never breaks a command: success, or one sentence. ``python tests/fuzz/fuzz.py`` goes on for longer."""
+"""Damaged input never breaks a command: success, or one sentence. ``python tests/fuzz/fuzz.py`` runs for longer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One door to the terminal: hostile text in every field of cases, records and logs, through every command."""
+"""The only door to the terminal: hostile text in every field of cases, records and logs, through every command."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from harness.records.schema import check_record
 from harness.toolkits import Installed
 
 BAD = "".join(character for character in HOSTILE if character not in "\0\r\n") + "\x85\x9bm\u061c\u202d"
-HIDDEN = "\u061c\u202d\u2066\ufeff"  # control characters are refused in cases
+HIDDEN = "\u061c\u202d\u2066\ufeff"  # cases must not contain control characters
 CASE = """title = "::error::title {bad}"
 features = ["wmma"]
 links = ["https://example.org/"]
@@ -41,7 +41,7 @@ reason = "::error::because {bad} ##[error]x"
 
 
 def hostile(value: Any, check: Callable[[Any], object]) -> Any:
-    """A value with hostile text around each text in it that may be any text."""
+    """Return a value with hostile text around each free text in it."""
     value = copy.deepcopy(value)
 
     def spoil(holder: Any) -> None:
@@ -75,7 +75,7 @@ def in_ci(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def results(tmp_path: Path) -> Path:
-    """Records and a plan in which everything is hostile, names of files included."""
+    """Write records and a plan with hostile texts everywhere, including file names."""
     records, planned = good()
     lines = b"".join(json.dumps(hostile(each, check_record)).encode() + b"\n" for each in records)
     return write(
@@ -132,7 +132,7 @@ def test_what_reads_records(results: Path, tmp_path: Path) -> None:
         assert fine(call("annotate", results, "--format", form)).out
     told = call("annotate", results)
     own = re.compile(r"^::(?:error|warning) (?:file=[^:,]*,line=\d+,)?title=[^:]*::")
-    # The commands are cumatrix's own, one a line; behind each nothing is one.
+    # The commands are cumatrix's own, one per line; no text after a command is one.
     assert told.code == 0 and all(own.match(line) for line in told.out.splitlines())
     assert told.out and fine(
         Called(told.argv, 0, "".join(own.sub("said: ", line) for line in told.out.splitlines()), told.err)
@@ -150,7 +150,7 @@ def test_what_reads_records(results: Path, tmp_path: Path) -> None:
 
 
 def test_what_writes_cases(cases: Path, tmp_path: Path) -> None:
-    """Blessing shows the text of a case and quotes what compilers said, both hostile."""
+    """`bless` prints the text of a case and quotes compilers, both hostile."""
     of = {
         **good()[0][0],
         "case": "odd/case",
@@ -238,7 +238,7 @@ SILENT = {"toolkits list", "cache info", "cache prune"}
 
 
 def test_every_command_is_here() -> None:
-    """Whoever adds a command adds its hostile texts; some say nothing that is not cumatrix's own."""
+    """Every command has hostile texts here; some commands print only cumatrix's own words."""
     text = Path(__file__).read_text("utf-8")
     for words, _ in commands_of(cumatrix):
         name, _, word = words.partition(" ")
@@ -248,7 +248,7 @@ def test_every_command_is_here() -> None:
 
 
 def test_nobody_prints_by_another_way() -> None:
-    """What goes to the terminal goes through harness/cli/terminal.py."""
+    """All output to the terminal passes harness/cli/terminal.py."""
     root = Path(sys.modules["harness"].__file__ or "").parent
     for path in [
         *root.glob("cli/*.py"),

@@ -1,4 +1,4 @@
-"""Tests that need a real CUDA device; they are skipped where there is none."""
+"""Tests that need a real CUDA device; pytest skips them without one."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from harness.toolkits import ToolkitStore
 
 @pytest.fixture(scope="session")
 def devices() -> Devices:
-    """The devices of this machine."""
+    """Return the devices of this machine."""
     found = find_devices()
     if not found.items:
         pytest.skip(f"no CUDA device: {found.problem}")
@@ -22,7 +22,7 @@ def devices() -> Devices:
 
 @pytest.fixture(scope="session")
 def release(devices: Devices, store: ToolkitStore) -> str:
-    """The newest installed toolkit that the driver is not older than."""
+    """Return the newest installed toolkit that the driver supports."""
     limit = Version(str(devices.items[0].facts["cuda"]))
     known = [toolkit.release for toolkit in store.installed() if Version(toolkit.release) <= limit]
     if not known:
@@ -32,11 +32,11 @@ def release(devices: Devices, store: ToolkitStore) -> str:
 
 @pytest.fixture
 def own(devices: Devices) -> str:
-    """The first device's own target."""
+    """Return the target of the first device."""
     return "sm_" + devices.items[0].capability.replace(".", "")
 
 
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
-    """An empty folder of cases."""
+    """Return an empty folder of cases."""
     return tmp_path / "cases"

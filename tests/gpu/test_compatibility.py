@@ -1,4 +1,4 @@
-"""The driver of a real device loads the code that the rules of compatibility let run there, and refuses all other."""
+"""The driver of a real device loads exactly the code that the compatibility rules allow."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def loads(driver: Driver, image: bytes) -> bool:
     try:
         driver.load(image)
     except DriverError as error:
-        # No kernel image for the device; PTX for a newer one.
+        # The first code has no kernel image for the device; the second is PTX for a newer device.
         if error.name not in ("CUDA_ERROR_NO_BINARY_FOR_GPU", "CUDA_ERROR_INVALID_PTX"):
             raise
         return False

@@ -1,4 +1,4 @@
-"""What goes wrong on a real device costs the cell that did it, and no other."""
+"""Failures on a real device affect only the cell that caused them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every library that is installed beside the tests takes a kernel to a checked result."""
+"""Every library that is installed next to the tests runs a kernel to a checked result."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from harness.toolkits import ToolkitStore
 
 pytestmark = pytest.mark.gpu
 
-TARGETS = ("", "a")  # numba-cuda builds sm_90a where there is one, CuPy sm_90
+TARGETS = ("", "a")  # numba-cuda builds sm_90a if possible, CuPy sm_90
 PYTHON_ADD = "i = cuda.threadIdx.x\n    out[i] += n"
 
 

@@ -1,6 +1,6 @@
-"""Programs that reach for what is not theirs. Each says what it reached: ``reached`` must not stand in its log.
+"""Programs that attack other processes and files. Each prints its successes: ``reached`` must not be in its log.
 
-Signals that would harm a stranger, should they arrive, are harmless ones (SIGURG, or none): whoever runs these tests has other processes, too.
+The programs send only harmless signals (SIGURG, or none) to processes that they do not own: the user has other processes, too.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-# A program that has done its worst has nothing more to say; one without a kernel is refused.
+# A program exits after its attack: a program without a kernel is rejected.
 _END = "\nraise SystemExit(3)\n"
 _BEGIN = """
 import ctypes, errno, os, resource, signal, stat, struct, subprocess, sys, time
@@ -87,7 +87,7 @@ SIGNALS = {
     "signals-everything": "attempt(os.kill, -1, signal.SIGURG)",
     "signals-the-scheduler": "attempt(os.kill, scheduler, 0)",
     "kills-its-siblings": "for pid in others(): attempt(os.kill, pid, signal.SIGKILL)",
-    # The kernel sends a signal of the owner's choice to whom a file names, whenever something can be read there.
+    # The kernel sends a signal of the owner's choice to the process that a file names, whenever the file becomes readable.
     "kills-by-owning-a-file": """
 import fcntl, socket, struct
 OWN, OWN_EX, SIGNAL_OF, ASYNC, OWN_BY_IOCTL, GROUP_BY_IOCTL = 8, 15, 10, 0o20000, 0x8901, 0x8902
@@ -164,7 +164,7 @@ for pid in (os.getppid(), keeper, scheduler):
     if os.getpriority(os.PRIO_PROCESS, pid) == 19 or os.sched_getscheduler(pid) == 5 or os.sched_getaffinity(pid) != cores:
         print("reached", pid)
 """,
-    # What root may look at by its capabilities; the variables of a process often hold tokens.
+    # Access that root has by its capabilities; the variables of a process often contain tokens.
     "reads-variables-of-others": """
 import socket
 def peek(path):
@@ -356,7 +356,7 @@ os.wait()
 if Path("reply.json").exists():
     print("reached: the answer")
 """,
-    # Whoever starts such a process names the signal that its end sends to the parent.
+    # The parent of such a process chooses the signal that its end sends.
     "dies-at-its-parent": """
 if libc.syscall(56, 0x8000 | signal.SIGKILL, None, None, None, 0) == 0:
     os._exit(0)
@@ -378,7 +378,7 @@ for number, arguments in ((29, (0x5EED, 4096, 0o1600)), (64, (0x5EED, 1, 0o1600)
 }
 
 MACHINE = {
-    # Whoever opens a file with a lease on it waits for 45 seconds.
+    # Opening a file with a lease blocks for 45 seconds.
     "leases-what-others-read": """
 import fcntl, harness
 signal.signal(signal.SIGIO, signal.SIG_IGN)
@@ -404,7 +404,7 @@ for path in (os.environ["CUDA_HOME"], os.environ["CUDA_HOME"] + "/include/cuda_f
         attempt(fcntl.fcntl, handle, number, asked)
 attempt(fcntl.flock, 999, fcntl.LOCK_SH)
 """,
-    # What would be reached is what is there already.
+    # The files under attack exist.
     "changes-the-machine": """
 import socket
 attempt(socket.sethostname, socket.gethostname())
@@ -425,7 +425,7 @@ for line in Path("/proc/self/mountinfo").read_text().splitlines():
                 attempt(os.mkdir, folder + "/intruder")
 """,
     "is-ended-last": "attempt(lambda: Path('/proc/self/oom_score_adj').write_text('-1000'))",
-    # A process that is the fork server's child as the cell itself is, and in no group of the cell's.
+    # A process that is a child of the fork server, as the cell itself, and in no group of the cell.
     "is-its-own-sibling": """
 if libc.syscall(56, 0x8000 | signal.SIGCHLD, None, None, None, 0) == 0:
     os.setsid()
@@ -501,7 +501,7 @@ for _ in range(4):
         os._exit(0)
 """,
 }
-"""What those leave that is hard to read; a program with a kernel is compiled, for ``compute_80`` into such PTX."""
+"""Files that are hard to read; a program with a kernel is compiled to such PTX for ``compute_80``."""
 
 PROGRAMS = {**DESCRIPTORS, **SIGNALS, **MEMORY_OF_OTHERS, **FILES, **PROCESSES, **MACHINE, **OUTPUT}
 
@@ -515,20 +515,20 @@ def scale(a):
     if i < a.size - {}:
         a[i] *= 2
 """
-"""An innocent one, for a number."""
+"""Return an innocent program for a number."""
 ENTRIES = {"scale": "void(float32[:])"}
 
 
 def text_of(program: str, words: Mapping[str, str]) -> str:
-    """A hostile program as a file.
+    """Return a hostile program as the text of a file.
 
     Parameters
     ----------
     program : str
-        What it does, as in `PROGRAMS`.
+        The program's text, as in `PROGRAMS`.
     words : Mapping
-        What it is told: folders that it reaches for (``cache``, ``data``, ``here``), and by what the processes that it leaves are
-        known (``mark``).
+        Values for the program: the folders that it attacks (``cache``, ``data``, ``here``), and the mark of processes that it leaves
+        behind (``mark``).
     """
     text = _BEGIN + program
     for word, value in words.items():
@@ -537,6 +537,6 @@ def text_of(program: str, words: Mapping[str, str]) -> str:
 
 
 def intruders(folders: Iterable[Path]) -> list[str]:
-    """Files that they left where nothing is theirs: in these folders, and in those that everybody may write to."""
+    """Return files of hostile programs in these folders, and in folders that every user may write to."""
     places = [*folders, Path("/tmp"), Path("/var/tmp"), Path("/dev/shm"), Path("/root")]
     return [str(each / name) for each in places for name in ("intruder", "intruder.py") if os.path.lexists(each / name)]

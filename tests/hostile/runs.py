@@ -1,4 +1,4 @@
-"""Running hostile programs of Python beside innocent ones."""
+"""Hostile Python programs that run together with innocent ones."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ RELEASE = "12.9"
 
 @dataclass(frozen=True)
 class Aftermath:
-    """What is left of a run: records by name of the program, those of the innocent without the others, and traces."""
+    """Results of a run: records by name of the program, the innocent records of a run without hostile programs, and traces."""
 
     records: dict[str, dict[str, Any]]
     alone: dict[str, dict[str, Any]]
@@ -35,18 +35,18 @@ class Aftermath:
 
     @property
     def hostile(self) -> dict[str, dict[str, Any]]:
-        """Records of the programs that are not innocent."""
+        """Records of the hostile programs."""
         return {name: record for name, record in self.records.items() if name not in self.alone}
 
     def check_innocent(self) -> None:
-        """They are as without the others."""
+        """Check that the innocent records are as without the hostile programs."""
         assert {record["status"] for record in self.alone.values()} == {"built"}
         for name, record in self.alone.items():
             assert lasting(self.records[name]) == lasting(record)
 
 
 def run_programs(place: Place, programs: Mapping[str, str], tmp_path_factory: pytest.TempPathFactory) -> Aftermath:
-    """Run them, and the innocent once more by themselves."""
+    """Run hostile and innocent programs together, and the innocent programs alone."""
     root = tmp_path_factory.mktemp("programs")
     mark = f"hostile-{os.getpid()}-{uuid4().hex}"
     words = {"cache": os.environ["CUMATRIX_CACHE"], "data": str(data_folder()), "mark": mark, "here": str(root)}
@@ -76,7 +76,7 @@ def run_programs(place: Place, programs: Mapping[str, str], tmp_path_factory: py
 
 
 def _objects() -> set[str]:
-    """System V's objects under the key of the programs."""
+    """Return System V objects under the key of the programs."""
     key = str(0x5EED)
     return {
         f"{kind} {key}"

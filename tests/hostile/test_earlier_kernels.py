@@ -1,6 +1,6 @@
-"""Signals on a kernel before Linux 6.12, whose Landlock knows nothing of them: the fork server decides on each.
+"""Signals on a kernel before Linux 6.12, whose Landlock does not restrict signals: the fork server decides on each.
 
-This kernel is later; a variable that is made for this test has workers believe otherwise.
+The kernel of the machine is later; a variable for this test makes workers treat it as an earlier one.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def test_who_decides_follows_from_what_the_kernel_offers() -> None:
 
 
 def test_the_claim_is_never_more_than_the_kernel_has(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv(CLAIMED_LANDLOCK, raising=False)  # other tests here claim an earlier kernel all the time
+    monkeypatch.delenv(CLAIMED_LANDLOCK, raising=False)  # other tests in this module always claim an earlier kernel
     sandbox.version.cache_clear()
     there = sandbox.version()
     for claimed, found in (("999", there), ("0", 0)):

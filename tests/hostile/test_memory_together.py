@@ -1,4 +1,4 @@
-"""A control group limits the memory of a cell's processes together, where this user may make one; and nothing of it is left."""
+"""A control group limits the memory of all processes of a cell, if this user can create one, and is removed afterwards."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ ABOVE = fork_server.parent()
 pytestmark = [pytest.mark.compilers, pytest.mark.skipif(ABOVE.path is None, reason=ABOVE.problem)]
 
 MEMORY = 700 << 20
-# Each of them may have what it takes; all together may not.
+# Each process stays within the limit; all together exceed it.
 EATS_TOGETHER = """
 import os, time
 for _ in range(8):
@@ -34,7 +34,7 @@ for _ in range(8):
         time.sleep(1000)
 time.sleep(1000)
 """
-# One of its processes is ended, and it goes on: the kernel ends one of them, not the cell.
+# The cell continues after the end of a process: the kernel ends one process, not the cell.
 GOES_ON = """
 import os, time
 if os.fork() == 0:

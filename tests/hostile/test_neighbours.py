@@ -1,4 +1,4 @@
-"""Hostile programs beside innocent ones, on the same workers: every record of an innocent one is as without them, and nothing is left."""
+"""Hostile and innocent programs on the same workers: every innocent record is unchanged, and nothing is left."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from .runs import RELEASE, Aftermath, run_programs
 OPEN = ", ".join(kept_from()[1])
 pytestmark = [
     pytest.mark.compilers,
-    # They do what they try to do where nothing keeps them from it.
+    # Without isolation, the programs succeed.
     pytest.mark.skipif(bool(OPEN), reason=f"this kernel does not keep cells from {OPEN}"),
 ]
 
 ODD = dict.fromkeys(("leaves-huge-files", "leaves-no-files", "ends-silently", "opens-without-end"), "crashed")
 ODD.update(dict.fromkeys(("numba-assembly-of-blank-lines", "numba-assembly-of-entries"), "built"))
 if os.geteuid():
-    ODD["shuts-folders"] = "crashed"  # root may write there all the same
-# One or two of each kind for the first tier: each program is a process of Numba's.
+    ODD["shuts-folders"] = "crashed"  # root can write there anyway
+# One or two of each kind for the first tier: each program is a Numba process.
 QUICK = (
     "forges-an-answer", "forges-records-of-reads", "kills-its-parent", "kills-the-keeper", "traces-its-parent", "writes-to-siblings",
     "writes-to-the-engine", "leaves-a-daemon", "ends-silently", "changes-the-machine", "records-of-reads-by-many",
@@ -62,7 +62,7 @@ def test_nothing_is_reached(aftermath: Aftermath) -> None:
 
 
 def test_every_program_that_reaches_for_files_was_refused_some(aftermath: Aftermath) -> None:
-    """Else they would not show anything: of those that have something to be refused."""
+    """Otherwise the tests would prove nothing."""
     some = aftermath.hostile.keys() & (set(FILES) - {"asks-for-ever", "leaves-huge-files", "leaves-no-files", "mounts"})
     assert some
     for name in some:

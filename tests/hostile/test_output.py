@@ -1,4 +1,4 @@
-"""Output that takes hours in time that grows with its square, beside an innocent cell: it is read like any other."""
+"""Output that a quadratic reader would read for hours, together with an innocent cell: it is read in normal time."""
 
 from __future__ import annotations
 

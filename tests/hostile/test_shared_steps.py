@@ -1,4 +1,4 @@
-"""A compiler of nvcc that reaches for the finished steps of other cases: it may do what it likes to those of its own."""
+"""A compiler of nvcc that attacks the finished steps of other cases: it can change only those of its own case."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
-"""Hostile texts through NVRTC and nvcc, beside innocent ones: each is one cell, every record of an innocent one is as without them, and nothing is left.
+"""Hostile and innocent texts through NVRTC and nvcc: each hostile text is one cell, every innocent record is unchanged, and nothing is left.
 
-A few of each kind are in the first tier, and more among the slow tests. The other heavy ones, and all of them through nvcc, take too long for here: ``benchmarks/hostile.py`` runs them each night.
+The first tier has a few texts of each kind, and the slow tests have more. The other heavy texts, and all texts through nvcc, take too long
+for tests: ``benchmarks/hostile.py`` runs them each night.
 """
 
 from __future__ import annotations
@@ -26,12 +27,12 @@ from .texts import BUILT, HEAVY, QUICK, TEXTS
 pytestmark = pytest.mark.compilers
 
 RELEASES = {"nvrtc": "12.9", "nvcc": "13.0"}
-# What nvcc's own tools read: the host's preprocessor and assembler, cicc and ptxas.
+# Inputs of nvcc's own tools: the host's preprocessor and assembler, cicc and ptxas.
 NVCC = (
     *("line-with-odd-names", "message-with-escapes", "includes-itself-by-level", "includes-memory", "includes-odd-names", "zeros", "utf-16", "one-long-line"),
     *("errors", "error-with-escapes", "a-template-without-end", "odd-assembly", "assembly-that-includes", "host-assembly-that-includes", "top-level-assembly", "attributes"),
 )  # fmt: skip
-# One or two of each kind, none of which takes seconds.
+# One or two of each kind that take less than a second.
 FEW = {
     "nvrtc": (
         "message-with-escapes", "long-identifier", "assembly-of-entries", "includes-itself", "includes-memory", "includes-odd-names", "zeros",
@@ -39,7 +40,7 @@ FEW = {
     ),
     "nvcc": ("message-with-escapes", "includes-odd-names", "error-with-escapes", "attributes"),
 }  # fmt: skip
-# One of each kind of what takes for ever, so that the deadline is seen to hold: in the preprocessor, in cicc or NVRTC, in ptxas.
+# One endless text of each kind, to test the deadline: in the preprocessor, in cicc or NVRTC, in ptxas.
 LONG = ("includes-zeros", "a-macro-of-gigabytes")
 INNOCENT = "__global__ void k(int *a) {{ *a = {}; }}\n"
 SECONDS = {"nvrtc": 20, "nvcc": 60}
@@ -47,7 +48,7 @@ MEMORY = 4 << 30
 
 
 class Texts:
-    """Texts of one backend, run beside innocent ones."""
+    """Texts of a backend, run together with innocent texts."""
 
     def __init__(self, place: Place, backend: str, names: Iterable[str], root: Path) -> None:
         self.place, self.backend, self.root = place, backend, root

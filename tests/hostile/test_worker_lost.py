@@ -1,4 +1,4 @@
-"""A fork server that is killed or stopped costs the cell that it runs, at once; the next ones get another, and nothing is left of the first."""
+"""A fork server that is killed or stopped costs only the running cell; the next cells get another fork server, and nothing of the first is left."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from harness.toolkits import Installed
 pytestmark = pytest.mark.compilers
 
 RELEASE = "12.4"
-# A pipe that nobody writes to is read until the deadline, which is far away.
+# Opening a pipe without a writer blocks until the deadline, which is far away.
 WAITS = '#include "never"\n__global__ void k() {}'
 PLAIN = "__global__ void k(int *a) { *a = 1; }"
 
@@ -51,7 +51,7 @@ while True: time.sleep(1)
 
 @dataclass(frozen=True)
 class Program:
-    """Programs of one backend: one that waits, once it has made a file of this name in its folder, and one that is built."""
+    """Programs for a backend: one that creates a file of this name in its folder and waits, and one that builds."""
 
     backend: str
     requirement: str
@@ -76,7 +76,7 @@ def below(pid: int) -> list[int]:
 
 
 def wait_for(what: Callable[[], Any]) -> Any:
-    """Until something is there; if it never is, pytest's limit for a test ends this."""
+    """Wait until a function returns a true value; pytest-timeout ends the test if it never does."""
     while not (found := what()):
         time.sleep(0.02)
     return found
@@ -86,7 +86,7 @@ def wait_for(what: Callable[[], Any]) -> Any:
 def lost(
     places: Callable[[str], Place], toolkit: Callable[[str], Installed], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Callable[..., list[dict[str, Any]]]:
-    """Run a cell that waits and one that does not, and do something to the fork server while the first runs."""
+    """Run a cell that waits and one that does not, and act on the fork server while the first runs."""
     toolkit(RELEASE)
     temporary = tmp_path / "temporary"
     temporary.mkdir()
@@ -155,7 +155,7 @@ def test_a_daemon_does_not_outlive_its_worker(lost: Callable[..., list[dict[str,
 def test_one_that_was_lost_between_cells_is_replaced(
     places: Callable[[str], Place], toolkit: Callable[[str], Installed], tmp_path: Path
 ) -> None:
-    """No cell is charged for it."""
+    """No cell gets the blame."""
     toolkit(RELEASE)
     place = places("")
     context = RunContext(place.environment, place.store, None, RunRequest(limits=Limits(seconds=600)))
@@ -187,7 +187,7 @@ def test_one_that_is_lost_while_it_loads_is_started_once_more(
         started.append(self)
         if len(started) <= times:
             keeper = self.process.pid
-            # It has not been told what to load yet.
+            # The fork server has not received its setup yet.
             os.kill(keeper if of_keeper else wait_for(lambda: below(keeper))[0], number)
 
     monkeypatch.setattr(ForkServer, "__init__", hit)
@@ -200,7 +200,7 @@ def test_one_that_is_lost_while_it_loads_is_started_once_more(
 
 
 def test_one_that_says_nothing_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A fork server that runs and is silent; this one is a fake, since no way is known to make a real one so."""
+    """A fork server that runs and sends nothing. It is a fake, since no known action makes a real one do so."""
     monkeypatch.setattr(fork_server, "_SILENCE", 0.5)
     fake = tmp_path / "python"
     fake.write_text("#!/bin/sh\nexec sleep 1000\n")
@@ -214,4 +214,4 @@ def test_one_that_says_nothing_is_given_up(tmp_path: Path, monkeypatch: pytest.M
     finally:
         server.close()
     assert server.process.poll() is not None
-    assert not server.loads(0)  # closed: nothing is to be waited for
+    assert not server.loads(0)  # closed: there is nothing to wait for

@@ -1,7 +1,7 @@
-"""Hostile texts of C++ and CUDA, for the compilers: what takes for ever, fills memory, prints without end, or reads what is no source.
+"""Hostile texts of C++ and CUDA for compilers: endless work, full memory, endless output, or input that is no source.
 
-Each is one cell, whatever becomes of it. Those of `BUILT` are odd and right; the others may be refused, crash their compiler, or last
-until the deadline: which of these depends on the compiler, and is its own business.
+Each text is one cell, whatever its outcome. The texts of `BUILT` are odd but valid. The compiler can reject the others, crash, or run
+until the deadline; the outcome depends on the compiler.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ KERNEL = '\nextern "C" __global__ void k(int *a) { *a = 1; }\n'
 
 
 def _doubled(name: str, times: int, of: str) -> str:
-    """Macros each of which is twice the one before."""
+    """Return macros, each twice the size of the last."""
     lines = [f"#define {name}0 {of}"]
     lines += [f"#define {name}{n} {name}{n - 1} {name}{n - 1}" for n in range(1, times)]
     return "\n".join([*lines, f"{name}{times - 1}"])
@@ -34,7 +34,7 @@ BUILT: dict[str, str | bytes] = {
 }
 
 QUICK: dict[str, str | bytes] = {
-    # What is no source.
+    # Texts that are no source.
     "includes-itself": "#include __FILE__\n" + KERNEL,
     "includes-itself-by-level": "#if __INCLUDE_LEVEL__ < 100000\n#include __FILE__\n#endif\n" + KERNEL,
     "includes-memory": '#include "/proc/self/mem"\n' + KERNEL,
@@ -55,14 +55,14 @@ QUICK: dict[str, str | bytes] = {
     "one-open-comment": "/*" + "x" * 1_000_000,
     "one-open-text": KERNEL + '"' + "x" * 1_000_000,
     "the-end-of-files": b"\x1a\x04" + KERNEL.encode(),
-    # What prints without end.
+    # Texts with endless output.
     "errors": "\n".join(f"x{n} y;" for n in range(100_000)),
     "errors-in-a-template": "template <int N> struct A { int x[N - 100]; A<N - 1> a; };\n" + "".join(f"A<{n}> a{n};\n" for n in range(90)),
     "long-names-in-errors": "".join(f"template <class T> struct {'N' * 3000}{n} {{ typename T::x y; }};\n{'N' * 3000}{n}<{'N' * 3000}{max(0, n - 1)}<int>> v{n};\n" for n in range(60)),
     "messages": '#pragma message("::error::x")\n' * 50_000 + KERNEL,
     "error-with-escapes": "#error \x1b[2J\x1b]0;x\x07 ::error::x %n%n%s \u202e\n::error::y\n",
     "static-assertion": f'static_assert(false, "\\n::error::x\\x1b[31m{"%n" * 10_000}");' + KERNEL,
-    # What is too deep.
+    # Texts with deep nesting.
     "parentheses": "__device__ int x = " + "(" * 100_000 + "1" + ")" * 100_000 + ";" + KERNEL,
     "braces": "namespace a { " * 100_000 + KERNEL,
     "brackets": "__device__ int x" + "[1]" * 50_000 + ";" + KERNEL,
@@ -71,12 +71,12 @@ QUICK: dict[str, str | bytes] = {
     "templates-in-templates": "template <class T> struct A {};\n" + "A<" * 20_000 + "int" + ">" * 20_000 + " x;" + KERNEL,
     "a-template-without-end": "template <int N> struct A { static constexpr int x = A<N + 1>::x; };\n__device__ int x = A<0>::x;" + KERNEL,
     "a-constant-without-end": "constexpr int f(int n) { return f(n + 1); }\nconstexpr int x = f(0);" + KERNEL,
-    # What is too large.
+    # Texts of large size.
     "a-static-array": "__device__ char x[1ull << 62];" + KERNEL,
     "a-shared-array": 'extern "C" __global__ void k(int *a) { __shared__ char s[1ull << 40]; s[*a] = 1; }',
     "a-local-array": 'extern "C" __global__ void k(int *a) { volatile char s[1ull << 40]; s[*a] = 1; }',
     "registers": 'extern "C" __global__ __launch_bounds__(1024, 64) __maxnreg__(1) void k(int *a) { *a = 1; }',
-    # What the assembler is told.
+    # Options for the assembler.
     "odd-assembly": _asm("%n%n%s \\x1b[31m ::error:: ;"),
     "assembly-that-leaves-the-kernel": _asm("} .visible .entry other() { ret; } .func x() {"),
     "assembly-of-another-target": _asm(".target sm_10; .version 99.9; .address_size 1;"),
@@ -85,7 +85,7 @@ QUICK: dict[str, str | bytes] = {
     "assembly-of-data": _asm(".global .b8 x[18446744073709551615];"),
     "host-assembly-that-includes": '__asm__(".incbin \\"/proc/self/mem\\"\\n.include \\"/dev/zero\\"");' + KERNEL,
     "top-level-assembly": '__asm__("%n%n::error::x\\n.rept 1000\\n.error \\"::error::x\\"\\n.endr");' + KERNEL,
-    # What compilers are told in the text.
+    # Directives to the compiler in the text.
     "pragmas": '#pragma GCC system_header\n#pragma GCC poison int\n#pragma once\n#pragma push_macro("x")\n#pragma nv_exec_check_disable\n' * 1000 + KERNEL,
     "keywords": "#define __global__\n#define int void\n#define __device__ static\n#define extern ::error::\n" + KERNEL,
     "attributes": '__attribute__((section("%n::error::"), alias("k"))) __device__ int y;' + KERNEL,

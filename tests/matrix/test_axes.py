@@ -1,4 +1,4 @@
-"""A new axis is two files: its entry in `harness/matrix/axes.py`, and its key in `harness/records/record.py`."""
+"""A new axis needs two changes: an entry in `harness/matrix/axes.py`, and a key in `harness/records/record.py`."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ ENTRY = """    Axis(
 KEY = """    cccl: NotRequired[Annotated[str, "release of CCCL; empty where the toolkit's own is taken"]]
 """
 
-# Five programs of one row: two CCCLs beside each other, one of a toolchain's own, an old record without the key, a planned one.
+# Five programs of one row: two CCCLs, a toolchain's own CCCL, an old record without the key, a planned one.
 WRITE = """
 import json, sys
 from dataclasses import replace
@@ -73,7 +73,7 @@ def cumatrix(folder: Path, *argv: str) -> str:
 
 @pytest.fixture(scope="module")
 def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A report made by a copy of the package in which those two files have the axis."""
+    """A report of a copy of the package in which those two files define the axis."""
     folder = tmp_path_factory.mktemp("axis")
     shutil.copytree(PACKAGE, folder / "copy" / "harness", ignore=shutil.ignore_patterns("__pycache__"))
     for name, before, more in (
@@ -150,6 +150,6 @@ def test_history_and_diff_know_it(report: Path) -> None:
     cumatrix(folder, "history", "add", "r.jsonl", "--history", "history")
     (table,) = (folder / "history").glob("run=*/cells.parquet")
     assert set(pq.read_table(table)["cccl"].to_pylist()) == {"", "2.8.0", "3.0.0"}
-    # Compared across the axis, the last of its releases counts: what is new against itself has not changed.
+    # In a comparison across an axis, its newest release counts: a new value compared with itself has not changed.
     found = cumatrix(folder, "diff", "r.jsonl", "r.jsonl", "--across", "cccl", "--json")
     assert json.loads(found)["changes"] == []

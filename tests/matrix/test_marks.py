@@ -1,4 +1,4 @@
-"""Kinds of cell: which records are of which, what is as expected, and that everything that shows cells agrees on it."""
+"""Kinds of cells: their records, expectation, and agreement of all displays."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def only(status: Status) -> Outcome:
     return Outcome(status=status)
 
 
-# Outcome, expectation, kind, verdict, and whether a run of nothing else exits with 0.
+# Outcome, expectation, kind, verdict, and whether a run of only this cell exits with 0.
 TABLE = [
     (built(), BUILT, "built", "pass", True),
     (built(artifact=PTX, stage=Stage.COMPILE, stages=(Stage.COMPILE,)), BUILT, "partial", "pass", True),

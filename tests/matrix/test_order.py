@@ -1,4 +1,4 @@
-"""Order and folding of the matrix."""
+"""Order and folding of the rows of the matrix."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What names of variants are made of."""
+"""Parts of the names of variants."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from harness.matrix.axes import parameters, parameters_of
         ("arch=given,fragment=half-8x32x16", {"arch": "given", "fragment": "half-8x32x16"}),
         ("cutlass=4.2.0,shape=16x16x8", {"cutlass": "4.2.0", "shape": "16x16x8"}),
         ("standard=c++17,empty=", {"standard": "c++17", "empty": ""}),
-        # Options of a program without a case are no parameters, but a header library among them is one.
+        # Options of a program without a case are no parameters, except a header library.
         ("-DN=4 -std=c++17", {}),
         ("-DN=4,M=5", {}),
         ("-DN=4 --library=cutlass=4.2.0 -Iinclude", {"cutlass": "4.2.0"}),

@@ -1,4 +1,4 @@
-"""Ranges of values, what nobody tried between them, and their words."""
+"""Ranges of values, untried values between them, and their texts."""
 
 from __future__ import annotations
 

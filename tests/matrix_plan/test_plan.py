@@ -106,7 +106,7 @@ def test_a_square_is_separated_confounded_or_untried(case: Case) -> None:
     found = places(case, every)
     assert (found.separated, found.confounded.total(), found.untried) == (1, 0, 0)
     assert found.total("tried") == 4 * len(case.variants)
-    # Both axes changed at once.
+    # A change of both axes at once.
     found = places(case, {("12.8", "sm_80"), ("12.9", "sm_90")})
     assert (found.separated, found.confounded.total(), found.untried) == (0, 1, 0)
     (pair,) = found.confounded
@@ -125,17 +125,17 @@ def test_an_unavailable_place_separates_nothing_and_is_not_proposed(case: Case) 
 
 
 def test_the_best_command_completes_most_for_the_least_time(case: Case) -> None:
-    # 12.6 lacks one target, 12.8 and 12.9 both: the one place completes a step with 12.5 and a square.
+    # 12.6 lacks one target, 12.8 and 12.9 both: the missing cell completes a step with 12.5 and a square.
     tried = {("12.5", "sm_80"), ("12.5", "sm_90"), ("12.6", "sm_80")}
     found = places(case, tried, "12.5,12.6,12.8,12.9")
     first, *others = propose([found], [case], {(case.name, "nvrtc"): 1000.0}, most=9)
     variants = len(case.variants)
     assert first.argv == ("run", "atomics", "-b", "nvrtc", "-t", "12.6", "-a", "sm_90", "--timeout", "300")
     assert (first.cells, first.seconds) == (variants, 1000.0 * variants)
-    # Its own: two steps and the square with 12.5 whole; with 12.8, a half of a step and a third of the square.
+    # Its value: two steps and the whole square with 12.5; with 12.8, half of a step and a third of the square.
     assert first.separates == pytest.approx(3 + 1 / 2 + 1 / 3)
     assert [each.argv[each.argv.index("-t") + 1] for each in others] == ["12.8", "12.9"]
-    # Once 12.6 is done, 12.8 completes its own step, both steps to 12.6 and the square, and half of what lies between it and 12.9.
+    # With 12.6 done, 12.8 completes its own step, both steps to 12.6 and the square, and half of the steps between it and 12.9.
     assert others[0].separates == pytest.approx(1 + 2 + 1 + 2 / 2 + 2 / 4)
 
 

@@ -1,4 +1,4 @@
-"""New releases, asked of a fake index: a folder with wheels made here, named as real ones are, of versions that do not exist."""
+"""New releases on a fake index: a folder with wheels of real names and versions that do not exist."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ NEW = "99.1.0"
 
 @pytest.fixture
 def fake(index: LocalIndex, no_settings: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Index:
-    """A fake index with one new release of Numba, a pre-release, a yanked one, all old ones, and a new CUDA."""
+    """Return a fake index with one new release of Numba, a pre-release, a yanked one, all old ones, and a new CUDA."""
     for version in (known_releases()["numba"][-1], NEW, "99.2.0rc1"):
         index.add("numba", version, {}, more=True)
     index.add("numba", "99.3.0", {}, more=True, attributes='data-yanked=""')
@@ -49,6 +49,6 @@ def test_a_new_release_is_a_column_of_the_open_parts_and_comes_first(tmp_path: P
     whole = compare(plan, ROOT / "cases", [], new)
     assert [NEW in each.values("library") for each in whole.coverages] == [True, False]
     assert [NEW in each.values("library") for each in compare(plan, ROOT / "cases", []).coverages] == [False, False]
-    # In the middle of the releases, two commands separate more.
+    # In the middle of the releases, two commands separate more of them.
     first, second = whole.next(2)
     assert f"numba={NEW}" in first.argv and f"numba={NEW}" not in second.argv

@@ -1,4 +1,4 @@
-"""The rules, and ptxas's own view of them."""
+"""The compatibility rules, compared with ptxas."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def test_ptxas_accepts_ptx_for_the_gpus_of_the_rules(toolkit: Callable[[str], In
         path = tmp_path / "k.ptx"
         path.write_text(f".version 9.0\n.target {target}\n.address_size 64\n.visible .entry k() {{ ret; }}\n")
         for gpu in [each for each in targets if not each.suffix]:
-            # An "a" target of a GPU takes all that the GPU itself takes.
+            # An "a" target of a GPU accepts everything that the GPU itself accepts.
             arch = f"sm_{gpu.cc}a" if gpu.cc >= 90 else str(gpu)
             done = subprocess.run([ptxas, f"-arch={arch}", path, "-o", tmp_path / "k.cubin"], capture_output=True)
             expected = answer(target.as_virtual, gpu.cc).way is Way.JIT

@@ -1,4 +1,4 @@
-"""Conditions: what they accept, what they mean, and that nothing else gets through."""
+"""Conditions: valid and invalid syntax, and meaning."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_what_a_condition_means(text: str, expected: bool) -> None:
     ("version", "text", "expected"),
     [
         ("9.0", 'cc >= "8.0"', True),
-        ("10.0", 'cc >= "9.0"', True),  # not as texts, where "10.0" comes first
+        ("10.0", 'cc >= "9.0"', True),  # not as texts, which sort "10.0" first
         ("10.0", 'cc < "9.0"', False),
         ("8.0", 'cc == "8"', True),
         ("8.6", 'cc == "8.*"', True),
@@ -88,10 +88,10 @@ def test_capabilities_are_numbers(version: str, text: str, expected: bool) -> No
         ("13.0.0", 'cupy == "13.0"', True),
         ("13.0.0", 'cupy == "13.*"', True),
         ("13.10.0", 'cupy < "13.9"', False),
-        ("13.1.0rc1", 'cupy < "13.1"', False),  # PEP 440: an exclusive bound leaves its own pre-releases out
+        ("13.1.0rc1", 'cupy < "13.1"', False),  # PEP 440: an exclusive bound excludes its own pre-releases
         ("13.1.0rc1", 'cupy <= "13.1"', True),
         ("13.1.0rc1", 'cupy >= "13.0"', True),
-        ("13.0.0.post1", 'cupy > "13.0.0"', False),  # the same for post-releases
+        ("13.0.0.post1", 'cupy > "13.0.0"', False),  # the same applies to post-releases
         ("13.0.0+local", 'cupy == "13.0.0"', True),
         ("1!1.0", 'cupy > "13"', True),
     ],
@@ -227,7 +227,7 @@ SPELLED = {
     ("text", "expected"),
     [
         ('fragment == "tf32"', True),
-        ('fragment == "bf16"', False),  # of results nobody knows which values there might have been
+        ('fragment == "bf16"', False),  # results can have any value
         ("size == 16", True),
         ('size == "16"', True),
         ("size > 8", True),
@@ -323,7 +323,7 @@ def test_random_words_are_read_or_refused(text: str) -> None:
     except ConditionError:
         return
     assert condition(FACTS) in (True, False)
-    assert condition({}) in (True, False)  # a fact that is missing makes no difference to what may be asked
+    assert condition({}) in (True, False)  # a missing fact does not affect the validity of a condition
 
 
 TRUTHS = st.recursive(

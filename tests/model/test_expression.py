@@ -1,4 +1,4 @@
-"""Numbers of launches: a part of Python's expressions, and nothing else."""
+"""Numbers of launches: a part of Python's expressions, and no other syntax."""
 
 from __future__ import annotations
 

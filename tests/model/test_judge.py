@@ -1,4 +1,4 @@
-"""Verdicts: every status against every expectation."""
+"""Verdicts: every status with every expectation."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from harness.model.condition import Condition
 from harness.model.judge import expectation_of, judge
 
 ALWAYS = Condition.always()
-# A row: what is expected, with "known" where it is a known fault (xfail = true). A column: what happened.
+# Rows: the expectation, with "known" for a known fault (xfail = true). Columns: the outcome.
 TABLE = """
                    built  rejected  crashed  timed_out  unsupported  unavailable  harness_error
 built              pass   fail      fail     fail       unsupported  unresolved   unresolved

@@ -1,4 +1,4 @@
-"""Names of kernels, and those that a program requires."""
+"""Names of kernels, and the kernels that a program requires."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from harness.model.case import Expectation, RequiredKernels, name_of
 from harness.model.condition import Condition
 from harness.model.judge import expectation_of, judge, shortfall
 
-# As NVRTC 13.0, nvcc 13.0 and Numba 0.62 write them.
+# In the forms of NVRTC 13.0, nvcc 13.0 and Numba 0.62.
 SYMBOLS = {
     "plain": "plain",
     "_Z5saxpyPf": "saxpy",
@@ -94,7 +94,7 @@ def test_a_build_without_a_required_kernel_fails() -> None:
     there = replace(made, artifact=replace(made.artifact, kernels=(KernelResources(name="_Z5scalePf"),)))
     assert judge(expected, there) is Verdict.PASS
     assert shortfall(expected, there) == ""
-    # A device refused to launch what was built: nothing is said of its kernels.
+    # A device refused to launch the artifact: nothing follows for its kernels.
     assert shortfall(expected, replace(made, status=Status.REJECTED)) == ""
 
 
@@ -126,7 +126,7 @@ def code(*tensor_cores: str | None) -> Outcome:
         (True, ("", ""), "no kernel uses tensor cores"),
         (False, ("", ""), ""),
         (False, ("IMMA HMMA", "HMMA"), "its kernels use tensor cores (HMMA IMMA)"),
-        (True, ("", None), ""),  # not known
+        (True, ("", None), ""),  # unknown
         (False, (), ""),
         (None, ("HMMA",), ""),
     ],

@@ -1,4 +1,4 @@
-"""Versions fit as they always do, whichever release of `packaging` compares them."""
+"""Versions match equally with every release of `packaging`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-# The environment has `packaging` and nothing else of what cumatrix needs.
+# The environment has `packaging` and no other requirement of cumatrix.
 SCRIPT = """
 import json, sys
 sys.path.insert(0, sys.argv[1])
@@ -22,7 +22,7 @@ print(json.dumps([InVersions("cupy", text).holds({"cupy": version}) for text, ve
 
 @pytest.mark.compilers
 def test_pre_releases_count_with_the_oldest_packaging(venv: Callable[..., str]) -> None:
-    """Before packaging 26, `SpecifierSet.contains` took none unless it was asked to."""
+    """Before packaging 26, `SpecifierSet.contains` rejected pre-releases by default."""
     wanted = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["dependencies"]
     (oldest,) = [text.replace(">=", "==") for text in wanted if text.startswith("packaging>=")]
     asked = [(">=13.0", "13.1.0rc1"), ("<=13.1", "13.1.0rc1"), ("<13.1", "13.1.0rc1"), (">=13.0", "what")]

@@ -1,4 +1,4 @@
-"""docs/selection.md knows every name, and its examples can be read."""
+"""docs/selection.md has every name, and its examples are valid."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from harness.model.condition import NAMES, Spelled, Version
 
 TEXT = (Path(__file__).parents[2] / "docs" / "selection.md").read_text()
 WRONG = 'cc >= "8.0" and bakend == "numba"'
-"""What the page shows an error for."""
+"""Conditions for which the page shows an error."""
 PARAMETERS = {"fragment": [Spelled("tf32")], "bytes": [Spelled("49156")]}
 
 

@@ -1,6 +1,6 @@
-"""Conditions mean the same to ``--where`` and to the page's filter: both are held to ``tests/report/conditions.json``.
+"""Conditions mean the same to ``--where`` and to the page's filter: both pass ``tests/report/conditions.json``.
 
-The page's side is ``tests/js/condition.test.js``.
+``tests/js/condition.test.js`` tests the page.
 """
 
 from __future__ import annotations

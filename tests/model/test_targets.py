@@ -1,4 +1,4 @@
-"""Targets, and how users write axes of them."""
+"""Targets, and users' syntax for target axes."""
 
 from __future__ import annotations
 
@@ -128,7 +128,7 @@ def test_what_no_release_knows_is_told_with_the_nearest(text: str, words: str) -
 
 @pytest.fixture
 def other() -> Iterator[Vendor]:
-    """A vendor with hexadecimal numbers, features after them, and no virtual targets."""
+    """Register a vendor with hexadecimal numbers, features after them, and no virtual targets."""
     vendor = Vendor(
         name="other", label="Other", rank=2, real="qpu", number=r"\d{1,2}[0-9a-f]{2}", base=16, minors=2, suffix=r"(?::[a-z]+[+-])*",
         known=("908", "90a", "90a:xnack+", "942", "1030", "1100"), old=("803",), default="qpu90a", examples="qpu90a or qpu1100",

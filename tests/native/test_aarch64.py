@@ -1,4 +1,4 @@
-"""aarch64: numbers of system calls against the kernel's headers, and the C libraries, built for it and run by qemu-user."""
+"""aarch64: system call numbers compared with the kernel's headers, and the C libraries, built for aarch64 and run by qemu-user."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from harness.native import source
 from harness.worker.system_calls import _NUMBERS, ABSENT, number_of
 
 CROSS, EMULATOR, ROOT = "aarch64-linux-gnu-gcc", "qemu-aarch64", "/usr/aarch64-linux-gnu"
-"""Of Debian's packages gcc-aarch64-linux-gnu, libc6-dev-arm64-cross and qemu-user."""
+"""Requires Debian's packages gcc-aarch64-linux-gnu, libc6-dev-arm64-cross and qemu-user."""
 
 cross = pytest.mark.skipif(not shutil.which(CROSS), reason=f"there is no {CROSS}")
 emulated = pytest.mark.skipif(not shutil.which(CROSS) or not shutil.which(EMULATOR), reason=f"there is no {CROSS}, or no {EMULATOR}")  # fmt: skip
@@ -29,7 +29,7 @@ def test_numbers_of_system_calls_are_the_kernels(machine: str, compiler: str) ->
         pytest.skip(f"{compiler} compiles for another machine")
     said = dict(re.findall(r"^@ (\w+) (\w+)$", done.stdout, re.MULTILINE))
     assert said.keys() == _NUMBERS.keys()
-    # A name that older headers do not have stays as it is.
+    # Older headers do not define every name, and such a name stays unreplaced.
     newest = {"fchmodat2", "setxattrat", "removexattrat"}
     for name, value in said.items():
         if value.isdigit():

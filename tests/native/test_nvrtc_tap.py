@@ -1,4 +1,4 @@
-"""Programs without their code, of which NVRTC is asked what files are missing."""
+"""Programs without their code, for which NVRTC reports missing files."""
 
 from __future__ import annotations
 

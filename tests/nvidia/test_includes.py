@@ -1,4 +1,4 @@
-"""What a program begins with, and its macros behind that."""
+"""The includes at the beginning of a program, and the macros after them."""
 
 from __future__ import annotations
 

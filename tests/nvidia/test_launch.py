@@ -1,6 +1,6 @@
-"""From load to verify, as far as it can be seen without a device: a fake driver says no in every way that a real one may.
+"""From load to verify, without a device: a fake driver fails in every way that a real driver can.
 
-What a real one says to real kernels is in tests/gpu.
+tests/gpu has the tests with real drivers and kernels.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Launch = Callable[[Path], Mapping[Any, Any]]
 
 @pytest.fixture(scope="module")
 def launch(fake_driver: Path, toolkit: Callable[[str], Installed], store: ToolkitStore) -> Launch:
-    """Run all cases of a folder on the fake device; records by case and target."""
+    """Run all cases of a folder on the fake device; return records by case and target."""
     toolkit("12.9")
 
     def run(root: Path) -> Mapping[Any, Any]:

@@ -1,4 +1,4 @@
-"""nvcc tool by tool: what comes out is what nvcc itself makes and says."""
+"""nvcc tool by tool: the same artifacts and messages as nvcc itself."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ ABORTS = "template <T> __attribute__ struct {"
 SEGFAULTS = "__attribute__(()) k() { l = []<T a({ a[0"
 
 
-# Everything else runs nvcc twice, with all passes, and is slow.
+# All other tests run nvcc twice, with all passes, and are slow.
 SAME_QUICKLY = {
     ("built", "unit", "13.0"),
     ("host", "unit", "13.0"),
@@ -164,7 +164,7 @@ def test_the_host_pass_is_done_once_for_all_architectures(
     cells = [place.cell(case, "nvcc", "13.0", target) for target in ("sm_80", "sm_90", "sm_120")]
     records = list(run_all(cells, place.context).values())
     assert [record["status"] for record in records] == ["built"] * 3
-    # Whichever was first did it.
+    # The first one ran the step.
     assert sorted(len(record["shared_steps"]) for record in records) == [0, 2, 2]
 
 
@@ -173,7 +173,7 @@ def test_the_host_pass_is_done_once_for_all_architectures(
 def test_records_do_not_depend_on_the_order_of_cells(
     store: ToolkitStore, toolkit: Callable[[str], Installed], tmp_path: Path
 ) -> None:
-    """What is built, warned of and refused, in two orders: `shared_steps` says what came from another cell, and nothing else does."""
+    """A built, a warned and a rejected program, in two orders: only `shared_steps` shows the steps of other cells."""
     toolkit("13.0")
     place = Place(None, store)
     texts = {
@@ -239,7 +239,7 @@ def test_a_deadline_ends_the_whole_tree(
     (built,) = run_all(
         cells[:1], RunContext(place.environment, store, None, RunRequest(limits=Limits(seconds=600)))
     ).values()
-    # Long enough to get to the compiler, however busy the machine is.
+    # Long enough to reach the compiler, even on a busy machine.
     limits = Limits(seconds=4 + 4 * built["seconds"])
     (record,) = run_all(cells[1:], RunContext(place.environment, store, None, RunRequest(limits=limits))).values()
     assert (record["status"], record["stage"]) == ("timed_out", "compile")

@@ -1,4 +1,4 @@
-"""What stands in a macro reaches the compiler as it is, and no shell."""
+"""The value of a macro reaches the compiler unchanged, and no shell."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from harness.model import Status
 from harness.nvidia.tools import Hidden, Step
 from harness.toolkits import Installed, ToolkitStore
 
-# Each word is what stands between the quotes of a text of C++; {} is a file that a shell would make.
+# Each word is the content of a C++ string literal; {} is a file that a shell would create.
 TEXTS = [
     "$(touch {})",
     "`touch {}`",
@@ -46,7 +46,7 @@ KERNEL = 'extern "C" __global__ void scale(float *a) { *a = sizeof(TEXT); }\n'
 def test_a_macro_is_what_the_program_sees(
     store: ToolkitStore, toolkit: Callable[[str], Installed], tmp_path: Path, depth: str
 ) -> None:
-    """As a parameter of a case and as an option of the user's, in the host's pass and in the device's."""
+    """As a parameter of a case and as an option of the user, in the host pass and in the device pass."""
     toolkit("13.0")
     place = Place(None, store)
     cells = []

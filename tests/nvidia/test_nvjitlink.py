@@ -1,4 +1,4 @@
-"""Which release an nvJitLink is of, asked of real ones."""
+"""Release of an nvJitLink, with real ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Precompiled headers for what programs begin with: when one is made, and that nothing but time depends on it."""
+"""Precompiled headers for the beginning of programs: conditions, and equality of everything but time."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ extern "C" __global__ void f(int *a)
 }
 #endif
 """
-# Run by an interpreter of its own, in which NVRTC is loaded: the options of each compilation, and what came of the last.
+# A script for a separate interpreter that loads NVRTC; it prints the options of each compilation, and the last result.
 USED = """\
 import json, sys
 from pathlib import Path
@@ -115,7 +115,7 @@ def test_a_header_is_made_where_it_is_worth_it(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """With a fake NVRTC, which makes none."""
+    """With a fake NVRTC, which creates no header."""
     monkeypatch.setattr(pch, "_ROOM", 0)
     monkeypatch.setattr(reads, "followed", lambda: True)
     monkeypatch.setattr(process_output, "helper_folder", lambda: tmp_path)
@@ -139,7 +139,7 @@ def test_a_header_is_made_where_it_is_worth_it(
 def test_none_is_made_for_macros_that_were_found_in_the_headers_for_another_architecture(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """With a fake NVRTC, and headers that hold one word."""
+    """With a fake NVRTC, and headers that contain one word."""
     monkeypatch.setattr(reads, "followed", lambda: True)
     source = tmp_path / "kernel.cu"
     source.write_text("#include <mma.h>\n")
@@ -160,7 +160,7 @@ def test_none_is_made_for_macros_that_were_found_in_the_headers_for_another_arch
 
 
 def test_nvrtc_is_not_asked_for_a_header_without_room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It writes headers through memory: on a full disk that ends the fork server. The NVRTC here is a fake."""
+    """NVRTC writes headers through memory, which ends the fork server on a full disk. This NVRTC is a fake."""
     monkeypatch.setattr(reads, "followed", lambda: True)
     asked: list[object] = []
 

@@ -1,4 +1,4 @@
-"""What is known of NVRTC's builtin headers, and for which options one precompiled header is made."""
+"""The stored facts about NVRTC's builtin headers, and the options for which a precompiled header is built."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_options_for_which_one_header_is_made() -> None:
     assert for_header(["-I/a", "-I/b"]) != for_header(["-I/b", "-I/a"])
 
 
-# One header of NVRTC, and programs with other options than it was made with: whether NVRTC uses it, and whether the same comes out.
+# One header of NVRTC, and programs with other options: whether NVRTC uses the header, and whether the artifact is the same.
 SHARED = """\
 import os, sys
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The step cache: a step is done once for the same input, again for any other, and says the same when it is taken from there."""
+"""The step cache: equal input runs a step once, different input runs it again, and a cached step gives the same messages."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Compile = Callable[..., tuple[Job, bytes | None]]
 
 @pytest.fixture
 def compile_in_a_cell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Compile:
-    """Compile a text in a cell's own folder; returns the cell and the object."""
+    """Compile a text in a cell's own folder; return the cell and the object."""
     (tmp_path / "steps").mkdir()
     count = 0
 
@@ -93,7 +93,7 @@ def test_a_namespace_that_is_named_after_the_architectures_is_renamed(compile_in
     assert taken == Path("itself.s").read_bytes() and b"SM_900" in taken
     assert not compile_in_a_cell(NAMESPACES % (("1000",) * 3), out="unit.s")[
         0
-    ].shared_steps  # mangled names hold its length
+    ].shared_steps  # mangled names contain its length
 
 
 def test_objects_and_mixed_names_are_not_renamed(compile_in_a_cell: Compile) -> None:

@@ -1,4 +1,4 @@
-"""How a tool ended: real processes that end in every way, and what compilers print when they die."""
+"""The end of a tool: real processes that end in every way, and the last words of crashing compilers."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_a_tool_that_is_not_there(job: Job) -> None:
 @pytest.mark.parametrize(
     ("said", "kind", "signal"),
     [
-        # What gcc, cudafe++ and cicc print: https://gcc.gnu.org/bugs/, https://github.com/Cytnx-dev/Cytnx/issues/1124
+        # Crash messages of gcc, cudafe++ and cicc: https://gcc.gnu.org/bugs/, https://github.com/Cytnx-dev/Cytnx/issues/1124
         ("c++: internal compiler error: Segmentation fault signal terminated program cc1plus", Crashed, 11),
         ("c++: fatal error: Killed signal terminated program cc1plus\ncompilation terminated.", Crashed, 9),
         ("k.cpp:12:1: internal compiler error: Segmentation fault\n0x7f", Crashed, 11),

@@ -32,7 +32,7 @@ def test_every_word_goes_where_it_belongs(project: Path) -> None:
     assert unit.dropped == (
         "--generate-code arch=compute_80,code=[sm_80]", "-gencode arch=compute_90,code=sm_90",
     )  # fmt: skip
-    # Only nvcc knows all options of nvcc.
+    # Only nvcc has the full list of its options.
     clang = read_command(
         "clang++ -x cuda --weird -c ../csrc/scale.cu".split(), project / "build", project / "csrc" / "scale.cu"
     )

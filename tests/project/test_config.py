@@ -1,4 +1,4 @@
-"""Reading a configuration: what it says, where it is looked for, and what is wrong with it."""
+"""Reading a configuration: content, discovery, and errors."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ def test_the_variable_names_the_file_or_none(
 def test_what_is_wrong_is_told_with_file_line_and_key(configure: Configure, text: str, words: str) -> None:
     path = configure(text)
     if not words:
-        read_config(path)  # what programs say is looked at with their files
+        read_config(path)  # the files of programs are checked later
         return
     with pytest.raises(CaseError) as caught:
         read_config(path)

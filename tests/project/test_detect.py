@@ -1,4 +1,4 @@
-"""What `cumatrix init` sees in a project, and what it writes."""
+"""Detection by `cumatrix init`, and the configuration that it writes."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def names(project: Path) -> None:
 
 
 def _proposed(project: Path) -> dict[str, set[str]]:
-    """Programs of the proposal by the language that they have, once it is written and read again."""
+    """Return the programs of the proposal by language, after writing and reading the configuration."""
     (project / "cumatrix.toml").write_text(proposal(look(project), ()))
     found: dict[str, set[str]] = {}
     for case in configured(read_config(project / "cumatrix.toml")):

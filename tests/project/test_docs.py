@@ -1,4 +1,4 @@
-"""docs/configuration.md knows every key."""
+"""docs/configuration.md has every key."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Projects of others, as they are: `init` proposes, `try` compiles, and the outcome is nvcc's or NVRTC's own. By hand, with folders that somebody has fetched.
+"""Real projects: `init` proposes, `try` compiles, and the outcome equals nvcc's or NVRTC's. Run it by hand on folders that you have fetched.
 
 CUMATRIX_PROJECTS=~/cuda-samples:~/llm.c:~/numba-cuda CUMATRIX_PROJECTS_OUT=cells.csv pytest -n 0 tests/project/test_real.py
 """
@@ -34,7 +34,7 @@ pytestmark = [
 
 
 def _proposed(project: Path) -> dict[str, dict[str, Any]]:
-    """The programs of CUDA C++ that `init` has written down, each with its table."""
+    """Return the CUDA C++ programs that `init` has written, each with its table."""
     own = project / "cumatrix.toml"
     if own.is_file():
         config = tomllib.loads(own.read_text())
@@ -51,7 +51,7 @@ def _proposed(project: Path) -> dict[str, dict[str, Any]]:
 
 
 def _options(project: Path, table: dict[str, Any], backend: str) -> Iterator[str]:
-    """What a table says, as nvcc's and NVRTC's own options."""
+    """Return the keys of a table as nvcc's and NVRTC's own options."""
     for folder in table.get("include", ()):
         yield f"-I{project / folder}"
     for macro in table.get("define", ()):
@@ -69,7 +69,7 @@ def _options(project: Path, table: dict[str, Any], backend: str) -> Iterator[str
 def _by_hand(
     home: Path, project: Path, name: str, table: dict[str, Any], backend: str
 ) -> tuple[str, str, dict[str, int]]:
-    """Status, SHA-256 of the cubin, and registers; in a process of its own, since a compiler may die, and one NVRTC is enough for a process."""
+    """Compile in a separate process, since a compiler can crash and a process loads only one NVRTC; return status, SHA-256 of the cubin, and registers."""
     words = [backend, str(home), str(project / name), TARGET, *_options(project, table, backend)]
     script = ROOT / "benchmarks" / "agreement.py"
     done = subprocess.run([sys.executable, script, "by-hand", *words], capture_output=True, text=True, timeout=900)
@@ -122,7 +122,7 @@ def test_outcomes_are_the_compilers_own(
     if OUT:
         with open(OUT, "a", newline="") as file:
             csv.writer(file).writerows(rows)
-    # What a part of CUDA that is not installed would bring, and what a backend cannot be asked, is refused by hand as well.
+    # Direct calls reject missing parts of CUDA, too, and options that a backend does not support.
     alike = {"unavailable": "rejected", "unsupported": "rejected"}
     assert rows
     assert [row for row in rows if alike.get(row[3], row[3]) != row[4] or not row[5]] == []

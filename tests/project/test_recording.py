@@ -83,7 +83,7 @@ def write(folder: Path, files: Mapping[str, str]) -> None:
 
 
 def kernels(records: list[dict[str, Any]]) -> dict[str, list[str]]:
-    """Kernels of each program; every cell is built."""
+    """Return the kernels of each program; every cell is built."""
     assert {record["status"] for record in records} == {"built"}, [record["log"] for record in records]
     return {record["case"]: sorted(each["name"] for each in record["artifact"]["kernels"]) for record in records}
 
@@ -113,7 +113,7 @@ void launch() { t<int><<<1, 1>>>(nullptr); t<float><<<1, 1>>>(nullptr); }
     assert ".cumatrix/compile_commands.json: 4 units of `make`" in done.stderr
     assert ".cumatrix/kernels.json: 6 kernels in 4 units" in done.stderr
     assert "left out" not in done.stderr
-    # What the build asked for is there; the program has no functions.
+    # The requested file exists; the program has no functions.
     subprocess.run(["test", "-x", "tool"], cwd=cumatrix.folder, check=True)
     entries = json.loads((cumatrix.folder / ".cumatrix" / "compile_commands.json").read_text())
     assert [entry["file"] for entry in entries] == ["k.cu", "tool.cpp", "k.cu", "k.cu"]
@@ -127,12 +127,12 @@ void launch() { t<int><<<1, 1>>>(nullptr); t<float><<<1, 1>>>(nullptr); }
     assert {record["case"]: "-isystem=" in record["command"][0] for record in found} == {
         "k.cu": True, "k.cu (2)": True, "k.cu (3)": False, "tool.cpp": False,
     }  # fmt: skip
-    # Fewer kernels than the build has are not as expected.
+    # Fewer kernels than in the build are not as expected.
     source = cumatrix.folder / "k.cu"
     source.write_text(source.read_text().replace("t<float><<<1, 1>>>(nullptr);", ""))
     done = cumatrix("run", "-a", "sm_80", "--where", 'case == "k.cu (3)"')
     assert (done.returncode, "2 kernels came out where at least 3 must" in done.stderr) == (1, True), done.stderr
-    # A second recording has them; the configuration stays.
+    # A second recording contains them; the configuration stays.
     (cumatrix.folder / "absolute.o").unlink()
     before = (cumatrix.folder / "cumatrix.toml").read_text()
     done = cumatrix("init", "--record", "--yes", "-t", "13.0", "--", "make")
@@ -229,7 +229,7 @@ def test_cmake_with_generated_files_and_options_below(cumatrix: Command, toolkit
         "csrc/main.cu": ["_Z1mPi"],
         "csrc/scale.cu": ["_Z5scaleILi4EEvPi", "_Z5scaleILi8EEvPi"],
     }
-    # The build folder goes on with the real nvcc.
+    # The build folder continues with the real nvcc.
     again = f"PATH={cmake.parent}:$PATH; rm -r build/csrc; cmake -B build && cmake --build build"
     subprocess.run(["sh", "-c", again], cwd=cumatrix.folder, check=True, capture_output=True)
     symbols = subprocess.run(

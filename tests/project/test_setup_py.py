@@ -1,4 +1,4 @@
-"""A setup.py, read and never run."""
+"""A setup.py, parsed and never executed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""CUDA C++ in texts of Python files, which are read and never run."""
+"""CUDA C++ in strings of Python files, which are parsed and never executed."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ from harness.toolkits import Installed
 pytestmark = pytest.mark.compilers
 
 TORCH = ("torch==2.11.0", "ninja==1.13.0", "numpy==2.2.6", "setuptools==80.9.0")
-"""As in tests/backends/test_torch.py, whose environment this is."""
+"""As in tests/backends/test_torch.py, which uses the same environment."""
 
 SETUP = """
 import os
@@ -98,14 +98,14 @@ def test_its_device_code_has_a_gate_and_a_page(
     assert {record["status"] for record in records} == {"built"}
     assert "-Icsrc/include" in str(records[0]["command"]) and "--use_fast_math" in str(records[0]["command"])
     assert (tmp_path / "reports" / "html" / "index.html").is_file()
-    # The gate closes where a kernel breaks: the header counts, and the line of the project's own file is told.
+    # The gate fails if a kernel breaks: the header counts, and the message names the line of the project's own file.
     (tmp_path / "csrc" / "include" / "launch.h").write_text(HEADER.replace("256", "none"))
     broken = cumatrix("run", "-a", "sm_90")
     assert broken.returncode == 1
     assert "at csrc/include/launch.h:3" in broken.stderr
 
 
-# Read here, since tests run without variables of cumatrix's own.
+# Read at import, since tests run without cumatrix's variables.
 EVERYTHING = bool(os.environ.get("CUMATRIX_TESTS_ALL"))
 CORNERS = {("csrc/scale.cu", "13.0", "sm_75"), ("csrc/shift.cu", "13.5", "sm_120")}
 
@@ -115,10 +115,10 @@ CORNERS = {("csrc/scale.cu", "13.0", "sm_75"), ("csrc/shift.cu", "13.5", "sm_120
 def test_with_pytorch_five_lines_and_one_command_are_a_green_gate_and_a_page(
     tmp_path: Path, cumatrix: Command, toolkit: Callable[[str], Installed], venv: Callable[..., str]
 ) -> None:
-    """Every file, the first and the last target and toolkit; CUMATRIX_TESTS_ALL=1 compiles each with all of them, in some minutes."""
+    """Every file, for the first and last target and toolkit. With CUMATRIX_TESTS_ALL=1 every combination, which takes minutes."""
     toolkit("13.0")
     toolkit("13.5")
-    # PyTorch is there already for other tests; `with = "torch=2.11"` in the file installs it.
+    # PyTorch is already installed for other tests; `with = "torch=2.11"` in the file would install it.
     python = {"CUMATRIX_PYTHON": venv(*TORCH)}
     config = CONFIG.format(toolkit="13.0,13.5", target="sm_75..sm_120", more="")
     assert len(config.strip().splitlines()) - 1 <= 4

@@ -1,4 +1,4 @@
-"""Messages: what goes out comes in again, and nothing else does."""
+"""Messages: encoding and decoding are inverse, and invalid messages are rejected."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Programs that are linked statically: their system calls tell what they read."""
+"""Statically linked programs: their system calls show the files that they read."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from harness import native
 from harness.engine.file_states import Files
 from harness.engine.reads import LINK
 
-# Does what each of its words says: o opens, w writes, s looks, l reads a link, d lists, c changes the folder, t does the rest in a thread, x runs.
+# Runs each letter of its arguments: o opens, w writes, s stats, l reads a link, d lists, c changes the folder, t does the rest in a thread, x runs.
 PROGRAM = r"""
 #include <dirent.h>
 #include <fcntl.h>
@@ -103,7 +103,7 @@ def test_it_ends_as_the_program_ends(follow: Follow, program: str, word: str, co
 
 @pytest.mark.skipif(not shutil.which("strace"), reason="needs strace")
 def test_where_it_may_not_be_traced_it_runs_and_is_not_known(follow: Follow, program: str, tmp_path: Path) -> None:
-    """A process has one tracer."""
+    """A process can have only one tracer."""
     reads = follow("strace", "-f", "-o", "/dev/null", "sh", "-c", f"{program} wout.txt; exit 5")
     assert follow.done.returncode == 5, follow.done.stderr
     assert (tmp_path / "out.txt").exists()

@@ -1,4 +1,4 @@
-"""What processes print is kept in part, and counted as a whole."""
+"""Output of processes is kept in part, and counted as a whole."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from harness.protocol.backend import Job, Rejected
 from harness.protocol.process_output import KEPT, Errors, Printed, cut, read_file
 from harness.protocol.process_output import run as run_process
 
-# More than this process may have.
+# More than the memory limit of this process.
 MUCH = 600 << 20
 ROOM = 400 << 20
 FLOOD = f"import os\nfor _ in range({MUCH} >> 20): os.write(1, b'x' * ((1 << 20) - 1) + b'\\n')\nos.write(2, b'the end')\nraise SystemExit(3)"
@@ -35,7 +35,7 @@ def test_of_much_the_first_and_the_last_part_are_kept() -> None:
 
 
 def test_a_process_may_print_more_than_there_is_memory(tmp_path: Path) -> None:
-    """Under a limit of address space: all of it in memory would end in an exception."""
+    """Under a limit of address space: reading everything into memory would raise an exception."""
     code = (
         "import resource, sys\n"
         f"resource.setrlimit(resource.RLIMIT_AS, ({ROOM}, {ROOM}))\n"
@@ -48,7 +48,7 @@ def test_a_process_may_print_more_than_there_is_memory(tmp_path: Path) -> None:
 
 
 def test_errors_are_kept_apart_where_that_is_asked_for() -> None:
-    """Whichever of the two is full first: nobody waits for the other."""
+    """Either of the two may be full first: no process waits for the other."""
     code = "import os\nfor n in (1, 2) * 500: os.write(n, b'ab'[n - 1 : n] * 9999 + b'\\r\\n')\nraise SystemExit(4)"
     done = run_process([sys.executable, "-c", code], errors=Errors.APART, keep=1000)
     assert (done.code, done.total, done.whole) == (4, 500 * 10001, False)
@@ -98,7 +98,7 @@ def test_a_deadline_ends_a_process() -> None:
 
 @pytest.mark.parametrize(("seconds", "first"), [(None, ""), (3600, ""), (3600, "exec >&-; ")])
 def test_a_process_that_is_stopped_goes_on(seconds: float | None, first: str) -> None:
-    """Also once it has closed its output, where it has a deadline."""
+    """Also with closed output, if there is a deadline."""
     done = run_process(["sh", "-c", f"echo begun; {first}kill -STOP $$; exit 7"], seconds=seconds)
     assert (done.code, done.output) == (7, "begun\n")
 

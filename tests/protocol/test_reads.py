@@ -1,4 +1,4 @@
-"""The library that follows reads, in real processes."""
+"""The preloaded library that records reads, in real processes."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def test_imports_helpers_of_helpers_and_modules_that_are_not_there(follow: Follo
     (tmp_path / "two.py").touch()
     reads = follow(sys.executable, "-c", "import one")
     assert {str(tmp_path / "one.py"), str(tmp_path / "two.py")} <= set(reads.states)
-    assert str(tmp_path) in reads.listed  # where `three` would be
+    assert str(tmp_path) in reads.listed  # the place of a missing `three`
 
 
 WALKS = {
@@ -119,7 +119,7 @@ def test_what_the_c_library_walks_through(follow: Follow, tmp_path: Path, name: 
     (tmp_path / "walk.c").write_text(WALK % WALKS[name])
     subprocess.run(["gcc", "-w", "-o", "walk", "walk.c"], cwd=tmp_path, check=True)
     plain = subprocess.run([tmp_path / "walk"], cwd=tmp_path, capture_output=True, text=True)
-    time.sleep(0.05)  # or what was linked just now may still be changing
+    time.sleep(0.05)  # or the new link counts as still changing
     reads = follow(tmp_path / "walk")
     assert (follow.done.returncode, follow.done.stdout) == (0, plain.stdout) and reads.unknown == ""
     if name == "glob-of-names":
@@ -158,7 +158,7 @@ def test_links_that_are_none_or_were_made_here(follow: Follow, tmp_path: Path) -
 
 
 def test_where_the_dynamic_linker_looked(follow: Follow, tmp_path: Path) -> None:
-    """By RUNPATH, for what a program, a library and dlopen need; through links."""
+    """RUNPATH, for dependencies of a program and a library, and for dlopen; through links."""
     for name in ("first", "second", "third"):
         (tmp_path / name).mkdir()
 
@@ -174,13 +174,13 @@ def test_where_the_dynamic_linker_looked(follow: Follow, tmp_path: Path) -> None
         ["gcc", "-x", "c", "-", "-o", "main", "-x", "none", "-Lsecond", "-ln", f"-Wl,-rpath,{tmp_path}/first:$ORIGIN/second"],
         cwd=tmp_path, check=True, input=b"int n(void); int main(void) { return n() - 1; }\n",
     )  # fmt: skip
-    time.sleep(0.05)  # or what was linked just now may still be changing
+    time.sleep(0.05)  # or the new link counts as still changing
     reads = follow(tmp_path / "main")
     assert (follow.done.returncode, reads.unknown) == (0, "")
     real = Files().current_state(str(tmp_path / "real.so"))[1]
     assert reads.states[str(tmp_path / "first" / "libn.so")] is None
     assert reads.states[str(tmp_path / "second" / "libn.so")] == real
-    # dlopen: by whom is not known, so LD_LIBRARY_PATH and the system's places count.
+    # dlopen: the caller is unknown, so LD_LIBRARY_PATH and the system's folders count.
     code = "import ctypes; ctypes.CDLL('libm.so'); f = ctypes.CDLL(None); f.cumatrix_note_libraries(0)"
     reads = follow(*python(code), LD_LIBRARY_PATH=f"{tmp_path}/first:{tmp_path}/third")
     assert follow.done.returncode == 0, follow.done.stderr
@@ -189,7 +189,7 @@ def test_where_the_dynamic_linker_looked(follow: Follow, tmp_path: Path) -> None
 
 
 def test_a_cell_tells_of_the_libraries_that_it_loads_itself(follow: Follow, tmp_path: Path) -> None:
-    """As the fork server does, and a child of it; the links by which a library was found count, too."""
+    """In a process like the fork server, and in its child; links to a library count, too."""
     for name in ("before", "after"):
         subprocess.run(
             ["gcc", "-x", "c", "-", "-shared", "-fPIC", "-o", f"{name}.real"],
@@ -326,7 +326,7 @@ def test_what_lies_in_a_folder_can_be_left_out() -> None:
 
 
 def test_who_reads_takes_a_part_at_a_time(library: Path, tmp_path: Path) -> None:
-    """Writers that never stop would otherwise hold it up."""
+    """Endless writers must not delay it."""
     code = (
         "import os\n"
         "from harness.protocol import reads\n"

@@ -84,6 +84,6 @@ def test_no_line_is_a_command_to_a_ci(text: str, expected: str) -> None:
 
 
 def test_looking_for_commands_takes_linear_time() -> None:
-    """Each of these would take hours otherwise, and pytest's limit for a test ends them."""
+    """With another implementation, each of these takes hours, and pytest-timeout ends the test."""
     for part in ("\n", " ", "\x1b[1m", "#", ":\n", " \n"):
         no_command(part * 2_000_000)

@@ -1,4 +1,4 @@
-"""Digests of cases: what makes their answers old, and what does not."""
+"""Digests of cases: changes that make answers stale, and changes that do not."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The matrix in reports/matrix: made by this version of the cases, and not contradicted by cells that are compiled now."""
+"""The matrix in reports/matrix: from this version of the cases, and not contradicted by cells that are compiled again."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from harness.records.parquet import read_parquet
 
 ROOT = Path(__file__).parents[2]
 LARGEST = 10_000_000
-"""Bytes of the matrix: the repository stays small."""
+"""Size limit of the matrix in bytes: the repository stays small."""
 
 
 @pytest.fixture(scope="module")
@@ -53,7 +53,7 @@ def test_its_files_tell_the_same_and_it_is_small(folder: Path, manifest: Manifes
     assert sum(path.stat().st_size for path in folder.iterdir()) < LARGEST
     said = (folder / "README.md").read_text("utf-8")
     assert f"{manifest.answered:,} of them answered" in said
-    # What was run says nothing of anybody's machine.
+    # The published commands contain nothing of a machine.
     assert not any(word.startswith(("/", "--out=/")) for run in manifest.value["runs"] for word in run["command"].split())  # fmt: skip
 
 
@@ -61,7 +61,7 @@ def test_its_files_tell_the_same_and_it_is_small(folder: Path, manifest: Manifes
 def test_cells_compiled_now_do_not_contradict_it(
     cumatrix: Command, toolkit: Callable[[str], object], records: list[Record], tmp_path: Path
 ) -> None:
-    """A few; the nightly compiles 200 cells of ten toolchains."""
+    """A few cells; the nightly run compiles 200 cells of ten toolchains."""
     parts = sample_of(records, 8, parts=1, seed="suite", seconds=0.5, backends=["nvrtc"], toolkits=["12.4", "12.9", "13.0"])  # fmt: skip
     assert sum(len(part.cells) for part in parts) >= 8
     for part in parts:

@@ -1,4 +1,4 @@
-"""Samples of a published matrix, and what contradicts it."""
+"""Samples of a published matrix, and contradictions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The sentences of docs/threads.md are those of the published matrix."""
+"""The sentences of docs/threads.md agree with the published matrix."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_a_page_says_what_the_table_has(store: Store, page: str, sentence: str) 
     cases = {f"cases/{file}": case for case, file in page_names(store.features).items()}
     found = feature_page(store.known([cases[page]]), cases[page])
     whole = sentence_of([item.finding for item in found.variants], ())
-    # Of a long sentence the table has the beginning.
+    # The table contains the beginning of a long sentence.
     start = sentence.removesuffix(" …")
     assert whole.startswith(start)
     assert (start == whole) is (start == sentence)

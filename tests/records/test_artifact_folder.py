@@ -1,4 +1,4 @@
-"""What compilers made, kept by its content: nothing else is taken for it, and nothing is half written."""
+"""Artifacts, stored by content: never mistaken for another, and never partly written."""
 
 from __future__ import annotations
 

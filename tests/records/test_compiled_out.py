@@ -1,4 +1,4 @@
-"""Remarks on code that is compiled out: held against what real assemblers leave of programs that are guarded, and that are not."""
+"""Remarks on code that is compiled out, compared with the code that real assemblers produce of guarded and unguarded programs."""
 
 from __future__ import annotations
 
@@ -54,12 +54,12 @@ WHOLE = {
     "a kernel that is small everywhere": (KERNEL, "a[0] = b[0];"),
     "a kernel that is empty everywhere": (KERNEL, ""),
     "traps that are not taken always": (KERNEL, "if (n > 3) __trap();\na[0] = b[0];"),
-    # Newer compilers unroll these loops for newer architectures: five times the instructions, of the same kinds.
+    # Newer compilers unroll these loops for newer architectures: five times as many instructions, of the same kinds.
     "a loop that is unrolled": (
         "extern __shared__ float pool[];\n" + KERNEL,
         "float t = 0; for (int i = threadIdx.x; i < n; i += 32) pool[i] = b[i];\n__syncthreads();\nfor (int i = 0; i < n; ++i) t += pool[i];\na[0] = t;",
     ),
-    # Older architectures have no instruction for these, and need many.
+    # Older architectures have no instruction for these, and need several.
     "atomics that are emulated": (
         "#include <cuda_fp16.h>\n" + KERNEL,
         "atomicAdd((double *)a, (double)n);\natomicAdd((__half2 *)a + 1, __half2half2(__int2half_rn(n)));",
@@ -90,7 +90,7 @@ WHOLE = {
 def built(
     cumatrix: Command, toolkit: Callable[[str], Installed], tmp_path: Path
 ) -> Callable[[str], list[dict[str, Any]]]:
-    """Records of a program for all targets; all of them are built, but for what 5.0 does not have."""
+    """Return records of a program for all targets. All are built, except features that 5.0 does not have."""
 
     def built(text: str) -> list[dict[str, Any]]:
         toolkit("12.9")
@@ -125,11 +125,11 @@ def test_code_that_is_whole(built: Callable[[str], list[dict[str, Any]]], name: 
 
 @pytest.mark.compilers
 def test_it_is_told_everywhere(cumatrix: Command, toolkit: Callable[[str], Installed], tmp_path: Path) -> None:
-    """In the table, in the file of records, and in a report of records that do not have it."""
+    """Remarks in the table, in the record file, and in a report of records without remarks."""
     toolkit("12.9")
     (tmp_path / "k.cu").write_text(KERNEL + GUARDED["nothing is left below 8.0"][0] + "\n}")
     out = tmp_path / "r.jsonl"
-    # The oldest comes first: its neighbour is not there yet when its record is written.
+    # The oldest record comes first: when it is written, its neighbour does not exist yet.
     done = cumatrix("try", "k.cu", "-b", "nvrtc", "-t", "12.9", "-a", "sm_50,sm_60,sm_80", "-j", "1", "--out", out)
     assert done.returncode == 0
     assert "sm_50: remark: k looks compiled out for sm_50" in done.stderr and "1 more of its targets" in done.stderr

@@ -1,4 +1,4 @@
-"""The definition of a record's keys is the only one: what writes records agrees with it."""
+"""The definition of record keys is the only one: the writer of records agrees with it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files that are whole or as they were: what a full disk says."""
+"""Atomic writes: messages about a full disk."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is not as expected, for a CI."""
+"""Unexpected cells, for CI systems."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def test_variants_whose_messages_differ_in_numbers_are_one_failure() -> None:
 
 
 def test_no_two_failures_of_a_report_have_one_fingerprint() -> None:
-    """GitLab shows one of several with the same: https://docs.gitlab.com/ci/testing/code_quality/#code-quality-report-format."""
+    """GitLab shows only one of several entries with equal fingerprints: https://docs.gitlab.com/ci/testing/code_quality/#code-quality-report-format."""
     bad = record(cell(), rejected())
     lines = [changed(bad, diagnostics=[{**bad["diagnostics"][0], "line": line}], cell=f"{line}") for line in (3, 12)]
     found = findings(lines)
@@ -109,7 +109,7 @@ def test_a_cell_is_compiled_again_by_a_command() -> None:
     for words in ("-DN=4 -Iinc@7b5f9f", "--library=cccl=3.1.2+git.12.b3b876b"):
         assert again_command(changed(tried, variant=words)) == ""
     assert "--host-compiler gcc-13 --where" in again_command(changed(of, host_compiler="gcc-13"))
-    assert again_command(changed(of, host_compiler="glibc-2.43")) == ""  # where it lies is not told
+    assert again_command(changed(of, host_compiler="glibc-2.43")) == ""  # the record does not contain its location
     built = changed(of, variant="cutlass=3.6.0,form=reported")
     assert "--library=cutlass=3.6.0 --where" in again_command(built)
 
@@ -130,7 +130,7 @@ def test_a_library_is_named_as_it_was(library: str, build: dict[str, Any] | None
     )
     assert again_command(of) == f"cumatrix run wmma/fragments -b numba-cuda -t 12.4 -a sm_80 {words}"
     assert not not_repeatable(of)
-    # Of a path that an environment has, nobody knows which environment that was.
+    # A path in an environment does not identify the environment.
     local = changed(of, library="0.15.0+local.8c1d4e", environment="numba-cuda-0.15.0+local.8c1d4e")
     local["toolchain"]["observed"]["builds"] = {"numba-cuda": {"path": "/tmp/n"}}
     assert again_command(local) == ""

@@ -1,4 +1,4 @@
-"""What outcomes follow from, beside records: written, read, merged, and refused where it is damaged."""
+"""Inputs of outcomes, stored next to records: written, read, merged, and rejected if damaged."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ ANSWER, OTHER, FIRST, SET, WORKER, LOADED, ASKED = (letter * 64 for letter in "a
 
 
 def inputs(answer: str = ANSWER, path: str = "$HERE/kernel.cu") -> Inputs:
-    """Of one record that read a program and a listed folder."""
+    """Return the inputs of a record that read a program and a listed folder."""
     return Inputs(
         sets={SET: ((path, False), ("/usr/include", True)), LOADED: (("/usr/lib/libc.so.6", False),)},
         states={path: "f:1", "/usr/include/": "d:2", "/usr/lib/libc.so.6": "f:3"},

@@ -1,4 +1,4 @@
-"""The records of a real device that are kept in the repository can be read, and say what docs/gpu.md says of them."""
+"""The records of a real device in the repository are readable, and agree with docs/gpu.md."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ KEPT = ROOT / "reports" / "h200-2026-11-21" / "records.tar.gz"
 def kept(tmp_path_factory: pytest.TempPathFactory) -> Results:
     folder = tmp_path_factory.mktemp("h200")
     with tarfile.open(KEPT) as archive:
-        # The keyword "filter" came with Python 3.11.4 only.
+        # The keyword "filter" exists only since Python 3.11.4.
         archive.extraction_filter = getattr(tarfile, "data_filter", None)
         archive.extractall(folder)
     return read_records([folder])

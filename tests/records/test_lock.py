@@ -1,4 +1,4 @@
-"""Two commands that write to one place: the second is refused, and told of the first."""
+"""Two commands that write to one file: the second fails and names the first."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ HOLD = "import fcntl, os, sys; fcntl.flock(os.open(sys.argv[1], os.O_RDONLY), fc
 
 @pytest.fixture
 def hold() -> Iterator[Callable[[Path], subprocess.Popen[str]]]:
-    """Another process that has a file or folder, as long as it lives."""
+    """Start another process that locks a file or folder for its lifetime."""
     started = []
 
     def start(path: Path) -> subprocess.Popen[str]:
@@ -67,7 +67,7 @@ def test_report(tmp_path: Path, hold: Callable[[Path], subprocess.Popen[str]]) -
     path = tmp_path / "r.jsonl"
     write_merged(merge([record()], [plan(cell())]), path)
     beside = tmp_path / ".site.new"
-    (beside / "new" / "assets").mkdir(parents=True)  # as a report leaves it that is killed
+    (beside / "new" / "assets").mkdir(parents=True)  # from a killed report
     (beside / "old").mkdir()
     (beside / "old" / "index.html").write_text("the last one")
     other = hold(beside)

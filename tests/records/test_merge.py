@@ -1,4 +1,4 @@
-"""Several runs as one."""
+"""Merging several runs."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def test_an_answer_is_not_hidden_by_the_lack_of_one(answer: Outcome, silent: Out
     plans = [plan(cell(), run="new", day=2), plan(cell(), run="old", day=1)]
     merged = merge([new, old] if flipped else [old, new], plans)
     assert [(item["status"], item["run"]) for item in merged.records] == [(answer.status, "old")]
-    # What is not applicable is an answer, though not a compiler's.
+    # An inapplicable cell counts as an answer, though not of a compiler.
     (said,) = merged.conflicts if silent is MEANS_NOTHING else merged.unanswered
     assert len(merged.conflicts) + len(merged.unanswered) == 1
     assert [(item["status"], item["run"]) for item in said.dropped] == [(silent.status, "new")]
@@ -119,7 +119,7 @@ def test_an_answer_is_not_hidden_by_the_lack_of_one(answer: Outcome, silent: Out
 
 
 def test_programs_of_one_name_are_told_apart_whatever_they_are_compiled_with() -> None:
-    # k.cu of one folder with an include directory, k.cu of another one without.
+    # k.cu of one folder with an include directory, k.cu of another folder without.
     one = changed(record(cell("k.cu", toolkit="12.9")), program="a" * 12, variant="-Iinc", cell="k.cu[-Iinc] nvrtc")
     two = changed(record(cell("k.cu", toolkit="12.9"), rejected(), run="run-2"), program="b" * 12, cell="k.cu nvrtc")
     merged = merge([one, two], [])
@@ -128,7 +128,7 @@ def test_programs_of_one_name_are_told_apart_whatever_they_are_compiled_with() -
         ("k.cu@bbbbbb", "k.cu@bbbbbb nvrtc"),
     ]
     assert merged.conflicts == ()
-    # With options of its own alone, one program keeps its name.
+    # A single program keeps its name, even with other options.
     other = changed(one, variant="-Iother", cell="k.cu[-Iother] nvrtc")
     assert [item["cell"] for item in merge([one, other], []).records] == ["k.cu[-Iinc] nvrtc", "k.cu[-Iother] nvrtc"]
 
@@ -153,7 +153,7 @@ def test_a_merged_file_still_says_what_was_different(tmp_path: Path) -> None:
     assert [(item["run"], item["status"]) for item in once.records[0]["others"]] == [("a", "built"), ("b", "rejected")]
     alone = merge(once.records, plans)
     assert (alone.records, [conflict.cell for conflict in alone.conflicts]) == (once.records, [cell().id])
-    # In two steps, and whatever was merged first.
+    # In two steps, in any order.
     for first in (records[:2], records[2:], records[1:3]):
         write_merged(merge(first, plans), tmp_path / "first.jsonl")
         results = read_records([tmp_path / "first.jsonl"])
@@ -170,7 +170,7 @@ def test_planned_cells_that_never_arrived() -> None:
     planned = [cell(target=target) for target in ("sm_80", "sm_90", "sm_100")]
     merged = merge([record(planned[0], run="a")], [plan(*planned[:2], run="a"), plan(*planned[2:], run="b")])
     assert [item["target"] for item in merged.missing] == ["sm_100", "sm_90"]
-    # What one run left out another may have brought.
+    # Another run can have the cells that one run omitted.
     assert not merge([record(item, run="c") for item in planned], [plan(*planned)]).missing
 
 
@@ -192,7 +192,7 @@ def test_written_file_merges_to_the_same(tmp_path: Path) -> None:
     again = merge(results.records, results.plans)
     assert (again.records, again.plans, again.missing) == (merged.records, merged.plans, merged.missing)
     assert len(again.missing) == 1
-    # And once more beside a file that it was made of.
+    # Merging the result with one of its sources changes nothing.
     twice = merge([*results.records, record(run="a")], [*results.plans, plan(cell(target="sm_50"), run="a")])
     assert [len(item["cells"]) for item in twice.plans] == [3, 1]
 
@@ -226,7 +226,7 @@ def test_cases_of_one_name_of_two_projects_are_two_cells_in_whatever_order() -> 
     part = merge(records[1:], plans[1:])
     steps = merge([*part.records, records[0]], [*part.plans, plans[0]])
     assert steps.records == whole.records
-    # The plain name is anybody's who has it alone, merged before or not.
+    # A project that is alone keeps the plain name, before and after merging.
     assert merge(records[:1], plans[:1]).records == merge(whole.records[1:2], whole.plans[:1]).records == (records[0],)
 
 
@@ -275,7 +275,7 @@ def test_inputs_of_the_records_that_count_are_kept(tmp_path: Path) -> None:
     assert list(merged.inputs.answers) == [one]
     write_merged(replace(merged, inputs=inputs), path)
     assert read_inputs([path]) == merged.inputs
-    # Records of which nothing is known take the place of these.
+    # Records without inputs replace these records and remove their inputs.
     write_merged(merge([record()], [plan(cell())]), path)
     assert not inputs_path(path).exists()
 

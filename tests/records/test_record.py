@@ -1,4 +1,4 @@
-"""What a record holds."""
+"""Content of a record."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_has_exactly_the_documented_keys() -> None:
 
 
 def test_records_are_plain_and_those_of_cached_outcomes_the_same() -> None:
-    """They are what a reader of the file sees, to the types of their values: for every case of the library."""
+    """The written records equal the records that a reader returns, including types: for every case of the library."""
     for case in load_cases(Path(__file__).parents[2] / "cases"):
         one = replace(cell(), case=case, variant=case.variants[0])
         for outcome in (built(), rejected()):
@@ -66,7 +66,7 @@ def test_records_are_plain_and_those_of_cached_outcomes_the_same() -> None:
                 told = {"run": "r", "fingerprint": "f"}
                 fresh = make_record(one, outcome, expected, Verdict.PASS, cached=False, **told)
                 kept = make_record(one, again, expected, Verdict.PASS, cached=True, **told)
-                # marshal takes no subclass of a type, and tells one type from another.
+                # marshal accepts no subclass of a type, and distinguishes types.
                 same: list[Any] = [{**kept, "cached": False}, fresh]
                 assert marshal.dumps(same[0], 2) == marshal.dumps(same[1], 2)
                 assert marshal.dumps(json.loads(json.dumps(fresh)), 2) == marshal.dumps(same[1], 2)

@@ -1,4 +1,4 @@
-"""What conditions see of a record is what they see of its cell."""
+"""Conditions read the same names of a record as of its cell."""
 
 from __future__ import annotations
 

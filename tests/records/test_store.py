@@ -1,4 +1,4 @@
-"""Writing while others write, and reading what may be damaged."""
+"""Concurrent writers, and damaged files."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def write(path: Path, *records: Record, of: Plan | None = None) -> Path:
 
 
 def damaged(tmp_path: Path, change: str | dict[str, Any], of: Plan | None = None) -> Path:
-    """A file whose second line is `change`."""
+    """Return a file whose second line is `change`."""
     path = write(tmp_path / "r.jsonl", record())
     text = change if isinstance(change, str) else json.dumps(change)
     with path.open("ab") as file:
@@ -153,7 +153,7 @@ def test_killed_run_keeps_what_it_had_and_says_what_it_lost(tmp_path: Path) -> N
         "its record is left out, all before it are used; run the same command again to complete the file"
     )
 
-    # Whoever goes on with the file does not glue a record to the half line.
+    # Appending to the file does not join a record to the incomplete line.
     with RecordWriter(path, plan()) as writer:
         writer.append(record(cell(target="sm_90")))
     results = read_records([path])
@@ -180,7 +180,7 @@ def test_a_file_that_is_cut_anywhere_in_its_last_line_keeps_the_others_and_says_
         assert warning.startswith(
             f"{path}: line 2: cut off: the line is incomplete, probably because the run was interrupted"
         )
-        # What compilers and cases name their things may not reach a terminal.
+        # Names of compilers and cases are escaped for the terminal.
         assert ("the record of wmma/é\N{REPLACEMENT CHARACTER} is left out" in warning) == (length >= named)
     for whole in (first, first + last, first + last + b"\n"):
         path.write_bytes(whole)
@@ -343,13 +343,13 @@ def test_cells_that_a_run_answers_anew_are_replaced_and_others_stay(tmp_path: Pa
     assert writer.kept == 1
     assert lines(path) == [("sm_80", "built", "one"), ("sm_90", "rejected", "two")]
     assert [(item["run"], len(item["cells"])) for item in read_plans(plan_path(path))] == [("one", 1), ("two", 1)]
-    # A plan of which nothing is left goes, too.
+    # A plan without records is removed, too.
     write(path, record(a, run="three"), of=plan(a, run="three", day=3))
     assert [item["run"] for item in read_plans(plan_path(path))] == ["two", "three"]
 
 
 def test_what_another_process_writes_meanwhile_is_seen_at_the_end(tmp_path: Path) -> None:
-    """The first writer knows every line of its own; the other's come beside them."""
+    """The first writer keeps its own lines; the second writer's lines are added."""
     a, b = cell(target="sm_80"), cell(target="sm_90")
     path, both = tmp_path / "r.jsonl", plan(a, b, run="one")
     with RecordWriter(path, both) as first:
@@ -459,7 +459,7 @@ def _race(path: Path, name: str, barrier: Barrier, answers: Queue[str]) -> None:
     try:
         with RecordWriter(path, plan(cell(), run=name)) as writer:
             writer.append(record(run=name))
-            barrier.wait(60)  # hold it until the others have tried
+            barrier.wait(60)  # hold the lock until the others have tried
         answers.put("wrote")
     except RecordError as error:
         barrier.wait(60)

@@ -1,4 +1,4 @@
-"""Virtual against real: what is compared, and what only a device can show."""
+"""Virtual and real devices: the comparison, and failures that only a device shows."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ H200 = {"virtual": False, "name": "NVIDIA H200", "compute_capability": "9.0"}
 
 
 def real(outcome: Outcome, **where: Any) -> Record:
-    """A record of the device."""
+    """Return a record of the device."""
     return {**record(cell(target="sm_90", **where), outcome), "device": H200}
 
 
 def virtual(outcome: Outcome, **where: Any) -> Record:
-    """A record without one."""
+    """Return a record without a device."""
     found = record(cell(target="sm_90", **where), outcome)
     return {**found, "device": {"virtual": True, "compute_capability": "9.0"}}
 
 
 def on_device(stage: Stage, status: Status = Status.REJECTED) -> Outcome:
-    """What ended on the device."""
+    """Return an outcome that ended on the device."""
     return rejected("wrong result", stage=stage, status=status)
 
 
@@ -103,7 +103,7 @@ def test_two_devices_are_two_pairs() -> None:
 
 
 def both(*records: Record) -> Merged:
-    """Merged records, each on its device a cell of its own, as ids have it."""
+    """Merge records, each as a cell of its device, with the device in its id."""
     named: list[Record] = [
         {**item, "cell": item["cell"] + (f" on {item['device']['name']}" if "name" in item["device"] else "")}
         for item in records
@@ -145,7 +145,7 @@ def test_two_devices_and_another_run_are_told_beside_each_other() -> None:
         "NVIDIA H200": [load],
         "NVIDIA H100": ["built without a device in run run-1", "built on NVIDIA H200 in run run-1"],
     }
-    # What is merged once more says the same, and no conflict comes of it.
+    # Merging again gives the same records, without new conflicts.
     again = merge(merged.records, [])
     assert tell_devices(again).records == merged.records
     assert [conflict.cell for conflict in again.conflicts] == [conflict.cell for conflict in merged.conflicts]

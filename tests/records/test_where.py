@@ -1,4 +1,4 @@
-"""Which records a condition chooses, and what it may ask of them."""
+"""Records that a condition selects, and names that it can use."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from harness.records.record_names import choose, chooser, facts_of
 
 
 def virtual(of: Cell) -> dict[str, Any]:
-    """A record as one without a device is written."""
+    """A record in the form of a run without a device."""
     return {**record(of), "device": {"virtual": True}}
 
 

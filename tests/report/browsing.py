@@ -1,4 +1,4 @@
-"""Waiting for a page by what it does, never by the clock."""
+"""Waiting for events of a page, never for a time."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 class Visit(Protocol):
-    """Opens a page of the report."""
+    """Function that opens a page of the report."""
 
     def __call__(
         self,
@@ -19,16 +19,16 @@ class Visit(Protocol):
         script: bool = True,
         folder: Path = ...,
         may_say: str = ...,
-        **options: Any,  # of a browser's context
+        **options: Any,  # context of a browser
     ) -> Page: ...
 
 
 def settled(page: Page) -> Page:
-    """Wait until the page has drawn what it was asked for, and means to do nothing more by itself."""
-    # Scrolling and resizing are answered in the next frame, and what that starts in the one after it.
+    """Wait until the page has drawn its content and has nothing scheduled."""
+    # Handlers of scrolling and resizing run in the next frame, and their results appear in the frame after it.
     frames = "async () => { for (let frame = 0; frame < 3; frame++) await new Promise(requestAnimationFrame); }"
     page.evaluate(frames)
-    # Not a predicate that is async: its promise would be taken for a yes.
+    # The predicate must not be async: a promise counts as true.
     page.wait_for_function("() => timers.pending === 0")
     page.evaluate(frames)
     return page

@@ -21,7 +21,7 @@ BROWSERS = ("chromium", "chromium-browser", "google-chrome-stable", "google-chro
 
 @pytest.fixture(scope="session")
 def browser() -> Iterator[Browser]:
-    """Chromium of the machine; without one the tests are skipped, but not where CI says that it must be there."""
+    """Return the Chromium of the machine; skip the tests without one, except if CI requires it."""
     found = next(filter(None, map(shutil.which, BROWSERS)), None)
     if found is None:
         if os.environ.get("CI"):
@@ -29,7 +29,7 @@ def browser() -> Iterator[Browser]:
         pytest.skip("no Chromium on the PATH: apt-get install chromium")
     sync_api = pytest.importorskip("playwright.sync_api")
     with sync_api.sync_playwright() as playwright:
-        # In a container root has no sandbox to use, and /dev/shm has 64 MB.
+        # In a container, root cannot use the sandbox, and /dev/shm has 64 MB.
         chromium = playwright.chromium.launch(
             executable_path=found, args=["--no-sandbox", "--disable-dev-shm-usage"], timeout=300_000
         )
@@ -39,13 +39,13 @@ def browser() -> Iterator[Browser]:
 
 @pytest.fixture(scope="session")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Folder of a report that has every kind of cell."""
+    """Build a report with every kind of cell; return its folder."""
     return build_site(tmp_path_factory.mktemp("site"))
 
 
 @pytest.fixture
 def visit(browser: Browser, site: Path) -> Iterator[Visit]:
-    """Opens a page of the report from disk. An error in it, a refusal of its policy, or a request elsewhere fails the test."""
+    """Return a function that opens a page of the report from disk. An error, a violation of its policy, or a request elsewhere fails the test."""
     problems: list[str] = []
     contexts: list[BrowserContext] = []
 
@@ -64,7 +64,7 @@ def visit(browser: Browser, site: Path) -> Iterator[Visit]:
         )
         contexts.append(context)
         page = context.new_page()
-        page.set_default_timeout(300_000)  # for what never happens; nothing is measured by it
+        page.set_default_timeout(300_000)  # for events that never happen; it measures nothing
         page.on("pageerror", lambda error: problems.append(str(error)))
         page.on("console", lambda said: problems.append(said.text) if told(said, may_say) else None)
         page.on("dialog", dismissed)

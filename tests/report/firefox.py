@@ -1,6 +1,6 @@
-"""Firefox by WebDriver BiDi, which it speaks itself (https://w3c.github.io/webdriver-bidi/): what the tests need of it, and no more.
+"""Firefox through WebDriver BiDi, its own protocol (https://w3c.github.io/webdriver-bidi/), with only the parts that the tests use.
 
-Playwright drives a Firefox of its own, which comes from no registry.
+Playwright requires its own build of Firefox, which no registry has.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from typing import Any, Self
 from tornado.websocket import WebSocketClientConnection, websocket_connect
 
 STARTS = 120
-"""Seconds that it may take to start, or to answer: a machine with many others at work is slow. Nothing is measured by it."""
+"""Time limit for start and replies in seconds. It is generous, because a busy machine is slow; it measures nothing."""
 
 
 class Firefox:
-    """One window.
+    """A window of Firefox.
 
     Parameters
     ----------
@@ -35,14 +35,14 @@ class Firefox:
 
     def __init__(self, program: str, home: Path, *, dark: bool = False) -> None:
         self.errors: list[str] = []
-        # In a thread of its own: playwright's loop, which Chromium's tests leave running in theirs, allows no other.
+        # In a separate thread, because playwright's loop, which Chromium's tests leave running in their thread, permits no other.
         self._thread = ThreadPoolExecutor(1)
         self._runner = asyncio.Runner()
         self._socket: WebSocketClientConnection | None = None
         self._sent = 0
         profile = home / "profile"
         profile.mkdir(parents=True)
-        # Nothing is asked of anybody at the start, and nothing is fetched.
+        # Firefox asks no questions at the start, and fetches nothing.
         (profile / "user.js").write_text(
             'user_pref("datareporting.policy.dataSubmissionEnabled", false);\n'
             'user_pref("network.captive-portal-service.enabled", false);\n'
@@ -91,7 +91,7 @@ class Firefox:
         self._thread.shutdown()
 
     def send(self, method: str, /, **parameters: Any) -> dict[str, Any]:
-        """Ask for something, and wait for the answer; errors that the page has logged meanwhile are kept."""
+        """Send a command and wait for the reply; errors that the page logs meanwhile are kept."""
         return self._thread.submit(self._runner.run, self._answer(method, parameters)).result()
 
     def goto(self, address: str) -> None:
@@ -99,12 +99,12 @@ class Firefox:
         self.send("browsingContext.navigate", context=self.window, url=address, wait="complete")
 
     def resize(self, width: int, height: int) -> None:
-        """Give the page so many CSS pixels."""
+        """Set the size of the page in CSS pixels."""
         viewport = {"width": width, "height": height}
         self.send("browsingContext.setViewport", context=self.window, viewport=viewport)
 
     def evaluate(self, expression: str) -> Any:
-        """The value of an expression in the page, which JSON can hold; promises are waited for."""
+        """Return the JSON value of an expression in the page; a promise is awaited."""
         found = self.send(
             "script.evaluate",
             expression=f"(async () => JSON.stringify(await ({expression})))()",
@@ -116,11 +116,11 @@ class Firefox:
         return json.loads(found["result"].get("value", "null"))
 
     def run(self, script: str) -> None:
-        """Run a script in the page, which its policy does not keep out."""
+        """Run a script in the page, regardless of the page's policy."""
         self.send("script.evaluate", expression=script, target={"context": self.window}, awaitPromise=False)
 
     def type(self, selector: str, text: str) -> None:
-        """Write into a field in the place of what is there, key by key."""
+        """Replace the text of a field, key by key."""
         self.evaluate(f"document.querySelector({json.dumps(selector)}).select()")
         # U+E003 is the key Backspace.
         keys = [{"type": kind, "value": key} for key in f"\ue003{text}" for kind in ("keyDown", "keyUp")]

@@ -1,4 +1,4 @@
-"""Reading SVG and XML that was made."""
+"""Parsing of generated SVG and XML."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import xml.etree.ElementTree as ET
 
 
 def text_of(element: ET.Element, path: str) -> str:
-    """Text of the first element of that path, which has to be there."""
+    """Return the text of the first element of a path, which must exist."""
     found = element.findtext(path)
     assert found is not None, f"no {path}"
     return found

@@ -1,4 +1,4 @@
-"""A report for the tests in a browser: small, with every kind of cell, two runs, and texts that mean harm."""
+"""A report for the tests in a browser: small, with every kind of cell, two runs, and hostile texts."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _CRASH = Outcome(status=Status.CRASHED, stage=Stage.COMPILE, stages=(Stage.COMPI
 
 
 def cells() -> list[Cell]:
-    """Three cases: one with variants, one without, and one whose names mean harm."""
+    """Write three cases: one with variants, one without, and one with hostile names."""
     chains: list[dict[str, Any]] = [
         {"backend": "nvrtc", "library": "", "toolkit": "12.4"},
         {"backend": "nvrtc", "library": "", "toolkit": "13.0"},
@@ -50,7 +50,7 @@ def cells() -> list[Cell]:
 
 
 def outcome(of: Cell) -> tuple[Outcome, Expectation] | None:
-    """What happened; None for what never arrived."""
+    """Return the outcome of a cell; None if it never arrived."""
     backend, toolkit, target = of.toolchain.backend, of.toolchain.toolkit.release, str(of.target)
     if of.case.name == "zz/hostile":
         expected = Expectation(when=Condition.always(), status=Status.BUILT, reason=HOSTILE, link="javascript:alert(4)")
@@ -81,7 +81,7 @@ def outcome(of: Cell) -> tuple[Outcome, Expectation] | None:
 
 
 def records(run: str = "run-2") -> list[Record]:
-    """Everything that arrived."""
+    """Return everything that arrived."""
     found: list[Record] = []
     for of in cells():
         happened = outcome(of)
@@ -91,14 +91,14 @@ def records(run: str = "run-2") -> list[Record]:
 
 
 def build_site(folder: Path) -> Path:
-    """Build the report; returns its folder."""
+    """Build the report; return its folder."""
     case = folder / "cases" / "zz" / "hostile"
     case.mkdir(parents=True)
     (case / "kernel.cu").write_text(SOURCE)
     fragments = folder / "cases" / "wmma" / "fragments"
     fragments.mkdir(parents=True)
     (fragments / "kernel.cu").write_text(SOURCE)
-    # In the run before, numba's crash was none.
+    # In the run before, Numba did not crash.
     before: list[Record] = [
         {**item, "status": "built", "verdict": "pass", "signal": None} if item["status"] == "crashed" else item
         for item in records("run-1")

@@ -1,4 +1,4 @@
-"""The JSON API: its documents follow its schemas, and say the same as the cells."""
+"""The JSON API: its documents validate against their schemas, and agree with the cells."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from harness.report.build import build_report
 DOCS = Path(__file__).parents[2] / "docs"
 MATRIX = Path(__file__).parents[2] / "reports" / "matrix" / "answers.json.gz"
 LARGEST = 4 << 20
-"""Bytes of all documents of the published matrix."""
+"""Size of all documents of the published matrix in bytes."""
 
 
 @pytest.fixture(scope="module")

@@ -1,4 +1,4 @@
-"""The answer page in a browser: questions that are typed, chips that are mended, and what the page says at first."""
+"""The answer page in a browser: typed questions, edited chips, and the initial content."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ QUESTIONS = tomllib.loads((ANSWERS / "questions.toml").read_text())["question"]
 
 @pytest.fixture(scope="module")
 def answers(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The report of cells that were compiled."""
+    """Build the report of compiled cells."""
     folder = tmp_path_factory.mktemp("answers") / "html"
     build_report([ANSWERS / "cells.parquet"], folder)
     return folder
@@ -48,7 +48,7 @@ def test_twenty_questions_are_answered_as_they_are_typed(visit: Visit, answers: 
         found = rows.filter(has_text=feature).filter(has_text=question.get("label", ""))
         cell = words(found.first.locator("td").nth(columns.index(question["tool"]) - 1).inner_text())
         assert cell.startswith(question["says"]), question["asked"]
-        # The page has the architectures between the statement about other versions and its qualification.
+        # The page puts the architectures between the statement about other versions and its qualification.
         assert all(part.removeprefix("builds ") in cell for part in question.get("note", "").split("; ")), question[
             "asked"
         ]
@@ -100,7 +100,7 @@ def test_columns_are_tools_unless_a_header_library_is_asked_for(visit: Visit, an
 
 @pytest.mark.slow
 def test_a_question_without_an_architecture_finds_one_that_was_tried(visit: Visit, tmp_path: Path) -> None:
-    """The one that is shown at first is nobody's question."""
+    """The initial architecture is no part of the question."""
     build_report([ANSWERS / "cells.parquet"], tmp_path, where='case != "instructions/wgmma" or cc >= "9.0"')
     page = visit("index.html", folder=tmp_path)
     page.fill("#ask", "wgmma")
@@ -119,7 +119,7 @@ def test_a_question_without_an_architecture_finds_one_that_was_tried(visit: Visi
     page.fill("#ask", "wgmma sm_80")
     settled(page)
     assert page.inner_text("#sentence").startswith("Not tried on sm_80: cumatrix try kernel.cu")
-    # Other features of tensor cores have answers on sm_80, and one word less of the question.
+    # Other features of tensor cores have answers on sm_80, and match all words of the question but one.
     page.fill("#ask", "wgmma tensor cores")
     settled(page)
     assert page.inner_text("#sentence").startswith("Not tried on sm_80; this is sm_90.")
@@ -134,7 +134,7 @@ def test_an_architecture_alone_is_answered_by_what_is_compiled_for_it(visit: Vis
     settled(page)
     first = page.locator("#answers tbody tr").first
     assert words(first.locator("th").inner_text()) == "The architecture itself: whether anything is compiled for it"
-    assert first.locator("th .v").count() == 0  # what only screen readers are told
+    assert first.locator("th .v").count() == 0  # text for screen readers
     assert words(first.locator("td").first.inner_text()).startswith("builds since CUDA 11.8")
     assert page.locator("#answers tbody tr").count() > 5
 
@@ -185,7 +185,7 @@ def test_topics_are_folded_on_a_narrow_screen(visit: Visit, answers: Path) -> No
     buttons.first.click()
     assert buttons.first.get_attribute("aria-expanded") == "true"
     assert links.first.is_visible() and not links.last.is_visible()
-    # Another architecture leaves it open, and the answers stay above what is new.
+    # Another architecture leaves it open, and the answers stay above the new releases.
     page.select_option("#on", index=1)
     settled(page)
     assert links.first.is_visible() and not links.last.is_visible()
@@ -257,7 +257,7 @@ def test_features_of_a_topic_have_those_with_more_upstream_threads_first(answers
 
 @pytest.fixture(scope="module")
 def published(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The answer page of the published matrix, without the pages of its cells."""
+    """Build the answer page of the published matrix, without the pages of its cells."""
     folder, matrix = tmp_path_factory.mktemp("published"), published_folder()
     assert matrix is not None
     merged = merge(*read_parquet(matrix / RECORDS))
@@ -272,7 +272,7 @@ def published(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.slow
 def test_questions_of_upstream_reports_are_answered(visit: Visit, published: Path) -> None:
-    """The answers of tests/answers/test_upstream.py; a question without an architecture is answered for the one that is shown."""
+    """The answers of tests/answers/test_upstream.py; a question without an architecture uses the displayed one."""
     page = visit("index.html", folder=published)
     wrong = []
     for question in UPSTREAM:

@@ -1,4 +1,4 @@
-"""What a cell tells, in a real browser; and that nothing in it acts."""
+"""The page of a cell in a real browser; hostile texts have no effect."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def test_cell_says_what_to_do_next(visit: Visit) -> None:
     asked = parse_qs(address.query)
     assert asked["title"][0].startswith("incomplete type is not allowed (cupy-jitify 12.3.0 · CUDA 12.4 · sm_80)")
     assert "__global__ void kernel() { <b>tile</b> }" in asked["body"][0]
-    # What was built is nothing to report, and NVRTC has no tracker.
+    # A built cell is nothing to report, and NVRTC has no tracker.
     page = visit(CELL.format("nvrtc;;12.4;sm_80"))
     assert "Find out since when" in panel(page)
     assert "Report it upstream" not in panel(page)

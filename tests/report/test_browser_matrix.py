@@ -18,7 +18,7 @@ ALL = len(cells())
 
 
 def count(page: Page) -> int:
-    """Cells that the page says it shows."""
+    """Return the number of cells that the page claims to show."""
     found = re.match(r"([\d,]+)", page.inner_text("#status"))
     assert found is not None
     return int(found[1].replace(",", ""))
@@ -40,7 +40,7 @@ def number(**wanted: str) -> int:
     return sum(all(dict(item)[key] == value for key, value in wanted.items()) for item in records())
 
 
-# Counted by hand from what `site_builders` says: 50 cells of wmma/fragments (2 shapes, 5 toolchains, 5 targets), 15 of atomics/add
+# Counted by hand from `site_builders`: 50 cells of wmma/fragments (2 shapes, 5 toolchains, 5 targets), 15 of atomics/add
 # (3 toolchains; the 3 of compute_80 never arrived) and 1 of zz/hostile.
 @pytest.mark.parametrize(
     ("query", "shown"),
@@ -117,7 +117,7 @@ def test_counts_beside_filters_follow_and_tell_what_choosing_would_give(visit: V
     choice.click()
     assert page.input_value("#q") == 'backend == "nvrtc"'
     other = page.locator("details.facet label:has-text('numba')").first
-    # Another backend would add to the choice: its count is that without the choice of backends.
+    # Another backend would extend the selection: its count ignores the selection of backends.
     assert other.inner_text().split() == ["numba", str(number(backend="numba"))]
     other.click()
     assert page.input_value("#q") == 'backend in ("nvrtc", "numba")'
@@ -145,7 +145,7 @@ def test_parameters_are_filtered_for_and_grouped_by(visit: Visit) -> None:
     assert page.input_value("#q") == 'shape in ("m16n16k16", "m16n16k8")'
     assert fill(page, '"m16" in shape') == of_shape
     assert fill(page, 'not "k" in shape') == ALL - of_shape
-    # What has no shape has no filter for it.
+    # Without a shape there is no filter for it.
     assert fill(page, 'topic == "atomics"') == sum(c.case.topic == "atomics" for c in cells())
     assert not facet.is_visible()
     fill(page, "")
@@ -318,12 +318,12 @@ def test_a_narrow_screen_has_a_list_of_cases(visit: Visit) -> None:
     assert "nvrtc CUDA 12.4" in leaves.locator("th").all_inner_texts()
     assert leaves.locator("td.small").first.get_attribute("aria-label") != ""
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
-    # The same cells on a wide screen; there, a link without a view has columns.
+    # The same cells on a wide screen, where a link without a view shows columns.
     wide = visit(f"matrix.html#{page.url.partition('#')[2]}")
     assert wide.input_value("#across") == "none"
     assert wide.locator("#viewport tbody th").all_inner_texts() == page.locator("#viewport tbody th").all_inner_texts()
     assert visit().locator("#cases ~ details:not([open])").count() == 0
-    # A link that names a view has it on a narrow screen, too.
+    # A link that names a view shows that view on a narrow screen, too.
     page = visit("matrix.html#across=target", viewport={"width": 390, "height": 844})
     assert (page.input_value("#across"), page.input_value("#down")) == ("target", "topic,case,variant")
 

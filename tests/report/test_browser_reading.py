@@ -1,4 +1,4 @@
-"""Reading without JavaScript, with a screen reader, on paper, in the dark, on a small screen; and how large the page is."""
+"""Reading without JavaScript, with a screen reader, on paper, in the dark, on a small screen; and the size of the page."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ ALL_PAGES = (*PAGES, "cases/wmma-fragments.html", "features/wmma-fragments.html"
     ("address", "scheme"),
     [
         *((address, "light") for address in ALL_PAGES),
-        # All take their colours from one style sheet: between two nights, the pages with most kinds of elements are enough.
+        # All pages use the colours of one style sheet: between two nights, the pages with most kinds of elements suffice.
         *(
             pytest.param(address, "dark", marks=() if address in ("index.html", CELL) else pytest.mark.slow)
             for address in ALL_PAGES
@@ -138,7 +138,7 @@ def test_accessibility_has_no_violations_on_a_narrow_screen(visit: Visit, addres
 
 def check_accessibility(page: Page) -> None:
     axe = pytest.importorskip("axe_playwright_python.sync_playwright")
-    # What is out of view is laid out, and thus looked at, only when it is told to be.
+    # Browsers lay out, and axe checks, hidden parts only on request.
     page.add_style_tag(content="* { content-visibility: visible !important }")
     rules = {"label-content-name-mismatch": {"enabled": True}}
     results = axe.Axe().run(page, options={"preload": False, "rules": rules})
@@ -172,7 +172,7 @@ def test_paper_gets_what_the_filter_selects_and_no_more(visit: Visit) -> None:
 
 @pytest.fixture(scope="module")
 def large(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A report of 20,000 cells that nobody measured."""
+    """Build a report of 20,000 generated cells."""
     sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
     from made_up import made_up, made_up_plan
 
@@ -202,7 +202,7 @@ def test_many_cells_are_all_there_and_only_those_in_view_are_drawn(visit: Visit,
     page.keyboard.press("Control+End")
     focused = "document.activeElement.getAttribute('aria-colindex')"
     assert page.evaluate(focused) == "251"
-    # What is drawn ahead a moment later fills the elements anew: the reader stays where he is.
+    # Drawing ahead replaces the elements a moment later: the focus stays.
     settled(page)
     assert page.evaluate(focused) == "251"
     page.keyboard.press("Enter")

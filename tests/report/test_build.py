@@ -1,4 +1,4 @@
-"""A report is whole, or it is the one that was there before."""
+"""A report is complete, or the earlier report stays."""
 
 from __future__ import annotations
 

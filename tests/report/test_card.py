@@ -1,4 +1,4 @@
-"""What a shared link shows: tags, and a picture with the report's own numbers."""
+"""The preview of a shared link: tags, and a picture with the report's own numbers."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_it_shows_what_works_and_what_does_not() -> None:
     table = make_frame(records())
     works, refused = (0, 158, 115), (213, 94, 0)
     colours = {colour: count for count, colour in pixels(table).getcolors(1 << 20) or ()}
-    # Two topics, of which two tools can do everything and one nothing: places are of one size.
+    # Two topics; two tools support everything and one nothing: all fields have one size.
     assert colours[works] == pytest.approx(2 * colours[refused], rel=0.02)
     only_bad = table[table["backend"] == "numba"]
     assert works not in {colour for _, colour in pixels(only_bad).getcolors(1 << 20) or ()}

@@ -1,4 +1,4 @@
-"""PTX and SASS of cells whose artifacts were kept, as the page has them, and in a real browser."""
+"""PTX and SASS of cells with kept artifacts, on the page, and in a real browser."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def made(data: bytes, kind: str = "ptx", target: str = "compute_80") -> Outcome:
 
 
 def kept_in(folder: Path) -> tuple[ArtifactFolder, list[Record]]:
-    """A folder with what was built by the records, but for the last one."""
+    """Write a folder with the artifacts of the records, except the last."""
     artifacts, records = ArtifactFolder(folder / "built"), []
     artifacts.open()
     for toolkit, data in KEPT.items():

@@ -1,4 +1,4 @@
-"""Badges, JUnit XML and the feed: valid, deterministic, and no place for what a compiler prints to become markup."""
+"""Badges, JUnit XML and the feed: valid, deterministic, and compiler output never becomes markup."""
 
 from __future__ import annotations
 
@@ -147,7 +147,7 @@ def test_feed(history: History) -> None:
     ]
     data = atom_feed(entries, address="https://example.org/matrix/")
     root = ET.fromstring(data)
-    # What RFC 4287 requires of a feed and of its entries.
+    # Requirements of RFC 4287 for a feed and its entries.
     for element in (root, *root.findall(f"{ATOM}entry")):
         for name in ("title", "id", "updated"):
             assert len(element.findall(f"{ATOM}{name}")) == 1

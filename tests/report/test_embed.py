@@ -1,4 +1,4 @@
-"""What other pages can show of a feature: a table, badges and JSON."""
+"""Parts for other pages about a feature: a table, badges and JSON."""
 
 from __future__ import annotations
 

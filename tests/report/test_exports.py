@@ -183,7 +183,7 @@ def test_what_other_runs_told_stands_in_every_export() -> None:
     assert "## Other runs say otherwise" in matrix_markdown(table)
     assert escape(told) in matrix_markdown(table)
     assert f'name="other runs" value="{told}"' in junit_xml(merged).decode()
-    # A merged file, as Parquet too, does not forget it.
+    # Merging keeps it, also in Parquet.
     records, _ = parquet_and_back(merged)
     assert merge(records, merged.plans).records == merged.records
 

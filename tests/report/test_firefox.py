@@ -1,4 +1,4 @@
-"""The page in Firefox: what it shows at first, questions that are typed, the matrix, and that its policy refuses nothing of its own.
+"""The page in Firefox: the initial content, typed questions, the matrix, and no violation of its own policy.
 
 Everything else about the page is tested in Chromium.
 """
@@ -34,7 +34,7 @@ ROWS = """[...document.querySelectorAll("#answers tbody tr")].map((row) => [...r
 
 @contextmanager
 def started(home: Path, *, dark: bool = False) -> Iterator[Firefox]:
-    """Firefox of the machine; without one the tests are skipped, but not where CI says that it must be there."""
+    """Return the Firefox of the machine; skip the tests without one, except if CI requires it."""
     program = shutil.which("firefox-esr") or shutil.which("firefox")
     if program is None:
         if os.environ.get("CI"):
@@ -46,14 +46,14 @@ def started(home: Path, *, dark: bool = False) -> Iterator[Firefox]:
 
 @pytest.fixture(scope="module")
 def firefox(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Firefox]:
-    """A window with light pages."""
+    """Open a window with light pages."""
     with started(tmp_path_factory.mktemp("firefox")) as browser:
         yield browser
 
 
 @pytest.fixture(scope="module")
 def answers(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """Address of the report of cells that were compiled."""
+    """Return the address of the report of compiled cells."""
     folder = tmp_path_factory.mktemp("answers") / "html"
     build_report([ANSWERS / "cells.parquet"], folder)
     return folder.as_uri()
@@ -96,7 +96,7 @@ def _answer(rows: list[list[str]], question: dict[str, Any], title: str, columns
     label = question.get("label", "")
     named = ""
     for row in rows:
-        # Lines below the first one of a feature name it for screen readers.
+        # Lines below the first line of a feature name the feature for screen readers.
         named = row[0]
         if title in words(named) and label in words(named):
             return words(row[columns.index(question["tool"])])
@@ -132,10 +132,10 @@ PAGES = ("index", "matrix", "cases/wmma-fragments")
 
 
 def violations(page: Firefox) -> list[str]:
-    """What axe finds wrong with a page, and nothing unless it has looked at much."""
+    """Return axe's findings on a page; fail if axe has checked little."""
     axe = pytest.importorskip("axe_playwright_python.base")
     page.run((Path(axe.__file__).parent / "axe.min.js").read_text(encoding="utf-8"))
-    # What is out of view is laid out, and thus looked at, only when it is told to be.
+    # Browsers lay out, and axe checks, hidden parts only on request.
     page.evaluate("document.querySelectorAll('*').forEach((each) => (each.style.contentVisibility = 'visible'))")
     options = {"preload": False, "rules": {"label-content-name-mismatch": {"enabled": True}}}
     found = page.evaluate(f"axe.run(document, {json.dumps(options)})")

@@ -1,4 +1,4 @@
-"""The page "Which GPU runs what", and the question field's answers about packages."""
+"""The page "Which GPU runs what", and answers about packages in the question field."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ BAD = replace(package(HOSTILE, "bad", v1_0=(library(HOSTILE, "sm_80"), library("
 
 @pytest.fixture(scope="module")
 def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A report of a published matrix with wheels, and a hostile one among them."""
+    """Build a report of a published matrix with wheels, including a hostile one."""
     folder = tmp_path_factory.mktemp("gpus")
     of = cell(backend="nvrtc", library="", toolkit="13.0", target="sm_90")
     with RecordWriter(folder / "theirs.jsonl", plan(of)) as writer:

@@ -1,4 +1,4 @@
-"""The data that the page's script reads: small, whole, and never code."""
+"""The data of the page's script: small, complete, and never code."""
 
 from __future__ import annotations
 

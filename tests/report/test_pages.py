@@ -1,4 +1,4 @@
-"""The pages: nothing that a log says can act, and every link leads somewhere."""
+"""The pages: log text has no effect, and no link is broken."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ def test_hostile_texts_are_shown_and_do_nothing() -> None:
     page = Page(made["cases/wmma-fragments.html"])
     assert "https://example.com/?a=1&b=2" in page.values("href")
     assert page.text.count("<script>alert(1)</script>") >= 8
-    assert "javascript:alert(3)" in page.text  # as text: the reader sees what was refused
+    assert "javascript:alert(3)" in page.text  # as text: the reader sees the rejected content
 
 
 def test_policy_lets_in_the_pages_own_files_and_nothing_else() -> None:
@@ -146,7 +146,7 @@ def test_the_page_of_a_feature_answers_then_shows_versions_evidence_and_commands
     ]
     assert places == sorted(places)
     (commands,) = re.findall(r'aria-label="Commands[^>]*>(.*?)</pre>', text, re.DOTALL)
-    # A published record has no environment to name its release by.
+    # A published record has no environment that names its release.
     assert commands.split("\n") == [
         "cumatrix toolkits install 12.2",
         "cumatrix run wmma/fragments -b cupy-nvrtc -t 12.2 -a sm_80 --with cupy=13.6.0",
@@ -353,7 +353,7 @@ def test_clean_text() -> None:
 
 
 def on_device(made: Record, name: str, **values: Any) -> Record:
-    """The record of the same cell on a real device."""
+    """Return the record of the same cell on a real device."""
     device = {"virtual": False, "name": name, "compute_capability": "8.0"}
     return changed(made, cell=f"{made['cell']} on {name}", device=device, **values)
 

@@ -1,4 +1,4 @@
-"""Records as Parquet: nothing is lost, and nothing that is no such file gets in."""
+"""Records as Parquet: nothing is lost, and other files are rejected."""
 
 from __future__ import annotations
 

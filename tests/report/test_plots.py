@@ -1,4 +1,4 @@
-"""Pictures: the same for the same cells, with their numbers in words, and nothing in them that a page has to fear."""
+"""Pictures: deterministic, with their numbers in words, and without markup from texts."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_outcomes_by_version_and_the_greatest_change(table: pd.DataFrame) -> Non
     assert title == "CuPy: 4 of 4 cells build with 13.1.0, 3 with 13.0.0"
     assert told == "9.0.0: 3 built, 1 rejected; 13.0.0: 3 built, 1 rejected; 13.1.0: 4 built"
     ticks = [item.text or "" for item in ET.fromstring(svg).iter(f"{SVG}text")]
-    # The last lines are of the title.
+    # The last lines belong to the title.
     assert [text for text in ticks if re.fullmatch(r"\d+\.\d\.0", text)][:3] == ["9.0.0", "13.0.0", "13.1.0"]
 
 
@@ -56,7 +56,7 @@ def test_bars_are_of_the_same_cells() -> None:
     every = [cell(case=f"a/{n}", library=library) for n in range(4) for library in ("13.0.0", "13.1.0")]
     bad = ("a/3[] cupy-nvrtc@13.0.0", "a/3 cupy-nvrtc@13.0.0")
     records = [record(item, rejected() if item.id.startswith(bad) else built()) for item in every]
-    # One program that a release alone was tried with, a release that was tried with little, and one that was not installed.
+    # A program that only one release was tried with, a release with few cells, and a release that was not installed.
     records.append(record(cell(case="a/9", library="13.1.0"), built()))
     records.append(record(cell(case="a/8", library="9.0.0"), rejected()))
     records += [
@@ -73,7 +73,7 @@ def test_resources_of_the_same_architectures(table: pd.DataFrame) -> None:
     assert (
         title == "wmma/fragments: 50 registers a thread on sm_90a, 30 on sm_75 (cupy-nvrtc 9.0.0, CUDA 12.4 and 2 more)"
     )
-    # The cells of 13.1.0 with CUDA 13.0 have sm_80 alone, which the others lack.
+    # The cells of 13.1.0 with CUDA 13.0 have only sm_80, which the others lack.
     assert told == "cupy-nvrtc 9.0.0, CUDA 12.4 and 2 more: 75 30, 90a 50"
     assert resources_by_target(table, "shared") == ""
     assert resources_by_target(table[table["outcome"] != "built"]) == ""
@@ -159,7 +159,7 @@ def test_a_strict_policy_and_hostile_names() -> None:
         used = set(re.findall(r'(?:url\(#|href="#)([\w-]+)', svg))
         assert known == used
         ids += known
-    # Each picture may stand in one page with the others.
+    # Pictures have distinct ids, which lets a page contain several.
     assert len(ids) == len(set(ids))
     assert "2026" not in "".join(made)
 
@@ -174,7 +174,7 @@ def test_legends_are_not_cut_off(bars: int) -> None:
     ]
     root = ET.fromstring(outcomes_by_version(make_frame(records), name="CuPy"))
     words = {item.text: float(item.attrib["x"]) for item in root.iter(f"{SVG}text") if item.get("x")}
-    # Letters are about six units wide, and what stands for a kind is left of its word.
+    # Letters are about six units wide, and the mark of a kind is to the left of its word.
     wide = float(root.attrib["viewBox"].split()[2])
     found = [words[word] for word in ("built", "rejected", "crashed or timed out", "unsupported")]
     assert min(found) > 20

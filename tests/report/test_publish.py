@@ -1,4 +1,4 @@
-"""A matrix to publish, and what answers from it."""
+"""A matrix to publish, and the answers from it."""
 
 from __future__ import annotations
 
@@ -52,12 +52,12 @@ def test_what_is_published_has_proof_and_no_case_that_is_gone(matrix: Published)
     assert [item["target"] for item in records] == ["sm_75", "sm_80"]
     assert {item["environment"] for item in (*records, *plans)} == {ENVIRONMENT}
     assert not any(item["log"] for item in records)
-    # Hashes are what does not compress: the wheel holds this file.
+    # Hashes are the incompressible part: the wheel contains this file.
     assert {len(item["fingerprint"]) for item in records} == {KEY}
     assert records[1]["artifact"] == record(cell())["artifact"]
     assert pq.read_table(matrix.out / "results.parquet")["artifact_sha256"].null_count == 2
     assert records[0]["diagnostics"] and records[0]["command"] == record(cell(target="sm_75"), rejected())["command"]
-    # What never arrived is nobody's answer.
+    # Cells that never arrived have no answer.
     assert [len(item["cells"]) for item in plans] == [2]
     manifest = read_manifest(matrix.out)
     assert list(manifest.cases) == ["wmma/fragments"]
@@ -111,7 +111,7 @@ def test_cells_of_a_case_that_changed_since_their_commit_are_left_out(tmp_path: 
     kernel.write_text(kernel.read_text() + "// changed\n")
     done = publish([path], tmp_path / "matrix", cases)
     assert (done.cells, done.stale, done.notes) == (1, {"wmma/fragments": 1}, ())
-    # What was published is held against the cases of its own time.
+    # The published matrix is compared with the cases of its own date.
     kernel = cases / "wmma" / "accumulator-16x16x8" / "kernel.cu"
     kernel.write_text(kernel.read_text() + "// changed\n")
     with pytest.raises(NothingToRun, match="no cell of the cases"):
@@ -137,7 +137,7 @@ def test_packed_answers_are_those_of_the_records(tmp_path: Path) -> None:
     whole = Store.of(read_known([done.out / "results.parquet"]))
     assert packed.answered == whole.answered == done.answered > 1000
     assert set(packed.rows_of(packed.features)) == set(whole.rows_of(whole.features))
-    # Cases of which nobody tried anything are known, so that a question about one is told so.
+    # Untried cases are listed, which lets `ask` answer a question about them.
     named = {case: replace(packed.features[case], names=()) for case in whole.features}
     assert named == dict(whole.features)
     # Records have no programs: names in them come from the cases.

@@ -1,4 +1,4 @@
-"""A published matrix beside one's own results: together on the page, apart in numbers and exports."""
+"""A published matrix together with your own results: joined on the page, separate in numbers and exports."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_own_answers_come_first_and_no_answer_is_hidden() -> None:
     )
     both = side_by_side(own, published(record(of[0], rejected()), record(of[1]), record(of[2]), record(of[3])))
     found = {item["toolkit"]: (item["environment"], item["status"]) for item in both.records}
-    # The third was planned and never arrived: that is not covered up.
+    # The third was planned and never arrived, and the report shows that.
     assert found == {"12.4": ("cupy13", "built"), "12.9": (ENVIRONMENT, "built"), "13.5": (ENVIRONMENT, "built")}
     assert [item["cell"] for item in both.missing] == [of[2].id]
     (conflict,) = both.conflicts
@@ -104,7 +104,7 @@ def test_before_a_run_every_page_says_that_own_cells_are_coming_until_the_report
     reported = (html / "index.html").read_text()
     assert 'aria-label="Yours: cells' in reported
     assert not any("are coming" in path.read_text() for path in html.rglob("*.html"))
-    # The next run leaves what its reader already has.
+    # The next run leaves the report unchanged.
     assert report.main(coming, standalone_mode=False) == 0
     assert (html / "index.html").read_text() == reported
     with pytest.raises(UsageError, match="published matrix alone"):

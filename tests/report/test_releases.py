@@ -1,4 +1,4 @@
-"""What the newest release breaks: only cells that differ in the release alone speak for it, on the page and in the feed."""
+"""Breakage of the newest release: only cells that differ in nothing but the release count, on the page and in the feed."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def told(site: Site) -> list[str]:
 
 
 def on(host: str, of: Cell, outcome: Outcome | None = None) -> Record:
-    """A record of a machine's own host compiler."""
+    """Return a record of a machine's own host compiler."""
     made = record(of, outcome)
     requested = {**made["toolchain"]["requested"], "host_compiler": host}
     return {**made, "toolchain": {**made["toolchain"], "requested": requested}}
@@ -67,7 +67,7 @@ def replace_backend(of: Cell, backend: str) -> Cell:
 
 
 def test_a_library_that_moves_with_cuda_is_not_compared() -> None:
-    """CuPy 14 with CUDA 13 next to CuPy 13 with CUDA 12 shows nothing of either; with both for one CUDA release, it does."""
+    """CuPy 14 with CUDA 13 and CuPy 13 with CUDA 12 prove nothing about either; two releases with one CUDA release do."""
     apart = [cell(library="13.6.0", toolkit="12.9"), cell(library="14.2.0", toolkit="13.0")]
     assert [item.finding.partition(":")[0] for item in site_of(*map(record, apart)).releases] == [
         "cannot be compared"

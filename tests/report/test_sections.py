@@ -1,4 +1,4 @@
-"""The pages beside the matrix: what is told once."""
+"""The pages next to the matrix: each text appears once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Failures told from cells: what each release says, and whose cells say it."""
+"""Stories of failures: the outcome of each release, and its cells."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Commands that the page of the published matrix and answers from it print: pasted into a shell, they end as printed."""
+"""Commands on the page of the published matrix and in its answers: pasted into a shell, they exit as printed."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ pytestmark = pytest.mark.compilers
 
 @dataclass(frozen=True)
 class Printed:
-    """What a page prints under *Try it*."""
+    """Commands of a page under *Try it*."""
 
     page: str
     commands: str
@@ -45,7 +45,7 @@ class Printed:
 
 
 def printed_in(folder: Path) -> list[Printed]:
-    """The commands of every page, as a reader sees them."""
+    """Yield the commands of every page, as a reader sees them."""
     found = []
     for path in sorted((folder / "cases").glob("*.html")):
         text = path.read_text("utf-8")
@@ -106,7 +106,7 @@ def test_commands_of_many_pages_end_as_the_pages_say(every: list[Printed], backe
 
 
 def test_the_command_of_an_answer_makes_the_answer(tmp_path: Path) -> None:
-    """What an answer says to be untried is answered once its commands have run."""
+    """After its commands have run, an untried answer becomes an answer."""
     for toolkit, target in (("13.0", "sm_89"), ("13.5", "sm_90")):
         made = shell(
             f"cumatrix run atomics/sixteen-bytes -b nvrtc -t {toolkit} -a {target} --out reports/{toolkit}.jsonl",

@@ -1,4 +1,4 @@
-"""When something happens, told from records; and which neighbours differ."""
+"""Conditions of an outcome, from records, and neighbours that differ."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def some(toolkit: str, target: str, *, bad: bool, **more: Any) -> Record:
 
 
 def grid(bad: set[tuple[str, str]]) -> list[Record]:
-    """Cells of four CUDA releases and four targets."""
+    """Return cells of four CUDA releases and four targets."""
     return [some(t, a, bad=(t, a) in bad) for t in ("12.3", "12.4", "12.6", "12.8") for a in TARGETS]
 
 

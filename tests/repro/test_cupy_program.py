@@ -1,4 +1,4 @@
-"""What a script makes of a program of CuPy's own API that does not come to its end: a CuPy of a few lines, which compiles nothing."""
+"""The script's handling of a CuPy program that fails, with a fake CuPy of a few lines that compiles nothing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a folder holds, without a compiler: from records that may come from anybody."""
+"""Content of a folder, without a compiler: from records of any origin."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from harness.repro.subject import ReproTarget, Wheels, subject_of, wheels_of
 
 
 def cell(case: str = "exceptions/throw", backend: str = "nvrtc", release: str = "12.9", **more: Any) -> Cell:
-    """A cell of the library of cases."""
+    """Return a cell of the library of cases."""
     (found,) = load_cases(packaged_cases(), [case])
     packages = more.pop("packages", {"python": "3.11.7"})
     toolkit = ToolkitRef(release=release, headers=more.pop("headers", release))

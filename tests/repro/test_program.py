@@ -1,4 +1,4 @@
-"""Which files of its own a program needs, and where they lie in another folder."""
+"""Files that a program needs, and their places in another folder."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""The folders themselves, run without cumatrix: in an environment out of their requirements, held against what was recorded.
+"""The folders themselves, run without cumatrix: in an environment from their requirements, compared with the record.
 
-Records are real ones. What PyTorch builds takes minutes, with host pass and link, and is built where ``CUMATRIX_TESTS_ALL=1`` asks for it.
+The records are real. Builds of PyTorch take minutes, with host pass and link; they run only with ``CUMATRIX_TESTS_ALL=1``.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ TORCH = ("torch==2.11.0", "ninja==1.13.0", "numpy==2.2.6", "setuptools==80.9.0")
 
 @dataclass(frozen=True)
 class Shown:
-    """A cell to show: what it is compiled with, and what becomes of it."""
+    """A cell to show: its compilation and its outcome."""
 
     backend: str
     case: str
@@ -64,7 +64,7 @@ CELLS = [
 
 
 def recorded(cumatrix: Command, what: Shown, python: str = "") -> str:
-    """Run a cell; returns its id."""
+    """Run a cell; return its id."""
     where = ["--where", what.variant] if what.variant else []
     axes = ["-b", what.backend, "-t", what.toolkit, "-a", what.target, "--out", "results.jsonl"]
     interpreter = ["--python", python] if python else []
@@ -86,7 +86,7 @@ def test_a_folder_shows_what_was_recorded(
     assert f"out shows the same in a clean environment: {what.status}" in done.stdout
     if what.exactly:
         assert "byte for byte" in done.stdout and "not byte" not in done.stdout
-    # Nothing of what was installed stays in what is handed on.
+    # The result contains nothing of the installation.
     assert not {".venv", "cuda", "cuda-wheels"} & {path.name for path in (cumatrix.folder / "out").iterdir()}
 
 
@@ -122,7 +122,7 @@ def test_a_program_without_a_case_with_its_headers(cumatrix: Command, toolkit: C
     assert done.returncode == 0, done.stdout + done.stderr
     out = cumatrix.folder / "out"
     assert (out / "include-1" / "extra.h").is_file() and (out / "det" / "d.h").is_file()
-    # From elsewhere its options cannot be told, and nothing is made.
+    # From another folder the options are unknown, and no folder is written.
     other = Command(cumatrix.folder / "src")
     done = other("repro", "kernel.cu", "--results", "../results.jsonl", "--out", "out")
     assert done.returncode == 2
@@ -184,7 +184,7 @@ def test_explain_names_the_command(cumatrix: Command, toolkit: Callable[[str], I
     command = f"cumatrix repro '{cell}' --results results.jsonl --out repro-throw"
     assert f"To repeat this without cumatrix: {command}\n" in done.stdout
     assert json.loads(cumatrix("explain", cell, "--results", "results.jsonl", "--json").stdout)["repro"] == command
-    # The command is one that works as it is shown.
+    # The command works as printed.
     assert subprocess.run(f"{cumatrix.script.parent}/{command}", shell=True, cwd=cumatrix.folder, check=False).returncode == 0  # fmt: skip
     assert (cumatrix.folder / "repro-throw" / "README.md").is_file()
 

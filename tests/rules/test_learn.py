@@ -26,7 +26,7 @@ BUILT = "built"
 
 
 def cells(**axes: Sequence[Any]) -> list[dict[str, Any]]:
-    """Every combination of some axes; versions as texts."""
+    """Return every combination of some axes, with versions as texts."""
     made = [
         {name: [Version(value) for value in values] if name in ("cc", "toolkit", "numba", "cupy") else list(values)}
         for name, values in axes.items()
@@ -42,13 +42,13 @@ def examples(facts: Sequence[dict[str, Any]], outcome: Callable[[dict[str, Any]]
 
 
 def by(*rules: tuple[str, str]) -> Callable[[dict[str, Any]], str]:
-    """Outcomes by rules that a person wrote."""
+    """Return outcomes by handwritten rules."""
     read = [(Condition.parse(text, PARAMETERS), outcome) for text, outcome in rules]
     return lambda facts: next((outcome for condition, outcome in read if condition(facts)), BUILT)
 
 
 def outcomes(rules: Sequence[Rule], facts: Sequence[dict[str, Any]]) -> list[str]:
-    """What rules say, read as a case's are."""
+    """Rules, read as the expectations of a case are."""
     told = by(*((rule.condition, str(rule.outcome)) for rule in rules))
     return [told(each) for each in facts]
 

@@ -1,4 +1,4 @@
-"""An index of one's own, and settings that nobody else's reach."""
+"""A local index, isolated from other settings."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from .local_index import LocalIndex
 
 @pytest.fixture
 def index(tmp_path: Path) -> LocalIndex:
-    """An empty index, which nobody is told of yet."""
+    """An empty index that is not configured yet."""
     return LocalIndex(tmp_path / "index")
 
 
 @pytest.fixture
 def no_settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """No settings of pip and uv but the machine's, and an empty cache; the folder for the user's own (XDG_CONFIG_HOME)."""
+    """Use only the machine's settings of pip and uv, and an empty cache; return the folder for the user's settings (XDG_CONFIG_HOME)."""
     for name in [name for name in os.environ if name.startswith(("PIP_", "UV_"))]:
         monkeypatch.delenv(name)
     folder = tmp_path / "config"

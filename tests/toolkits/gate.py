@@ -1,4 +1,4 @@
-"""Installations that wait for a wheel, and what they leave."""
+"""Installations that wait for a wheel, and their leftovers."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Any
 
 
 class Gate:
-    """An index over HTTP that keeps back the second half of each wheel until it is opened."""
+    """An HTTP index that holds back the second half of each wheel until it is opened."""
 
     def __init__(self, root: Path) -> None:
         self.opened = threading.Event()
@@ -38,7 +38,7 @@ class Gate:
                 try:
                     super().handle_one_request()
                 except OSError:
-                    self.close_connection = True  # whoever asked was killed
+                    self.close_connection = True  # the client was killed
 
             def log_message(self, *arguments: object) -> None:
                 pass
@@ -49,7 +49,7 @@ class Gate:
         self.url = f"http://127.0.0.1:{self.server.server_port}"
 
     def close(self) -> None:
-        """Let everybody go."""
+        """Release all waiting clients."""
         self.opened.set()
         self.server.shutdown()
         self.thread.join()
@@ -57,7 +57,7 @@ class Gate:
 
 
 def until(happens: Callable[[], object]) -> None:
-    """Wait for something that will happen; pytest-timeout ends what never does."""
+    """Wait for an event; pytest-timeout ends the test if the event never happens."""
     while not happens():
         time.sleep(0.05)
 
@@ -67,12 +67,12 @@ def left(root: Path) -> list[str]:
 
 
 def unpacked(tmp_path: Path) -> list[str]:
-    """What uv was unpacking."""
+    """Return the files that uv was unpacking."""
     return [path.name for path in (tmp_path / "uv-cache").glob(".tmp*")]
 
 
 def free(lock: Path) -> bool:
-    """Whether no uv holds the lock of its cache any more: a process that was killed holds it for a moment longer."""
+    """Return whether no uv holds the lock of its cache: a killed process holds it for a moment."""
     with lock.open("w") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

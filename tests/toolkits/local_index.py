@@ -1,4 +1,4 @@
-"""An index of packages that is a folder, with wheels made here."""
+"""A package index in a folder, with generated wheels."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 HEADER = "cutlass_library/source/include/cutlass/version.h"
-"""A file by which a wheel is taken for CUTLASS."""
+"""The file that marks a wheel as CUTLASS."""
 
 
 class LocalIndex:
@@ -32,24 +32,24 @@ class LocalIndex:
         Parameters
         ----------
         name, version : str
-            Of the wheel.
+            Name and version of the wheel.
         files : Mapping[str, str]
-            Text by name; RECORD is as these files have it.
+            Texts of the files by name; RECORD follows from them.
         told : str or None
-            The SHA-256 that the index says it has, by default its own; None for an index that says nothing.
+            The SHA-256 that the index lists, by default the wheel's own; None for an index without hashes.
         metadata : bool
-            Whether the index has the wheel's metadata beside it (PEP 658), so that nobody has to download it to know what it requires.
+            Whether the index has the wheel's metadata as a separate file (PEP 658), which saves downloading the wheel for its requirements.
         more : bool
-            List it beside what is listed already, and not in its place.
+            Whether to add the wheel to the list instead of replacing the list.
         requires : sequence of str
-            What it requires.
+            Requirements of the wheel.
         attributes : str
-            Further attributes of its link.
+            Further attributes of the link.
 
         Returns
         -------
         str
-            The SHA-256 that it has.
+            The SHA-256 of the wheel.
         """
         folder = self.root / name
         folder.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""Toolkits whose CCCL is another release's."""
+"""Toolkits with the CCCL of another release."""
 
 from __future__ import annotations
 
@@ -58,18 +58,18 @@ def test_users_are_told(cumatrix: Command, toolkit: Callable[[str], Installed], 
     (tmp_path / "kernel.cu").write_text("__global__ void k() {}")
     (record,) = cumatrix.records("try", "kernel.cu", "-b", "nvrtc", "-t", "12.0", "-a", "sm_80")
     assert record["toolchain"]["observed"]["borrowed"] == dict.fromkeys(CCCL, "12.4")
-    assert not [text for text in record["notes"] if "of CUDA 12.4" in text]  # nothing of it took part
+    assert not [text for text in record["notes"] if "of CUDA 12.4" in text]  # no part of it was used
 
 
 @pytest.mark.slow
 @pytest.mark.slow
 @pytest.mark.compilers
-@pytest.mark.timeout(2700)  # Jitify looks for headers, which takes minutes
+@pytest.mark.timeout(2700)  # Jitify searches for headers, which takes minutes
 @pytest.mark.parametrize(
     ("backend", "header", "folder"),
     [
         ("nvrtc", "cub/version.cuh", "cub"), ("nvrtc", "cuda/std/type_traits", "cuda"), ("nvrtc", "nv/target", "nv"), ("cupy-nvrtc", "nv/target", "nv"),
-        # No header of CCCL is among those that Jitify has been given before (CuPy 13 and later bring their own): it finds them on the way.
+        # Jitify receives no CCCL header in advance (CuPy 13 and later bring their own): it finds the headers while compiling.
         ("cupy-jitify", "nv/target", "nv"), ("cupy-jitify", "cuda/std/type_traits", "cuda"), ("cupy-jitify", "cub/version.cuh", "cub"),
     ],
 )  # fmt: skip

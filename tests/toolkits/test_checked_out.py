@@ -1,4 +1,4 @@
-"""Headers out of folders and repositories."""
+"""Headers from folders and repositories."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def repository(tmp_path: Path) -> Repository:
 
 
 def found(text: str, base: Path, library: HeaderLibrary = LIBRARIES["cutlass"]) -> dict[str, Headers]:
-    """What a text names, as the axis has it."""
+    """Return the headers that a text names, by value of the axis."""
     return headers_of(library, read_source(text, base), tell=lambda _text: None)
 
 
@@ -61,7 +61,7 @@ def test_a_revision_is_checked_out_and_kept(repository: Repository, tmp_path: Pa
     (include,) = headers.include
     assert include.is_relative_to(tmp_path / "home" / "checkouts" / "cutlass")
     assert "MINOR 9" in (include / "cutlass" / "version.h").read_text()
-    # A tag and a commit that are known need no repository any more; a branch may have moved.
+    # A known tag or commit needs no repository; a branch can have moved.
     repository.folder.rename(tmp_path / "away")
     for revision in ("v3.9.0", commit, commit[:9]):
         assert found(f"git+{repository.folder.as_uri()}@{revision}", tmp_path)[number] == headers
@@ -102,7 +102,7 @@ def test_a_range_may_have_so_many_commits(tmp_path: Path) -> None:
     for _ in range(2):
         last = repository.git("commit-tree", tree, "-p", last, "-m", "one more")
     repository.git("branch", "few", last)
-    # Many commits cost a second as one stream, and half a minute one by one.
+    # Many commits take a second as one stream, and half a minute one by one.
     lines = [
         f"commit refs/heads/more\ncommitter A <a@b> {n} +0000\ndata 0\n" + (f"from {last}\n" if n == 1 else "")
         for n in range(1, MOST_COMMITS + 1)

@@ -1,4 +1,4 @@
-"""Which wheels are taken, and from where: a real uv, and an index that is a folder."""
+"""Wheels that are accepted, and their sources: a real uv, and an index that is a folder."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ CUTLASS = LIBRARIES["cutlass"]
 
 @pytest.fixture
 def own_index(index: LocalIndex, no_settings: Path, monkeypatch: pytest.MonkeyPatch) -> LocalIndex:
-    """The only index that the user has configured."""
+    """Return the only index that the user has configured."""
     monkeypatch.setenv("UV_DEFAULT_INDEX", index.url)
     return index
 
@@ -79,7 +79,7 @@ def test_a_wheel_that_is_not_pinned_is_told_and_recorded(own_index: LocalIndex, 
 def test_settings_of_the_folder_count_for_nothing(
     cumatrix: Command, index: LocalIndex, no_settings: Path, tmp_path: Path, name: str, within: bool
 ) -> None:
-    """What a stranger's project says of uv reaches no installation in it, even where the data folder lies in it; what the user says does."""
+    """Settings of a stranger's project for uv do not affect installations, even if the project contains the data folder; settings of the user do."""
     good = index.add("nvidia-cutlass", "99.0", {HEADER: "// the user's"})
     other = LocalIndex(tmp_path / "other")
     other.add("nvidia-cutlass", "99.0", {HEADER: "// somebody's"})
@@ -111,12 +111,12 @@ def installed(own_index: LocalIndex, tmp_path: Path) -> Installed:
 
 
 class TestVerify:
-    """What differs from the wheels is named."""
+    """The message names the files that differ from the wheels."""
 
     def test_files(self, installed: Installed) -> None:
         folder = installed.home / "include" / "cutlass"
         stat = (folder / "version.h").stat()
-        (folder / "version.h").write_text("// NEW")  # of the same size, and of the same time
+        (folder / "version.h").write_text("// NEW")  # with equal size and time
         os.utime(folder / "version.h", ns=(stat.st_atime_ns, stat.st_mtime_ns))
         (folder / "other.h").unlink()
         (folder / "more.h").touch()
@@ -180,7 +180,7 @@ def test_doctor_says_what_differs_and_what_to_do(cumatrix: Command, own_index: L
 def test_a_flood_of_words_from_uv_is_not_kept(
     own_index: LocalIndex, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A fake uv, which fails and prints as no real one does."""
+    """A fake uv, which fails with output that no real uv prints."""
     much = 100 << 20
     fake = tmp_path / "uv"
     fake.write_text(

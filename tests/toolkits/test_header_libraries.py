@@ -59,7 +59,7 @@ def test_a_version_is_laid_out_and_tells_itself(tmp_path: Path) -> None:
     before = found.fingerprint
     (found.home / "include" / "cutlass" / "version.h").write_text("#define CUTLASS_MAJOR 9\n")
     again = store.find(LIBRARIES["cutlass"], "3.4.1")
-    assert isinstance(again, Installed) and again.fingerprint != before  # a change by hand is another library
+    assert isinstance(again, Installed) and again.fingerprint != before  # a manual change is another library
     (again.home / "include" / "cutlass" / "version.h").unlink()
     with pytest.raises(PartUnavailable, match=r"cutlass 3\.4\.1 is damaged .* install --force cutlass==3\.4\.1"):
         _ = store.find(LIBRARIES["cutlass"], "3.4.1").fingerprint  # type: ignore[union-attr]

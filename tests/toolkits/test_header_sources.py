@@ -1,4 +1,4 @@
-"""What names headers that are no release."""
+"""Names of headers that are no release."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which index uv is told of."""
+"""The index that uv uses."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ MIRROR = "https://mirror.example/simple"
 
 @pytest.fixture
 def environ(tmp_path: Path) -> dict[str, str]:
-    """Variables of a user without any settings."""
+    """Return the variables of a user without settings."""
     return {
         "HOME": str(tmp_path),
         "XDG_CONFIG_DIRS": str(tmp_path / "machine"),
@@ -48,7 +48,7 @@ def test_files_of_pip(environ: dict[str, str], tmp_path: Path) -> None:
     write(tmp_path / ".config" / "pip" / "pip.conf", "[global]\nindex-url = https://other.example\nno-index = true\n")
     write(tmp_path / "pip.conf", f"[install]\nindex-url = {MIRROR}\nfind-links =\n  /wheels\n  /more%20wheels\n")
     variables, options = index_settings(environ)
-    assert variables["UV_DEFAULT_INDEX"] == MIRROR  # the file that is named wins
+    assert variables["UV_DEFAULT_INDEX"] == MIRROR  # the named file takes precedence
     assert variables["UV_FIND_LINKS"] == "/wheels,/more%20wheels"
     assert options == ["--no-index"]
     assert (

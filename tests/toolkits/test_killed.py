@@ -1,4 +1,4 @@
-"""What killed installations leave: a real uv that waits for a wheel, and parents that are really killed."""
+"""Leftovers of killed installations: a real uv that waits for a wheel, and parents that are really killed."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ VERSION = "99.0"
 
 @pytest.fixture
 def gate(index: LocalIndex, no_settings: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Gate]:
-    # Large enough to be unpacked while it is downloaded.
+    # Large enough that uv unpacks it while downloading.
     lines = "".join(f"// {number:x}\n" for number in range(200_000))
     index.add("nvidia-cutlass", VERSION, {"cutlass_library/source/include/large.h": lines, HEADER: lines[::-1]})
     gate = Gate(index.root)
@@ -41,12 +41,12 @@ Start = Callable[[], "subprocess.Popen[str]"]
 
 @pytest.fixture
 def start(cumatrix: Command, tmp_path: Path) -> Iterator[Start]:
-    """Begin to install, in a process group of its own as a shell does it."""
+    """Start an installation in its own process group, as a shell does."""
     begun: list[subprocess.Popen[str]] = []
 
     def start() -> subprocess.Popen[str]:
         process = subprocess.Popen(
-            # Tests that run in the background of a shell inherit an ignored SIGINT, and so would the command.
+            # Background tests of a shell inherit an ignored SIGINT, and so would the command.
             ["env", "--default-signal=INT", *cumatrix.argv("toolkits", "install", f"cutlass=={VERSION}")],
             cwd=cumatrix.folder, text=True,
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, process_group=0,
@@ -72,7 +72,7 @@ def test_a_kill_ends_uv_and_the_next_start_cleans_up(
     process.kill()
     process.wait()
     until(lambda: not processes(str(root)) and free(tmp_path / "uv-cache" / ".lock"))
-    assert len(left(root)) == 1  # so there is something to clean up
+    assert len(left(root)) == 1  # there is something to clean up
     done = cumatrix("doctor", "--verify", env={"CUMATRIX_HOME": str(tmp_path / "home")})
     assert done.returncode == 3, done.stderr
     assert (left(root), unpacked(tmp_path)) == ([], [])
@@ -89,7 +89,7 @@ def test_a_request_to_end_leaves_nothing(gate: Gate, start: Start, tmp_path: Pat
     assert gate.asked.wait(600)
     until(lambda: unpacked(tmp_path))
     if number == signal.SIGINT:
-        os.killpg(process.pid, number)  # as a terminal does it
+        os.killpg(process.pid, number)  # as a terminal does
     else:
         process.send_signal(number)
     assert process.wait() == 130
@@ -133,7 +133,7 @@ def test_what_is_under_way_is_left_alone(tmp_path: Path) -> None:
     with lock_file(lock_path(tmp_path, "12.4")) as lock:
         assert take_alone(lock)
         sweep_installs(tmp_path)
-    assert left(tmp_path) == [".12.4-abcdefgh", ".13.0-ab", ".other", "12.9", "13.1"]  # 12.9 is put back
+    assert left(tmp_path) == [".12.4-abcdefgh", ".13.0-ab", ".other", "12.9", "13.1"]  # 12.9 is restored
     sweep_installs(tmp_path)
     assert left(tmp_path) == [".13.0-ab", ".other", "12.9", "13.1"]
     sweep_installs(tmp_path / "nowhere")
@@ -151,7 +151,7 @@ def test_a_cache_that_another_uv_uses_is_cleaned_later(tmp_path: Path) -> None:
     cache, folder = tmp_path / "cache", tmp_path / "root" / ".12.4-abcdefgh"
     (folder / "home").mkdir(parents=True)
     (cache / ".tmp000000").mkdir(parents=True)
-    os.utime(cache / ".tmp000000", (0, 0))  # somebody else's
+    os.utime(cache / ".tmp000000", (0, 0))  # of another user
     (folder / "uv-cache").write_text(str(cache))
     (cache / ".tmpAAAAAA" / "half").mkdir(parents=True)
     (cache / "archive-v0").mkdir()
@@ -181,7 +181,7 @@ def test_a_cache_that_is_not_told_is_not_cleaned(tmp_path: Path, monkeypatch: py
 
 
 def test_removing_is_not_undone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A fake for a kill while a toolkit is being removed: its files stay, in a folder that nobody puts back."""
+    """A fake kill during the removal of a toolkit: its files stay, in a folder that is not restored."""
     store = ToolkitStore(tmp_path)
     (tmp_path / "12.4" / "include").mkdir(parents=True)
     with monkeypatch.context() as patch:

@@ -1,4 +1,4 @@
-"""From unpacked wheels to a CUDA_HOME, with wheels made by hand."""
+"""From unpacked wheels to a CUDA_HOME, with handmade wheels."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""CUDA toolkits of the machine's own: made here from an installed one, in another folder."""
+"""CUDA toolkits of the machine: copied from an installed toolkit into another folder."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def test_cells_run_with_it(toolkit: Callable[[str], Installed], cumatrix: Comman
 def test_a_machine_without_network_runs_what_it_has(
     toolkit: Callable[[str], Installed], cumatrix: Command, tmp_path: Path
 ) -> None:
-    """A header library and another toolkit cannot be installed: their cells are unavailable, the rest is compiled."""
+    """If a header library and another toolkit cannot be installed, their cells are unavailable and the rest is compiled."""
     for name, more in (("own", ""), ("headers", '[libraries]\ncutlass = ["3.5.1"]\n')):
         folder = tmp_path / "cases" / "topic" / name
         folder.mkdir(parents=True)

@@ -1,4 +1,4 @@
-"""Parts of CUDA beside the compilers: real wheels, the smallest there are."""
+"""Parts of CUDA in addition to the compilers: real wheels, the smallest available."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from harness.errors import PartUnavailable, UsageError
 from harness.toolkits import RELEASES, Release, ToolkitStore
 from harness.toolkits.releases import PARTS, parse_parts, parts_among, wheels_of
 
-# The smallest wheel of a release there is, so that a toolkit takes seconds.
+# The smallest wheel of a release, which installs in seconds.
 SMALL = Release(name="12.4", packages={"nvidia-cuda-cccl-cu12": "12.4.127.post1"})
 
 
@@ -71,7 +71,7 @@ def test_a_part_is_added_once_and_stays(tmp_path: Path) -> None:
 
 @pytest.mark.compilers
 def test_two_wheels_with_the_same_file(tmp_path: Path) -> None:
-    """From CUDA 13 on all wheels share one folder: cupti and sanitizer-api both have headers of that name."""
+    """From CUDA 13 on, all wheels share one folder: cupti and sanitizer-api both have headers of that name."""
     release = Release(name="13.0", packages={"nvidia-cuda-profiler-api": "13.0.85"})
     found = ToolkitStore(tmp_path / "toolkits").install(release, ["cupti", "sanitizer-api"])
     assert (found.home / "include" / "generated_cudaGL_meta.h").is_file()
@@ -96,7 +96,7 @@ def test_programs_find_the_headers_of_a_part(cumatrix: Command, tmp_path: Path) 
     done = cumatrix("toolkits", "install", "13.0", "--with", "profiler-api,nvtx", env=home)
     assert done.returncode == 0, done.stderr
     assert "CUDA 13.0 with profiler-api, nvtx: " in done.stderr
-    (after,) = cumatrix.records(*common, env=home)  # not from the cache: the toolkit is another one
+    (after,) = cumatrix.records(*common, env=home)  # not from the cache, because the toolkit differs
     assert after["status"] == "built", after["log"]
     (line,) = [text for text in cumatrix("toolkits", "list", env=home).stdout.splitlines() if text.startswith("13.0 ")]
     assert line.endswith("  with profiler-api, nvtx")

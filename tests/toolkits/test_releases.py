@@ -1,4 +1,4 @@
-"""How users name CUDA releases."""
+"""Users' names of CUDA releases."""
 
 from __future__ import annotations
 

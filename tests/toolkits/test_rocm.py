@@ -1,4 +1,4 @@
-"""ROCm installations by their files, made here in a folder."""
+"""ROCm installations recognized by their files, in a folder of the test."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Installing for real, damage, and what a failure leaves behind."""
+"""Real installations, damage, and the leftovers of a failure."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from harness.toolkits import RELEASES, Installed, Release, ToolkitStore
 
 pytestmark = pytest.mark.compilers
 
-# The smallest wheel of a release there is: NVVM's header and library are not in it.
+# The smallest wheel of a release: it lacks NVVM's header and library.
 SMALL = Release(name="12.4", packages={"nvidia-cuda-cccl-cu12": "12.4.127.post1"})
 
 
@@ -32,7 +32,7 @@ def left(store: ToolkitStore) -> list[str]:
 @pytest.mark.parametrize("release", ["11.8", "12.4", "13.0"])
 def test_a_release_is_a_whole_cuda_home(toolkit: Callable[[str], Installed], release: str) -> None:
     found = toolkit(release)
-    # Another test of the same store may have added parts, such as cuBLAS's headers.
+    # Another test of the same store can have added parts, such as cuBLAS's headers.
     assert RELEASES[release].packages.items() <= found.packages.items()
     said = subprocess.run(
         [found.home / "bin" / "ptxas", "--version"], capture_output=True, text=True, check=True
@@ -116,7 +116,7 @@ def test_a_failed_installation_leaves_the_earlier_one(small: tuple[ToolkitStore,
 
 
 def test_another_version_than_asked_for_is_unavailable(tmp_path: Path) -> None:
-    """PyPI takes 12.4.127.post1 for the same as 12.4.127.POST1; a manifest does not."""
+    """PyPI treats 12.4.127.post1 and 12.4.127.POST1 as equal; a manifest does not."""
     store = ToolkitStore(tmp_path / "toolkits")
     with pytest.raises(PartUnavailable, match=r"asked for .*, got "):
         store.install(Release(name="12.4", packages={"nvidia-cuda-cccl-cu12": "12.4.127.POST1"}))

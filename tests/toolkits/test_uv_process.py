@@ -1,4 +1,4 @@
-"""What is said where uv finds no room; its words are faked, since no disk is filled here."""
+"""Messages if uv finds no space; uv's output is faked, since no disk is filled here."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sets of wheels in a store, from an index that is a folder."""
+"""Sets of wheels in a store, from an index in a folder."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ TEXT = {"nvidia/fake/include/a.h": "1"}
 
 
 class Store:
-    """A store in which one wheel is asked for."""
+    """A store that installs one wheel."""
 
     def __init__(self, root: Path, library: str = "") -> None:
         self.told: list[str] = []
@@ -45,7 +45,7 @@ def store(tmp_path: Path, index: LocalIndex, no_settings: Path, monkeypatch: pyt
 
 
 def test_another_version_than_asked_for_is_not_kept(store: Store) -> None:
-    """An index takes 1.0 for 1.0.0; who asked for 1.0.0 gets nothing else, and what was there stays."""
+    """An index treats 1.0 as 1.0.0; a request for 1.0.0 accepts nothing else, and an existing installation stays."""
     with pytest.raises(
         PartUnavailable, match=r"CUDA 12\.4: asked for nvidia-fake==1\.0\.0, got \{'nvidia-fake': '1\.0'\}"
     ):

@@ -60,7 +60,7 @@ def test_another_machine_has_wheels_of_its_own(monkeypatch: pytest.MonkeyPatch) 
         found[machine] = wheels
     assert len(found["x86_64"]) == len(found["aarch64"]) == 1
     assert found["x86_64"] != found["aarch64"]
-    assert found["riscv64"] == frozenset()  # not None: what comes for it all the same is refused
+    assert found["riscv64"] == frozenset()  # not None: any wheel for it is rejected
 
 
 def test_the_file_has_hashes_and_nothing_else() -> None:

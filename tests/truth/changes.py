@@ -1,4 +1,4 @@
-"""What people do to files between two runs, as data: each constructor gives one `Change`."""
+"""Changes of files between two runs, as data: each constructor gives one `Change`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _YEAR = 365 * 24 * 3600
 
 @dataclass(frozen=True)
 class Change:
-    """One thing that is done to one path.
+    """A change of a path.
 
     Parameters
     ----------
@@ -40,7 +40,7 @@ class Link:
 
 @dataclass(frozen=True)
 class Variable:
-    """A variable of the environment that is set to another value, or taken away."""
+    """An environment variable to set or remove."""
 
     name: str
     value: str | None
@@ -48,14 +48,14 @@ class Variable:
 
 @dataclass(frozen=True)
 class Zip:
-    """An archive among a pair's files, with a module ``helper`` in it."""
+    """An archive among a pair's files that contains a module ``helper``."""
 
     helper: str
 
 
 @dataclass(frozen=True)
 class Built:
-    """What the host's compiler makes of a C program."""
+    """A C program, replaced by the artifact of the host compiler."""
 
     text: str
     options: tuple[str, ...]
@@ -65,7 +65,7 @@ Content = str | Link | Zip | Built
 
 
 def put(path: Path, content: Content) -> None:
-    """Write a file of a pair in place; scripts and programs can be run."""
+    """Write a file of a pair in place; scripts and programs become executable."""
     path.parent.mkdir(parents=True, exist_ok=True)
     if isinstance(content, Link):
         path.symlink_to(content.to)
@@ -91,17 +91,17 @@ def _made(content: Zip | Built) -> bytes:
 
 
 def write(name: str, text: str) -> Change:
-    """Write a file: a new one, or another text in place of the old."""
+    """Write a file: a new file, or another text into an existing one."""
     return Change(name, lambda path, fill: put(path, fill(text)))
 
 
 def append(name: str, text: str) -> Change:
-    """Add to the end of a file."""
+    """Append to a file."""
     return Change(name, lambda path, fill: put(path, path.read_text("utf-8") + fill(text)))
 
 
 def _then(change: Change, after: Callable[[Path, os.stat_result], None]) -> Change:
-    """The same change, and then something that knows what the file was before."""
+    """Return the change followed by `after`, which receives the earlier status of the file."""
 
     def act(path: Path, fill: Callable[[str], str]) -> None:
         before = path.stat()
@@ -112,7 +112,7 @@ def _then(change: Change, after: Callable[[Path, os.stat_result], None]) -> Chan
 
 
 def older(change: Change) -> Change:
-    """The same change, and the file is then a year older than it was."""
+    """Return the change with a modification time one year before the earlier file's."""
 
     def after(path: Path, before: os.stat_result) -> None:
         os.utime(path, (before.st_mtime - _YEAR, before.st_mtime - _YEAR))
@@ -121,7 +121,7 @@ def older(change: Change) -> Change:
 
 
 def unseen(change: Change) -> Change:
-    """The same change, after which the file has the size and the time of change that it had before."""
+    """Return the change with the size and modification time of the earlier file."""
 
     def after(path: Path, before: os.stat_result) -> None:
         assert path.stat().st_size == before.st_size, "the pair's two texts differ in length"
@@ -131,7 +131,7 @@ def unseen(change: Change) -> Change:
 
 
 def moved(name: str, text: str) -> Change:
-    """Write beside the file and rename, as editors do."""
+    """Write another file and rename it, as editors do."""
 
     def act(path: Path, fill: Callable[[str], str]) -> None:
         beside = path.with_name(f".{path.name}.new")
@@ -142,12 +142,12 @@ def moved(name: str, text: str) -> Change:
 
 
 def touch(name: str) -> Change:
-    """Another time of change with the same bytes."""
+    """Change the modification time and keep the bytes."""
     return Change(name, lambda path, fill: os.utime(path, (path.stat().st_mtime - 9, path.stat().st_mtime - 9)))
 
 
 def delete(name: str) -> Change:
-    """Take a file, a link or a whole folder away."""
+    """Remove a file, a link or a whole folder."""
 
     def act(path: Path, fill: Callable[[str], str]) -> None:
         if path.is_dir() and not path.is_symlink():
@@ -159,7 +159,7 @@ def delete(name: str) -> Change:
 
 
 def link(name: str, to: str) -> Change:
-    """Let a symbolic link point elsewhere."""
+    """Point a symbolic link elsewhere."""
 
     def act(path: Path, fill: Callable[[str], str]) -> None:
         path.unlink(missing_ok=True)

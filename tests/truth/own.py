@@ -1,4 +1,4 @@
-"""Environments that a pair may change: made of those that all tests share."""
+"""Environments that a pair can change: copies of the shared ones."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ _VERSION = "0.15.0"
 
 @dataclass(frozen=True)
 class Own:
-    """An environment of a pair's own.
+    """An environment that belongs to one pair.
 
     Parameters
     ----------
     python : str
-        Its interpreter.
+        The interpreter.
     site : Path
-        Its ``site-packages``.
+        The folder ``site-packages``.
     source : Path
-        Where the library's files are, when they are not there.
+        Folder of the library's files, if they are not in `site`.
     """
 
     python: str
@@ -37,7 +37,7 @@ class Own:
 
 
 def make_own(kind: str, shared: str, folder: Path) -> Own:
-    """An environment with what a shared one has: a copy of it, or with the library in a folder of its own."""
+    """Copy a shared environment, or only its library into a separate folder."""
     _uv("venv", "--quiet", "--python", os.path.realpath(shared or "/proc/self/exe"), str(folder))
     (site,) = folder.glob("lib/python3*/site-packages")
     python, source = folder / "bin" / "python", folder / "source"
@@ -59,7 +59,7 @@ def make_own(kind: str, shared: str, folder: Path) -> Own:
 
 
 def _sdist(folder: Path) -> None:
-    """numba-cuda's own sources."""
+    """Fetch numba-cuda's own sources."""
     kept = data_folder() / "test-envs" / "sdists"
     kept.mkdir(parents=True, exist_ok=True)
     with lock_file(kept / ".lock") as lock:

@@ -1,4 +1,4 @@
-"""What a pair is: two states of a machine, and what is asked of cumatrix in both."""
+"""A pair: two states of a machine, and a command for both."""
 
 from __future__ import annotations
 
@@ -11,47 +11,47 @@ CUDA = ("nvrtc", "cupy-nvrtc", "cupy-jitify", "nvcc")
 PYTHON = ("numba", "numba-cuda")
 
 KERNEL = 'extern "C" __global__ void k(int *a) { *a = N; }\n'
-"""A kernel whose code tells N."""
+"""Return a kernel whose code depends on N."""
 KERNEL_PY = "from numba import cuda\n\n@cuda.jit\ndef k(a):\n    a[0] = N\n"
-"""The same for Numba."""
+"""Return the same program for Numba."""
 ONE, TWO = "#define N 1\n", "#define N 2\n"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Pair:
-    """State A (`files`), and what makes B of it (`change`); `test_pairs.py` says what must hold.
+    """State A (`files`), and the `change` that makes state B; `test_pairs.py` has the conditions.
 
-    In every text, ``@here@`` stands for the pair's folder, ``@toolkit@`` for a copy of the toolkit and ``@store@`` for the
-    toolkit itself, ``@site@`` and ``@source@`` for places in an environment of the pair's own, ``@path@`` for ``$PATH``.
+    In every text, ``@here@`` is the pair's folder, ``@toolkit@`` a copy of the toolkit, ``@store@`` the toolkit itself, ``@site@`` and
+    ``@source@`` are folders in the pair's own environment, and ``@path@`` is ``$PATH``.
 
     Parameters
     ----------
     name : str
-        The test's name.
+        Name of the test.
     backends : tuple of str
-        Those that it is run with.
+        Backends to run it with.
     files : Mapping
-        Texts (or links) by name. ``kernel.cu`` or ``kernel.py`` is the program, unless `command` says otherwise.
+        Texts (or links) by name. ``kernel.cu`` or ``kernel.py`` is the program, unless `command` names another.
     change : tuple
         `Change` and `Variable`, in order.
     args : tuple of str
         Further arguments of ``cumatrix try``.
     command : tuple of str
-        The whole command in place of ``try``, but for the axes.
+        The whole command instead of ``try``, without the axes.
     variables : Mapping[str, str]
         Variables of state A.
     environment : str
         ``shared``; ``own``: a copy of it; ``editable``: numba-cuda's sources, installed with ``-e``; ``pth``: CuPy in a
         folder that a ``.pth`` names.
     copy : str
-        ``local``: ``-t`` is a copy of the toolkit, as another CUDA of the machine; ``store``: it is installed in a data folder
-        of the pair's own.
+        ``local``: ``-t`` is a copy of the toolkit, like another CUDA of the machine; ``store``: the toolkit is in the pair's own data
+        folder.
     host : bool
-        Whether nvcc goes over the host's half, too.
+        Whether nvcc runs the host pass, too.
     matters : bool
         Whether the change changes the outcome; otherwise the outcome must stay.
     kept : bool
-        Whether A must be answered from the cache while nothing changes. False where nobody can know what was read.
+        Whether the cache must answer A while nothing changes. False if the files that were read cannot be known.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""Pairs of CUDA C++ programs: headers, where they are found, and how they are asked for."""
+"""Pairs of CUDA C++ programs: headers, their folders, and their includes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pairs of nvcc's host half: the host compiler, the assembler, and what they read."""
+"""Pairs of nvcc's host pass: the host compiler, the assembler, and their inputs."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from .changes import Variable, append, delete, unseen, write
 from .pair import KERNEL, ONE, TWO, Pair
 
 DEVICE = "#define N 1\n" + KERNEL
-# Read by the host's compiler alone, and refused in state B.
+# Only the host compiler reads it, and state B is rejected.
 HOST_ONLY = "#ifndef __CUDA_ARCH__\n#include <host.h>\n#endif\n" + DEVICE
 FINE, REFUSED = "extern int host;\n", '#error "no"\n'
 WRAPPER = '#!/bin/sh\nexec {} {}"$@"\n'
 BIN = {"PATH": "@here@/bin:@path@"}
-# As users of ccache, distcc and toolchain modules have it: a script of the compiler's name in front of the path.
+# As ccache, distcc and toolchain modules do: a script with the compiler's name at the front of PATH.
 GCC, GCC_TWO = WRAPPER.format("/usr/bin/gcc", "-DM=1 "), WRAPPER.format("/usr/bin/gcc", "-DM=2 ")
 GXX, GXX_TWO = WRAPPER.format("/usr/bin/g++", "-DM=1 "), WRAPPER.format("/usr/bin/g++", "-DM=2 ")
 WITH_M = "#ifndef M\n#define M 3\n#endif\n#define N M\n" + KERNEL

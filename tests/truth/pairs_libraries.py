@@ -1,4 +1,4 @@
-"""Pairs in which an installed library changes: editable and development installs, and wheels that were edited."""
+"""Pairs that change an installed library: editable and development installs, and edited wheels."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ COMPLEX = "#include <cupy/complex.cuh>\n#ifndef N\n#define N 1\n#endif\n" + KERN
 WITH_N = "#ifndef N\n#define N 1\n#endif\n" + KERNEL
 HEADER = "cupy/_core/include/cupy/complex.cuh"
 COMPILER = "cupy/cuda/compiler.py"
-# What a developer of CuPy might try: one more option for every program.
+# A possible edit of a CuPy developer: one more option for every program.
 ONE_MORE = """
 _theirs = compile_using_nvrtc
 def compile_using_nvrtc(source, options=(), *others, **named):
@@ -45,7 +45,7 @@ LIBRARIES = (
                 "@site@/mine.pth": 'import sys; sys.path.insert(0, "@here@/mine")\n'}),
     Pair(name="a-pth-appears", backends=("numba",), environment="own", files={"kernel.py": "from beside import N\n" + KERNEL_PY, "@site@/beside.py": "N = 1\n"},
          change=(write("mine/beside.py", "N = 2\n"), write("@site@/mine.pth", 'import sys; sys.path.insert(0, "@here@/mine")\n'))),
-    # Debian's Python has one of its own, which stands before that of the environment.
+    # Debian's Python has its own, which precedes the environment's.
     *([] if find_spec("sitecustomize") else [
     Pair(name="sitecustomize-appears", backends=("numba",), environment="own", change=(write("@site@/sitecustomize.py", "import builtins\nbuiltins.MINE = 2\n"),),
          files={"kernel.py": "import builtins\nN = getattr(builtins, 'MINE', 1)\n" + KERNEL_PY})]),

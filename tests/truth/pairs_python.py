@@ -1,4 +1,4 @@
-"""Pairs of Numba's programs: Python reads anything, from anywhere."""
+"""Pairs of Numba programs: Python can read any file."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ add = cuda.declare_device("add", "int32(int32)")
 def k(a):
     a[0] = add(a[0])
 """
-# A library of the user's own, which the dynamic loader opens and nobody else.
+# A user's library that only the dynamic loader opens.
 SHARED = "import ctypes\nN = ctypes.CDLL('@here@/libn.so').n()\n"
 SO = ("-shared", "-fPIC")
-# What is linked statically cannot be listened to from within, as many tools in Go and Rust.
+# A statically linked program cannot be traced from within, as many tools in Go and Rust.
 CAT = '#include <stdio.h>\nint main(int c, char **v) { FILE *f = fopen(v[1], "r"); putchar(fgetc(f)); return 0; }'
 BOTH = PYTHON
 ONE_ONLY = ("numba",)

@@ -1,4 +1,4 @@
-"""Pairs in which the CUDA toolkit changes; each has a copy of its own."""
+"""Pairs that change the CUDA toolkit; each has its own copy."""
 
 from __future__ import annotations
 

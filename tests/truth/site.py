@@ -1,4 +1,4 @@
-"""The real place where a pair is played: a folder, a toolkit, an environment, and the command itself."""
+"""The place of a pair: a real folder, toolkit, environment and command."""
 
 from __future__ import annotations
 
@@ -31,21 +31,21 @@ REQUIREMENTS = {
     "torch-nvcc": ("torch==2.11.0", "ninja==1.13.0", "numpy==2.2.6", "setuptools==80.9.0"),
 }
 SIGNATURE = "k=void(int32[:])"
-# What differs between two runs with one outcome. A step that another cell's was taken for is a matter of the run.
+# Keys that differ between two runs with one outcome. The cell whose step is shared depends on the run.
 _PASSING = ("seconds", "cached", "run", "peak_bytes", "fingerprint", "notes", "shared_steps")
 
 
 class Site:
-    """Where a pair is played.
+    """The place of a pair.
 
     Parameters
     ----------
     pair, backend : Pair and str
-        What.
+        The pair, and one of its backends.
     folder : Path
         An empty folder.
     patch : MonkeyPatch
-        For the environment's variables.
+        Sets environment variables.
     """
 
     def __init__(self, pair: Pair, backend: str, folder: Path, patch: pytest.MonkeyPatch) -> None:
@@ -75,17 +75,17 @@ class Site:
             patch.setenv("CUMATRIX_HOME", str(folder / "data"))
 
     def filled(self, text: str) -> str:
-        """A text with the places that it names."""
+        """Fill in the folders that a text names."""
         for name, place in self.places.items():
             text = text.replace(f"@{name}@", place)
         return text
 
     def path(self, name: str) -> Path:
-        """Where a file of the pair is."""
+        """Return the path of a file of the pair."""
         return self.here / self.filled(name)
 
     def before(self) -> None:
-        """Make state A."""
+        """Create state A."""
         for name, content in self.pair.files.items():
             put(self.path(name), self._filled_content(content))
         for name, value in self.pair.variables.items():
@@ -97,7 +97,7 @@ class Site:
         return self.filled(content) if isinstance(content, str) else content
 
     def change(self) -> None:
-        """Make B of A."""
+        """Change state A to B."""
         for change in self.pair.change:
             if isinstance(change, Change):
                 change.act(self.path(change.name), self.filled)
@@ -107,14 +107,14 @@ class Site:
                     self.patch.setenv(change.name, self.filled(change.value))
 
     def close(self) -> None:
-        """Take away what lies outside of the pair's folders."""
+        """Remove files outside of the pair's folders."""
         changed = [change.name for change in self.pair.change if isinstance(change, Change)]
         for name in {*self.pair.files, *changed}:
             if "@unique@" in name:
                 self.path(name).unlink(missing_ok=True)
 
     def argv(self, *more: str) -> list[str]:
-        """Words of the command line."""
+        """Return the words of the command line."""
         python = self.backend.startswith("numba")
         program = str(self.here / ("kernel.py" if python else "kernel.cu"))
         command = [self.filled(word) for word in self.pair.command] or ["try", program]
@@ -126,7 +126,7 @@ class Site:
         return [*command, *axes, *(["--python", self.python] if self.python else []), *signature, *own, *more]
 
     def run(self, *more: str) -> dict[str, Any]:
-        """The one record of a run, by the command as users type it."""
+        """Run the command as users do; return its only record."""
         done = CliRunner().invoke(cumatrix, self.argv(*more), standalone_mode=False)
         if done.exception:
             raise AssertionError(f"cumatrix {' '.join(self.argv(*more))}: {done.exception!r}") from done.exception
@@ -136,19 +136,19 @@ class Site:
 
 
 def told(record: Mapping[str, Any]) -> dict[str, Any]:
-    """What a record says, without what may differ from run to run."""
+    """Return a record without the parts that can differ between runs."""
     return {key: value for key, value in record.items() if key not in _PASSING}
 
 
 def short(record: Mapping[str, Any]) -> str:
-    """A record in a line, for messages."""
+    """Return a record in one line, for messages."""
     code = (record["artifact"] or {}).get("sha256", "")[:8]
     why = "" if code else f" {record['reason']} {record['log'][:200]!r}"
     return f"{record['status']}{code and f' {code}'}{', cached' if record['cached'] else ''}{why}"
 
 
 def copy_tree(source: Path, target: Path, *, link_above: int | None = None) -> None:
-    """A copy; without hard links, which would change the originals' signatures under the feet of other tests.
+    """Copy a folder without hard links, which would change the status of the originals during other tests.
 
     Files of more than `link_above` bytes become symbolic links.
     """

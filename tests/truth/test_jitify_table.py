@@ -1,4 +1,4 @@
-"""What Jitify found is kept for the next worker: looking again takes a minute with CUDA's larger headers."""
+"""Jitify's findings are kept for the next worker: searching again takes a minute with CUDA's larger headers."""
 
 from __future__ import annotations
 

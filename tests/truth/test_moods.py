@@ -1,4 +1,4 @@
-"""What the machine did to one run stays with that run: limits that a shell had, a full disk, compilers that were ended."""
+"""Conditions of one run stay with that run: limits of a shell, a full disk, killed compilers."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from .site import Site, short, told
 pytestmark = pytest.mark.compilers
 
 DEEP = 'extern "C" __global__ void k(int *a) { *a = ' + "(" * 3000 + "1" + ")" * 3000 + "; }\n"
-# Takes a second or two, so that it is still there when a signal comes.
+# Takes a second or two, which leaves time for a signal.
 LONG = 'extern "C" __global__ void k(int *a) { *a = ' + " + ".join(f"a[{i}] * {i}" for i in range(1300)) + "; }\n"
 LONG_PY = KERNEL_PY.replace("= N", "= " + " + ".join(f"a[{i}] * {i}" for i in range(250)))
 PLAIN = "#define N 1\n" + KERNEL
@@ -34,7 +34,7 @@ def site_of(text: str, backend: str, folder: Path, patch: pytest.MonkeyPatch, ho
 
 
 def in_a_shell(site: Site, before: str, *more: str) -> list[dict[str, Any]]:
-    """Records of a run in a shell that has done something before."""
+    """Run in a shell with changed limits; return the records."""
     command = Path(sys.executable).with_name("cumatrix")
     done = subprocess.run(
         ["bash", "-c", f'{before}; exec "$@"', "bash", command, *site.argv(*more)], capture_output=True, text=True,
@@ -45,7 +45,7 @@ def in_a_shell(site: Site, before: str, *more: str) -> list[dict[str, Any]]:
 
 
 def holds(site: Site) -> None:
-    """A plain run says what is true, and so does the one after it."""
+    """A plain run gives the true outcome, and so does the next."""
     answered, again, true = site.run(), site.run(), site.run("--no-cache")
     assert told(answered) == told(true), f"true is {short(true)}; the answer was {short(answered)}"
     assert told(again) == told(true)
@@ -71,9 +71,9 @@ def test_a_limit_of_somebodys_shell(
         site.before()
         in_a_shell(site, limit)
         holds(site)
-        # And the other way round: an answer of a better day is none for this shell, unless it is the same there.
+        # In reverse, an answer from a shell without limits holds here only if the outcome is the same.
         answered, true = in_a_shell(site, limit), in_a_shell(site, limit, "--no-cache")
-        # Where memory ends differs from run to run; what is compiled anew cannot be stale.
+        # The outcome at the memory limit varies between runs; only cached answers are compared.
         if answered and true and answered[0]["cached"]:
             assert told(answered[0]) == told(true[0]), f"true is {short(true[0])}; the answer was {short(answered[0])}"
 
@@ -125,7 +125,7 @@ ENDED = [
 def test_what_is_ended_from_outside(
     text: str, backend: str, tool: str, number: signal.Signals, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A cell's own process, which compiles or runs a program, or a tool below it."""
+    """The signal goes to a cell's own process, which compiles or runs a program, or to a tool below it."""
     with closing(site_of(text, backend, tmp_path, monkeypatch)) as site:
         site.before()
         ended = while_compiling(site, lambda cell: end(descendant(cell, tool) if tool else cell, number))
@@ -134,7 +134,7 @@ def test_what_is_ended_from_outside(
 
 
 def while_compiling(site: Site, act: Callable[[int], None]) -> dict[str, Any]:
-    """Run, and do something to the cell's process once it is there; returns the record."""
+    """Run, and act on the cell's process as soon as it exists; return the record."""
     command = Path(sys.executable).with_name("cumatrix")
     running = subprocess.Popen(
         [command, *site.argv()], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, stdin=subprocess.DEVNULL
@@ -152,7 +152,7 @@ def while_compiling(site: Site, act: Callable[[int], None]) -> dict[str, Any]:
 
 
 def end(process: int, number: signal.Signals) -> None:
-    """Send a signal until the process is gone: one that has just begun may still ignore what its parent ignores."""
+    """Send a signal until the process is gone: a new process can still ignore the signals that its parent ignores."""
     try:
         while True:
             os.kill(process, number)
@@ -162,7 +162,7 @@ def end(process: int, number: signal.Signals) -> None:
 
 
 def cell_of(running: subprocess.Popen[str]) -> int:
-    """The process of the first cell: a child of the fork server, which stands below its keeper, in a session of its own."""
+    """Return the process of the first cell: a child of the fork server (a child of its keeper), in a session of its own."""
     while running.poll() is None:
         time.sleep(0.005)
         servers = [server for keeper in children(running.pid) for server in children(keeper)]
@@ -173,7 +173,7 @@ def cell_of(running: subprocess.Popen[str]) -> int:
 
 
 def descendant(process: int, name: str) -> int:
-    """The first process below this one that runs the program `name`."""
+    """Return the first descendant of this process that runs the program `name`."""
     while Path(f"/proc/{process}").exists():
         time.sleep(0.005)
         waiting = [process]

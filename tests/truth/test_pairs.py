@@ -1,4 +1,4 @@
-"""Whatever people change between two runs, the second answers as if there had been no first.
+"""After any change between two runs, the second run answers as if there had been no first.
 
 A pair is data (`pair.Pair`): add one to the lists in ``pairs_*.py``, and name the backends that have that way of reading.
 """
@@ -29,7 +29,7 @@ def test_every_pair_has_a_name_of_its_own() -> None:
     assert len({pair.name for pair in ALL}) == len(ALL)
 
 
-# A pair takes seconds. Between two nights, one of each way of reading is enough with NVRTC, and one of each other kind of process.
+# A pair takes seconds. Between two nights, NVRTC runs one pair of each way of reading, and other processes run one each.
 QUICK = {
     "python-runs-a-tool-numba", "appears-earlier-cupy-nvrtc", "in-I-older-nvcc",
     *(f"{name}-nvrtc" for name in (
@@ -41,7 +41,7 @@ QUICK = {
 
 
 def params() -> list[Any]:
-    """A test for each pair and backend."""
+    """Generate a test for each pair and backend."""
     names = {f"{pair.name}-{name}": (pair, name) for pair in ALL for name in pair.backends}
     assert names.keys() >= QUICK
     return [

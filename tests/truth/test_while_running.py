@@ -1,4 +1,4 @@
-"""What changes while a run goes on: whatever is kept of that run is true, of the state before as of the one after."""
+"""Changes during a run: every stored answer is true of the state before or after."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ TARGETS = "sm_70,sm_75,sm_80,sm_86,sm_89,sm_90"
 CASE = 'title = "made"\n[source]\n{} = "{}"\n{}[parameters]\nM = [1, 2, 3, 4]\n'
 INCLUDE = '[[options]]\nflags = ["-I@here@/inc"]\n'
 IN = "cases/made/one/"
-# Headers that make a cell take long enough for others to come in between.
+# Headers that slow a cell down enough for other changes to happen during it.
 SLOW = "#include <mma.h>\n#include <cuda_fp16.h>\n"
 
 PROGRAMS = {
@@ -74,14 +74,14 @@ def holds(site: Site) -> None:
 
 
 def replace(path: Path, text: str) -> None:
-    """Put a text in a file's place at once, so that nobody reads half of it."""
+    """Replace the text of a file atomically."""
     beside = path.with_name(f".{path.name}.new")
     put(beside, text)
     os.replace(beside, path)
 
 
 def wait_for(running: subprocess.Popen[bytes], out: Path, count: int) -> None:
-    """Until so many records are there."""
+    """Wait until there are so many records."""
     while running.poll() is None and (not out.exists() or len(out.read_bytes().splitlines()) < count):
         time.sleep(0.005)
 
@@ -141,9 +141,9 @@ def test_a_header_that_changes_all_the_time(tmp_path: Path, monkeypatch: pytest.
 
 @contextmanager
 def at_second_call(site: Site, act: Callable[[], None], monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
-    """Something happens when the host compiler is called for the second time; gives the processes that it was called in.
+    """Act when the host compiler is called for the second time; yield the processes that called it.
 
-    A cell writes nowhere but in its own folder, so the compiler stops where it stands, and is told from outside to go on.
+    A cell writes only into its own folder, so the compiler stops itself, and the test resumes it from outside.
     """
     compiler, over, called = site.here / "my" / "g++", threading.Event(), list[int]()
     put(compiler, """#!/bin/sh
@@ -170,7 +170,7 @@ exec /usr/bin/g++ "$@"
 
 
 def stopped(program: str) -> list[int]:
-    """Processes of a shell script that have stopped."""
+    """Return the stopped processes of a shell script."""
     found = []
     for folder in Path("/proc").glob("[0-9]*"):
         try:
@@ -184,7 +184,7 @@ def stopped(program: str) -> list[int]:
 
 @pytest.mark.slow
 def test_a_header_that_changes_between_two_passes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """nvcc reads it for the device and for the host; what it makes of two states is the answer to neither."""
+    """nvcc reads the header for the device and for the host; an artifact of two states is an answer to neither."""
     pair = Pair(
         name="passes",
         backends=("nvcc",),

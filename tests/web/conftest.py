@@ -1,4 +1,4 @@
-"""Servers of a test, and no settings of the user's."""
+"""Servers of a test, and no settings of the user."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["no_settings"]
 
 @pytest.fixture
 def serve(no_settings: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Server]]:
-    """Start a server; all of them end with the test."""
+    """Start a server; all servers end with the test."""
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("NO_PROXY", "*")
     servers: list[Server] = []

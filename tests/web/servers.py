@@ -1,4 +1,4 @@
-"""Servers that answer what a test says, byte for byte, and keep what they were asked."""
+"""Servers that send a test's replies byte for byte, and store the requests."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ Answer = Callable[[str], "bytes | Iterator[bytes]"]
 
 
 def answer(body: bytes = b"", *, status: str = "200 OK", **headers: str) -> bytes:
-    """A response whose length is right."""
+    """Return a response with a correct length."""
     lines = [f"HTTP/1.1 {status}", f"Content-Length: {len(body)}"]
     lines += [f"{name.replace('_', '-')}: {value}" for name, value in headers.items()]
     return "\r\n".join([*lines, "", ""]).encode("latin-1") + body
 
 
 def moved(address: str) -> bytes:
-    """A redirect."""
+    """Return a redirect."""
     return answer(status="302 Found", Location=address)
 
 
@@ -40,7 +40,7 @@ class Server:
         self.asked: list[tuple[str, str]] = []
         """Path and ``Authorization`` of each request."""
         self.left = threading.Event()
-        """A client ended a connection before its answer was complete."""
+        """Set when a client disconnects before its reply is complete."""
         self._socket = socket.create_server(("127.0.0.1", 0))
         self.port = self._socket.getsockname()[1]
         self.url = f"{'https' if context else 'http'}://127.0.0.1:{self.port}"
@@ -48,7 +48,7 @@ class Server:
         self._thread.start()
 
     def close(self) -> None:
-        """Take no more connections."""
+        """Accept no further connections."""
         self._socket.shutdown(socket.SHUT_RDWR)
         self._socket.close()
         self._thread.join()
@@ -82,7 +82,7 @@ class Server:
 
 
 def authority(folder: Path) -> tuple[Path, ssl.SSLContext]:
-    """A certificate for 127.0.0.1 that only its own file vouches for, and a server's context with it."""
+    """Return a certificate for 127.0.0.1 that only its own file verifies, and a server's context with it."""
     certificate, key = folder / "ca.pem", folder / "key.pem"
     subprocess.run(
         [

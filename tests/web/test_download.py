@@ -1,4 +1,4 @@
-"""Downloads from real servers on loopback: who is sent credentials, and what a hostile server can do."""
+"""Downloads from real servers on loopback: the recipients of credentials, and the behaviour of hostile servers."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_a_redirect_within_an_origin_keeps_the_credentials(serve: Serve) -> None
 
 
 def test_no_other_origin_is_sent_credentials(serve: Serve, tmp_path: Path) -> None:
-    """Another port, another name of the same host, the way back, credentials that the redirect itself brings, and ``.netrc``."""
+    """Another port, another name of the same host, the way back, credentials in the redirect itself, and ``.netrc``."""
     (tmp_path / ".netrc").write_text("machine localhost login me password se@cret\n")
     (tmp_path / ".netrc").chmod(0o600)
     other = serve(lambda path: moved(f"{first.url}/back") if path == "/back" else answer(b"rows"))
@@ -67,7 +67,7 @@ def test_no_other_origin_is_sent_credentials(serve: Serve, tmp_path: Path) -> No
 def test_results_and_an_index_keep_a_password_from_the_host_of_a_redirect(
     serve: Serve, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The commands themselves: no other host is sent it, and neither what they print nor what they write has it."""
+    """The commands themselves: no other host receives the credentials, and neither output nor files contain them."""
     thief = serve(lambda path: answer(status="500 Stolen"))
     server = serve(lambda path: moved(f"{thief.url}{path}"))
     monkeypatch.setenv("UV_DEFAULT_INDEX", with_password(server.url) + "/simple/")
@@ -125,7 +125,7 @@ ENDLESS = {
 
 @pytest.mark.parametrize("kind", ENDLESS)
 def test_a_server_that_never_ends_costs_the_limit_and_no_more(serve: Serve, kind: str) -> None:
-    """One limit for all of it: each byte of these comes in time."""
+    """One limit for the whole download: each single byte arrives in time."""
     server = serve(ENDLESS[kind])
     with pytest.raises(DownloadError):
         get(server.url + "/x", seconds=0.5, largest=1 << 40)
@@ -135,7 +135,7 @@ def test_a_server_that_never_ends_costs_the_limit_and_no_more(serve: Serve, kind
 
 @pytest.mark.parametrize("part", [b"", OK[:10], OK + b"a: b\r\n", CHUNKED + b"5\r\nab"])
 def test_a_server_that_drips_is_left_at_the_limit(serve: Serve, part: bytes) -> None:
-    """A byte, and then none until the client is gone."""
+    """Send a byte, and then none until the client disconnects."""
 
     def reply(path: str) -> Iterator[bytes]:
         yield part
@@ -177,7 +177,7 @@ BROKEN = {
 def test_each_broken_answer_is_one_sentence(
     serve: Serve, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, said: bytes, why: str
 ) -> None:
-    """For results and for an index alike."""
+    """For results and for an index."""
     monkeypatch.setattr("harness.environments.index._LARGEST", 1 << 20)
     server = serve(lambda path: said)
     monkeypatch.setenv("UV_DEFAULT_INDEX", with_password(server.url))

@@ -1,4 +1,4 @@
-"""Fatbins that real tools write: ptxas, fatbinary and nvcc of CUDA 13.0."""
+"""Fatbins of real tools: ptxas, fatbinary and nvcc of CUDA 13.0."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ SOURCE = "template <int N> __global__ void scale(float *x) { x[threadIdx.x] *= N
 
 
 class Tools:
-    """Tools of a toolkit, which work in a folder."""
+    """Tools of a toolkit that run in a folder."""
 
     def __init__(self, home: Path, folder: Path) -> None:
         self.home, self.folder = home, folder
 
     def run(self, tool: str, *words: str) -> None:
-        """Run one."""
+        """Run a tool."""
         path = f"{self.home / 'bin'}:/usr/bin:/bin"
         done = subprocess.run(
             [self.home / "bin" / tool, *words], cwd=self.folder, capture_output=True, text=True, env={"PATH": path}
@@ -44,19 +44,19 @@ class Tools:
         assert done.returncode == 0, done.stdout + done.stderr
 
     def ptx(self, target: str, isa: str = "9.0", number: int = 1) -> str:
-        """PTX with a kernel."""
+        """Return PTX with a kernel."""
         name = f"{target}-{number}.ptx"
         (self.folder / name).write_text(PTX.format(isa=isa, target=target, number=number, body=BODY))
         return name
 
     def cubin(self, target: str, number: int = 1, *options: str) -> str:
-        """A cubin of that kernel."""
+        """Return a cubin of that kernel."""
         name = f"{target}-{number}{''.join(options)}.cubin"
         self.run("ptxas", f"-arch={target}", *options, self.ptx(target, number=number), "-o", name)
         return name
 
     def fatbin(self, name: str, *images: tuple[str, str], mode: str = "none", ident: str = "") -> Path:
-        """A fatbin of some targets: kind and target."""
+        """Return a fatbin of some targets, each with its kind."""
         words = [
             f"--image3=kind={kind},sm={target.partition('_')[2]},file={self.cubin(target) if kind == 'elf' else self.ptx(target)}"
             for kind, target in images
@@ -66,7 +66,7 @@ class Tools:
         return self.folder / name
 
     def objects(self, name: str, *options: str) -> Path:
-        """What nvcc makes of a program."""
+        """Return nvcc's artifact of a program."""
         (self.folder / "scale.cu").write_text(SOURCE)
         self.run("nvcc", *options, "scale.cu", "-o", name)
         return self.folder / name
@@ -74,7 +74,7 @@ class Tools:
 
 @pytest.fixture
 def tools(toolkit: Callable[[str], Installed], tmp_path: Path) -> Tools:
-    """Tools of CUDA 13.0."""
+    """Return the tools of CUDA 13.0."""
     folder = tmp_path / "made"
     folder.mkdir()
     return Tools(toolkit("13.0").home, folder)

@@ -1,4 +1,4 @@
-"""``cumatrix arch``: the smallest list, the CUDA that it needs, and what records add."""
+"""``cumatrix arch``: the smallest list, the CUDA release that it requires, and the additions from records."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_suffixes_and_costs_of_records() -> None:
         "sm_90": rejected(), "sm_90a": None, "sm_100": rejected(), "sm_100a": None, "sm_100f": None, "sm_120": None, "sm_120a": None,
     }  # fmt: skip
     records = [record(cell(target=target), outcome) for target, outcome in outcomes.items()]
-    # Of two toolkits: no pair.
+    # From two toolkits: not a pair.
     records += [
         record(cell(target="sm_103", toolkit="12.4"), rejected()),
         record(cell(target="sm_103a", toolkit="13.0")),

@@ -1,4 +1,4 @@
-"""GPUs of libraries that are made up, by the rules."""
+"""GPUs of generated libraries, by the rules."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def part(*targets: str) -> Unit:
     ],
 )
 def test_linked_code_is_linked_again_if_each_part_allows_it(parts: list[Unit], linked: bool | None, way: Way) -> None:
-    # An H100 with the driver 580.159.04 does what the first three say.
+    # An H100 with the driver 580.159.04 behaves like the first three rows.
     found = of(90, *parts, unit("sm_80", linked=linked))
     assert found.way is way
     assert bool(found.why) is (way is not Way.JIT)

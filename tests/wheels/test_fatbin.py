@@ -1,4 +1,4 @@
-"""Fatbins of real tools are read as they were made."""
+"""Fatbins of real tools: the reader returns their entries."""
 
 from __future__ import annotations
 
@@ -141,7 +141,7 @@ def test_cuobjdump_lists_the_same(tools: Tools, venv: Callable[..., str]) -> Non
     done = subprocess.run([cuobjdump, "-all", "-lelf", "-lptx", path], capture_output=True, text=True, check=True)
     theirs = [line.rsplit(".", 2)[1] for line in done.stdout.splitlines() if "file" in line]
     ours = [entry.target.real for unit in read_library(path, "some.so").units for entry in unit.entries]
-    # cuobjdump 13.5 leaves the f of family-specific SASS out.
+    # cuobjdump 13.5 omits the f of family-specific SASS.
     assert [str(target).rstrip("f") for target in ours] == [name.rstrip("f") for name in theirs]
     assert Target.parse("sm_120f") in ours
 
@@ -188,4 +188,4 @@ def test_the_profiler_is_not_the_package(tools: Tools) -> None:
     assert (found.libraries, found.profiler) == ((), ("libcupti.so.13",))
     with pytest.raises(NothingToRun, match=r"NVIDIA's profiler \(libcupti\.so\.13\) is not read"):
         needs_code(found)
-    assert read_source(wheel / "libcupti.so.13").libraries  # where a user names it
+    assert read_source(wheel / "libcupti.so.13").libraries  # if a user names it

@@ -1,4 +1,4 @@
-"""Damaged files give one kind of error."""
+"""Damaged files raise one kind of error."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.compilers
 
 
 def damaged(data: bytes, chance: random.Random) -> bytes:
-    """A file with some bytes changed, cut off, doubled or swapped, mostly in headers."""
+    """Return a file with some bytes changed, cut off, doubled or swapped, mostly in headers."""
     found = bytearray(data)
     headers = [place for place in range(len(data)) if data.startswith((MAGIC, b"\x7fELF", b"!<arch>"), place)]
     for _ in range(chance.randint(1, 6)):
@@ -44,7 +44,7 @@ def damaged(data: bytes, chance: random.Random) -> bytes:
 
 
 def survives(data: bytes, path: Path) -> bool:
-    """Read a file and the names in it; False for the one kind of error."""
+    """Read a file and the names in it; return False if it raises the one kind of error."""
     path.write_bytes(data)
     try:
         library = read_library(path, path.name)
@@ -64,7 +64,7 @@ def test_mutated_files(tools: Tools, tmp_path: Path, count: int) -> None:
     chance = random.Random(f"fatbins {count}")
     wholes = [file.read_bytes() for file in files]
     outcomes = [survives(damaged(chance.choice(wholes), chance), tmp_path / "damaged") for _ in range(count)]
-    # Both happen: else the mutations are of no use.
+    # Both outcomes occur, otherwise the mutations are useless.
     assert 0.1 * count < sum(outcomes) < 0.9 * count
 
 

@@ -1,4 +1,4 @@
-"""Published wheels: new releases are read, the others kept, and questions are answered from them."""
+"""Published wheels: new releases are read, the others are kept, and `ask` answers from them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ BLACKWELL = (*AMPERE, ("elf", "sm_120"))
 
 @pytest.fixture
 def publish(cumatrix: Command) -> Callable[..., list[str]]:
-    """Read the wheels of a folder of wheels; what it says on stderr."""
+    """Return a function that reads the wheels of a folder and returns cumatrix's lines on stderr."""
     (cumatrix.folder / "plan.toml").write_text(PLAN)
     (cumatrix.folder / "only_source-3.0.tar.gz").write_bytes(b"")
     (cumatrix.folder / "none").mkdir()

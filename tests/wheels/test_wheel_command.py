@@ -20,7 +20,7 @@ Wheel = Callable[..., Path]
 
 @pytest.fixture
 def wheel(tools: Tools, cumatrix: Command) -> Wheel:
-    """A wheel with libraries: fatbins by the name of each."""
+    """Write a wheel with libraries: fatbins by library name."""
 
     def make(
         version: str, tag: str = "py3-none-manylinux_2_28_x86_64", **libraries: tuple[tuple[str, str], ...]

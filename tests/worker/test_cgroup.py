@@ -1,4 +1,4 @@
-"""What the files of a control group tell. The folders are fakes; tests/hostile/test_memory_together.py has a real group."""
+"""Parsing the files of a control group. The folders are fakes; tests/hostile/test_memory_together.py has a real group."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_version_2(tmp_path: Path, kills: int, ooms: int, killed: bool, exceeded
 @pytest.mark.parametrize(
     ("kills", "peak", "killed", "exceeded"),
     [
-        # Files that were read fill a group up to its limit, and nobody is ended for that.
+        # Files in the page cache fill a group up to its limit, without ending a process.
         (3, LIMIT, False, False),
         (4, LIMIT // 2, True, False),
         (4, LIMIT - (2 << 20), True, True),

@@ -1,4 +1,4 @@
-"""What a fork server makes sure of before its first cell."""
+"""Checks of a fork server before its first cell."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_a_cell_waits_for_a_slot_of_its_device_without_its_deadline(
     if child == 0:
         os.write(gate.theirs.fileno(), b"?")
         os.read(gate.theirs.fileno(), 1)
-        if again:  # a cell gets one slot: whatever it says next, its time passes
+        if again:  # a cell gets one slot: any further message uses its time
             os.write(gate.theirs.fileno(), b"?")
             signal.pause()
         os._exit(0)

@@ -1,4 +1,4 @@
-"""The process above a fork server: what that one has made for itself goes with it, however it ends."""
+"""The parent process of a fork server: it removes the fork server's folders, however the fork server ends."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-# A scheduler, which starts a keeper and the fork server below it.
+# A scheduler, which starts a keeper with a fork server.
 STARTER = """
 import subprocess, sys
 subprocess.Popen([sys.executable, "-c", sys.argv[1]], start_new_session=True).wait()
@@ -46,7 +46,7 @@ def test_its_folders_go_however_it_ends(killed: str, tmp_path: Path) -> None:
     else:
         os.kill(int(keeper), signal.SIGTERM)
     with starter.stdout as printed:
-        printed.read()  # until nobody is left who could print
+        printed.read()  # until no process is left that could print
     starter.wait(60)
     end = time.monotonic() + 60
     while Path(f"/proc/{keeper}").exists() and time.monotonic() < end:
@@ -62,7 +62,7 @@ keep()
 print(os.getpid(), os.getppid(), flush=True)
 time.sleep(600)
 """
-# The second request comes while the first one is answered, in a place where Python holds a lock.
+# The second request arrives during the reply to the first, at a place where Python holds a lock.
 TWICE = """
 import os, signal, tempfile
 
@@ -76,7 +76,7 @@ found, tempfile._get_default_tempdir = tempfile._get_default_tempdir, asked_agai
 
 @pytest.mark.parametrize("ended", ["keeper", "server"])
 def test_a_second_request_to_end_does_not_hold_it_up(ended: str, tmp_path: Path) -> None:
-    """Each thread of a scheduler that is killed sends one: a keeper waited for itself, for ever."""
+    """Each thread of a killed scheduler sends one; a keeper must not wait for itself."""
     running = subprocess.Popen(
         [sys.executable, "-c", TWICE + WAITING], env={**os.environ, "TMPDIR": str(tmp_path)}, stdout=subprocess.PIPE, text=True
     )  # fmt: skip

@@ -1,4 +1,4 @@
-"""The memory of a cell's processes is that of all of them together."""
+"""The memory of a cell is that of all of its processes together."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ for child in children:
 
 
 def test_processes_that_live_side_by_side_are_added_up() -> None:
-    """One that a thread started as well, which the kernel lists with the thread."""
+    """A child that a thread started counts, too; the kernel lists it with the thread."""
     with subprocess.Popen([sys.executable, "-c", FAMILY], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         assert process.stdout and process.stdin
         process.stdout.readline()

@@ -1,4 +1,4 @@
-"""Children of a process, as the kernel lists them, and where it does not."""
+"""Children of a process, with the kernel's list and without."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ for child in children:
 
 @pytest.mark.parametrize("listed", [True, False])
 def test_children_of_every_thread(monkeypatch: pytest.MonkeyPatch, listed: bool) -> None:
-    """A kernel without a list (CONFIG_PROC_CHILDREN) is a fake: everything is looked at then."""
+    """A kernel without a list (CONFIG_PROC_CHILDREN), as a fake: all processes are checked."""
     monkeypatch.setattr(processes, "_LISTED", listed)
     with subprocess.Popen([sys.executable, "-c", STARTS], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         assert process.stdout and process.stdin

@@ -1,4 +1,4 @@
-"""compute-sanitizer's words are read in part, however many they are: a fake tool, which prints without measure."""
+"""Only a part of compute-sanitizer's output is parsed: a fake tool prints without limit."""
 
 from __future__ import annotations
 
