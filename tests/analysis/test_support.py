@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from itertools import permutations, product
 
 import pytest
@@ -13,6 +14,7 @@ from record_builders import built, cell, plan, record, rejected
 from harness.analysis.frame import cells_frame, make_frame
 from harness.analysis.support import Point, Statement, _Axes, _points, _span, statements
 from harness.model import Artifact, Outcome, Stage, Status
+from harness.model.cell import host_named
 from harness.records import Record, merge
 
 LIBRARIES = ["9.0.0", "13.0.0rc1", "13.0.0", "13.1.0"]
@@ -246,6 +248,15 @@ def test_headers_of_another_release_are_a_subject_of_their_own() -> None:
     found = statements(make_frame(records))
     assert [item.subject.headers for item in found] == ["", "13.0"]
     assert found[1].headline == "cupy-nvrtc with the headers of CUDA 13.0: builds"
+
+
+def test_a_host_compiler_is_named_in_the_statement() -> None:
+    of = cell(backend="nvcc", library="")
+    host = host_named("gcc-13", "gcc 13.3.0, glibc 2.39")
+    found = statements(
+        make_frame([record(each) for each in (of, replace(of, toolchain=replace(of.toolchain, host=host)))])
+    )
+    assert [item.headline for item in found] == ["nvcc: builds", "nvcc, gcc-13: builds"]
 
 
 def test_cells_that_never_arrived_are_not_covered() -> None:

@@ -42,6 +42,7 @@ KNOWN = {"cupy": ("12.3", "13.0", "13.1", "13.2", "13.3", "13.6"), "cuda": ("11.
 def test_along_the_versions_of_a_library(letters: str, kind: str, text: str, note: str) -> None:
     verdict = verdict_of(VersionGrid(("12.3", "13.0", "13.1", "13.6"), ("12.4",), letters), KNOWN, "cupy")
     assert (verdict.kind, verdict.text, verdict.note) == (kind, text, note)
+    assert verdict.cells == sum(letter in "wxks" for letter in letters)
     assert (verdict.works, verdict.silent) == (kind in ("works", "since", "but"), kind in ("na", "untried"))
 
 

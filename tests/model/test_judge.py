@@ -104,6 +104,13 @@ def test_the_first_expectation_that_applies_counts() -> None:
     assert expectation_of(cell(below, at, target="sm_90")).status is Status.BUILT
 
 
+def test_conditions_are_asked_of_given_facts() -> None:
+    below = Expectation(when=Condition.parse('cc < "8.0"'), status=Status.REJECTED)
+    old, new = cell(below, target="sm_75"), cell(below, target="sm_90")
+    assert expectation_of(new, old.facts()) is below
+    assert expectation_of(old, new.facts()).status is Status.BUILT
+
+
 def test_ids_differ_where_anything_that_is_asked_for_differs() -> None:
     cells = [
         cell(name=name, labels=labels, backend=backend, library=library, release=release, headers=headers, target=target)
