@@ -407,9 +407,9 @@ def _pairs(pairs: Iterable[tuple[str, str]], axes: _Axes) -> str:
     by_toolkit: dict[str, list[str]] = {}
     for library, toolkit in pairs:
         by_toolkit.setdefault(toolkit, []).append(library)
-    groups: dict[tuple[str, ...], list[str]] = {}
+    groups: dict[frozenset[str], list[str]] = {}
     for toolkit, libraries in sorted(by_toolkit.items(), key=lambda item: version_key(item[0])):
-        groups.setdefault(tuple(sorted(libraries, key=version_key)), []).append(toolkit)
+        groups.setdefault(frozenset(libraries), []).append(toolkit)
     return "; ".join(
         f"{_ranges(libraries, axes.libraries)} and CUDA {_ranges(toolkits, axes.toolkits)}"
         for libraries, toolkits in groups.items()
