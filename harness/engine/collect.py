@@ -88,9 +88,9 @@ class Places:
 
     @cached_property
     def _folders(self) -> list[str]:
-        """The base folder of names, under its own name and without links, the longer one first."""
+        """The base folder of names, under its own name and without links; one that begins with the other comes first."""
         near = self.root or self.source.absolute().parent
-        return sorted({str(near), str(near.resolve())} - {"/"}, key=len, reverse=True)
+        return sorted({str(near), str(near.resolve())} - {"/"}, reverse=True)
 
     @cached_property
     def name(self) -> str:
