@@ -175,6 +175,14 @@ def test_a_range_of_untried_ones_contains_nothing_that_was_tried() -> None:
     assert "Never tried together: 13.0.0, 13.2.0 and CUDA 12.4." in headline(apart).notes
 
 
+def test_a_note_names_every_release() -> None:
+    releases = [f"12.{minor}" for minor in range(10)]
+    points = grid("13.0.0 13.1.0", " ".join(releases), "sm_80", lambda *_: B)
+    for release in releases[1::2]:
+        del points["13.0.0", release, "sm_80"]
+    assert headline(points).notes[1:] == ("Never tried together: 13.0.0 and CUDA 12.1, 12.3, 12.5, 12.7, 12.9.",)
+
+
 def test_the_most_frequent_message_is_quoted() -> None:
     texts = {"sm_75": "first", "sm_80": "second", "sm_86": "second", "sm_90": ""}
     records = [

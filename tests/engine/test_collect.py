@@ -241,6 +241,25 @@ def test_a_cubin_that_does_not_say_its_suffix_is_what_was_asked_for(
         assert settled(reply, target=target).status == status
 
 
+@pytest.mark.compilers
+def test_a_cubin_that_no_block_has_room_for_says_so(
+    settled: Callable[..., Outcome], toolkit: Callable[[str], Installed], tmp_path: Path
+) -> None:
+    (tmp_path / "k.ptx").write_text(
+        ".version 8.4\n.target sm_86\n.address_size 64\n.shared .align 4 .b8 tile[102400];\n"
+        ".visible .entry scale(.param .u64 out) {\n.reg .u32 %r;\n.reg .u64 %p;\n"
+        "ld.param.u64 %p, [out];\nld.shared.u32 %r, [tile + 102396];\nst.u32 [%p], %r;\nret;\n}\n"
+    )
+    product = tmp_path / "cell-1" / "k.cubin"
+    ptxas = [str(toolkit("12.4").home / "bin" / "ptxas"), "-arch=sm_86", "k.ptx", "-o", str(product)]
+    subprocess.run(ptxas, cwd=tmp_path, check=True)
+    outcome = settled({"status": "built", "artifact": {"path": str(product), "format": "cubin"}}, target="sm_86")
+    assert outcome.status == "built"
+    assert outcome.notes == (
+        "cannot launch: scale has 102400 bytes of static shared memory; a block can have 101376 on compute capability 8.6",
+    )
+
+
 def test_a_code_object_is_for_the_processor_that_was_asked_for(settled: Callable[..., Outcome], tmp_path: Path) -> None:
     product = tmp_path / "cell-1" / "k.hsaco"
     product.write_bytes(code_object(KERNEL))
