@@ -253,8 +253,8 @@ def headline_of(statement: Statement) -> str:
     libraries = _axis(clause.libraries for clause in statement.clauses)
     toolkits = _axis(clause.toolkits for clause in statement.clauses)
     clauses_text = []
-    by_toolkit = _apart_by(statement.clauses, "toolkits", "libraries")
-    by_library = not by_toolkit and _apart_by(statement.clauses, "libraries", "toolkits")
+    by_toolkit = _apart_by(statement.clauses, "libraries")
+    by_library = not by_toolkit and _apart_by(statement.clauses, "toolkits")
     for clause in statement.clauses:
         library = "" if by_toolkit else _place(clause.libraries, libraries)
         toolkit = "" if by_library else _place(clause.toolkits, toolkits, "CUDA ")
@@ -318,15 +318,12 @@ def notes_of(statement: Statement) -> tuple[str, ...]:
     return tuple(notes)
 
 
-def _apart_by(clauses: Sequence[Clause], name: str, other: str) -> bool:
+def _apart_by(clauses: Sequence[Clause], other: str) -> bool:
     """Return whether one axis alone separates the clauses.
 
     Neighbors must share a version of the other axis: where both changed at once, the cause is unknown.
     """
-    values = [value for clause in clauses for value in getattr(clause, name)]
-    return len(values) == len(set(values)) and all(
-        set(getattr(one, other)) & set(getattr(two, other)) for one, two in pairwise(clauses)
-    )
+    return all(set(getattr(one, other)) & set(getattr(two, other)) for one, two in pairwise(clauses))
 
 
 def _what(clause: Clause) -> str:
