@@ -303,6 +303,12 @@ def test_a_build_without_kernels_says_why(settled: Callable[..., Outcome], built
     assert not [note for note in settled(built).notes if "__global__" in note]
 
 
+def test_a_kernel_that_only_traps_is_remarked(settled: Callable[..., Outcome], built: dict[str, Any]) -> None:
+    outcome = settled(built, ptx=PTX.replace("{ ret; }", "{\ntrap;\nexit;\n}"))
+    remark = "remark: scale does nothing but trap: it may be compiled out here"
+    assert (outcome.status, outcome.notes) == ("built", (remark,))
+
+
 def test_notes_say_what_was_unusual(settled: Callable[..., Outcome]) -> None:
     usual = settled(REJECTED, output="x", output_total=101)
     assert (usual.notes, usual.log) == ((), "x")
