@@ -121,6 +121,11 @@ EQUIVALENT = {
     ("check_known", "known.cc > target.cc", "(known.cc >= target.cc)"): "none has the number of the target here",
     ("check_known", "known.cc < target.cc", "(known.cc <= target.cc)"): "none has the number of the target here",
     ("", "64", "65"): "fewer sets are sorted again",
+    (
+        "Answers._set_of",
+        "len(self._lately) >= _LATELY",
+        "(len(self._lately) > _LATELY)",
+    ): "one more set is not sorted again",
     ("_add", "8", "9"): "a length of another size",
     (
         "LookUp.all",
