@@ -159,6 +159,11 @@ EQUIVALENT = {
         "not toolchain.toolchain.device and (not toolchain.unfollowed)",
         "(not toolchain.toolchain.device)",
     ): "files are hashed for nothing",
+    (
+        "Resolver._loaded",
+        "not toolchain.toolchain.device and (not toolchain.unfollowed)",
+        "(not toolchain.unfollowed)",
+    ): "files are hashed for nothing",
     ("Resolver._loaded", "hash_meanwhile(fork_server, self.answers.files)", "pass"): "files are hashed later",
     (
         "Resolver._loaded",

@@ -254,7 +254,7 @@ def headline_of(statement: Statement) -> str:
     toolkits = _axis(clause.toolkits for clause in statement.clauses)
     clauses_text = []
     by_toolkit = _apart_by(statement.clauses, "libraries")
-    by_library = not by_toolkit and _apart_by(statement.clauses, "toolkits")
+    by_library = _apart_by(statement.clauses, "toolkits")
     for clause in statement.clauses:
         library = "" if by_toolkit else _place(clause.libraries, libraries)
         toolkit = "" if by_library else _place(clause.toolkits, toolkits, "CUDA ")
@@ -518,7 +518,7 @@ def _clause(block: Block, outcomes_at: dict[Point, tuple[str, str]]) -> Clause:
         points = (Point(a, b, c) for a in block.outer for b in block.inner for c in targets)
         messages = [outcomes_at[point] for point in points if outcomes_at.get(point, ("", ""))[1]]
         kinds = Counter(kind for kind, _ in messages)
-        most = kinds.most_common(1)[0][0] if kinds else ""
+        most = kinds.most_common()[0][0] if kinds else ""
         first = next((message for kind, message in messages if kind == most), "")
         parts.append(TargetGroup(outcome=outcome, targets=tuple(targets), message=first, messages=len(kinds)))
     return Clause(libraries=tuple(block.outer), toolkits=tuple(block.inner), parts=tuple(parts))

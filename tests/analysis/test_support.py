@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from record_builders import built, cell, plan, record, rejected
 
 from harness.analysis.frame import cells_frame, make_frame
-from harness.analysis.support import Point, Statement, _Axes, _points, _span, statements
-from harness.model import Artifact, Outcome, Stage, Status
+from harness.analysis.support import AS_BUNDLED, Point, Statement, _Axes, _points, _span, statements
+from harness.model import Artifact, Outcome, Stage, Status, ToolkitRef
 from harness.model.cell import host_named
 from harness.records import Record, merge
 
@@ -265,6 +265,14 @@ def test_a_host_compiler_is_named_in_the_statement() -> None:
         make_frame([record(each) for each in (of, replace(of, toolchain=replace(of.toolchain, host=host)))])
     )
     assert [item.headline for item in found] == ["nvcc: builds", "nvcc, gcc-13: builds"]
+
+
+def test_a_release_that_a_library_brings_along_is_not_named() -> None:
+    of = cell(backend="triton", library="3.5.0")
+    bundled = replace(of.toolchain, toolkit=ToolkitRef(release="12.8", headers="12.8", bundled=True))
+    (statement,) = statements(make_frame([record(replace(of, toolchain=bundled))]))
+    assert statement.sentence == "triton: builds. Tested: triton 3.5.0, sm_80."
+    assert statement.outcome_of("3.5.0", AS_BUNDLED, "sm_80") == "built"
 
 
 def test_cells_that_never_arrived_are_not_covered() -> None:
