@@ -254,8 +254,8 @@ def headline_of(statement: Statement) -> str:
     libraries = _axis(clause.libraries for clause in statement.clauses)
     toolkits = _axis(clause.toolkits for clause in statement.clauses)
     clauses_text = []
-    by_toolkit = _apart_by(statement.clauses, "toolkits", "libraries")
-    by_library = not by_toolkit and _apart_by(statement.clauses, "libraries", "toolkits")
+    by_toolkit = _apart_by(statement.clauses, "libraries")
+    by_library = _apart_by(statement.clauses, "toolkits")
     for clause in statement.clauses:
         library = "" if by_toolkit else _place(clause.libraries, libraries)
         toolkit = "" if by_library else _place(clause.toolkits, toolkits, "CUDA ")
@@ -319,15 +319,12 @@ def notes_of(statement: Statement) -> tuple[str, ...]:
     return tuple(notes)
 
 
-def _apart_by(clauses: Sequence[Clause], name: str, other: str) -> bool:
+def _apart_by(clauses: Sequence[Clause], other: str) -> bool:
     """Return whether one axis alone separates the clauses.
 
     Neighbors must share a version of the other axis. If both axes changed at once, the cause is unknown.
     """
-    values = [value for clause in clauses for value in getattr(clause, name)]
-    return len(values) == len(set(values)) and all(
-        set(getattr(one, other)) & set(getattr(two, other)) for one, two in pairwise(clauses)
-    )
+    return all(set(getattr(one, other)) & set(getattr(two, other)) for one, two in pairwise(clauses))
 
 
 def _what(clause: Clause) -> str:
@@ -411,9 +408,9 @@ def _pairs(pairs: Iterable[tuple[str, str]], axes: _Axes) -> str:
     by_toolkit: dict[str, list[str]] = {}
     for library, toolkit in pairs:
         by_toolkit.setdefault(toolkit, []).append(library)
-    groups: dict[tuple[str, ...], list[str]] = {}
+    groups: dict[frozenset[str], list[str]] = {}
     for toolkit, libraries in sorted(by_toolkit.items(), key=lambda item: version_key(item[0])):
-        groups.setdefault(tuple(sorted(libraries, key=version_key)), []).append(toolkit)
+        groups.setdefault(frozenset(libraries), []).append(toolkit)
     return "; ".join(
         f"{_ranges(libraries, axes.libraries)} and CUDA {_ranges(toolkits, axes.toolkits)}"
         for libraries, toolkits in groups.items()
@@ -525,7 +522,7 @@ def _clause(block: Block, outcomes_at: dict[Point, tuple[str, str]]) -> Clause:
         points = (Point(a, b, c) for a in block.outer for b in block.inner for c in targets)
         messages = [outcomes_at[point] for point in points if outcomes_at.get(point, ("", ""))[1]]
         kinds = Counter(kind for kind, _ in messages)
-        most = kinds.most_common(1)[0][0] if kinds else ""
+        most = kinds.most_common()[0][0] if kinds else ""
         first = next((message for kind, message in messages if kind == most), "")
         parts.append(TargetGroup(outcome=outcome, targets=tuple(targets), message=first, messages=len(kinds)))
     return Clause(libraries=tuple(block.outer), toolkits=tuple(block.inner), parts=tuple(parts))

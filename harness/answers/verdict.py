@@ -277,7 +277,7 @@ class Places:
         bad = self.spell(axis, [value for run in runs if not run.outcome for value in run.values])
         if last.outcome and len(runs) == 2:
             return Support(kind="since", text=f"builds since {prefix}{last.values[0]}{held}", note=note, claims=claims)
-        if first.outcome and len(runs) == 2:
+        if len(runs) == 2:
             return Support(
                 kind="until", text=f"builds up to {prefix}{first.values[-1]}{held}", note=note, claims=claims
             )
@@ -325,9 +325,7 @@ class Places:
             text = ", ".join(filter(None, (phrase.text.removesuffix(f" ({version})"), phrase.note)))
             rows.append((version, (phrase.kind, text, phrase.claims)))
         runs = [
-            replace(run, outcome=(run.outcome[0], f"0 of {self.count(run.values)}"))
-            if run.outcome[0] == "never"
-            else run
+            replace(run, outcome=("never", f"0 of {self.count(run.values)}")) if run.outcome[0] == "never" else run
             for run in ranges(((version, row[:2]) for version, row in rows), self.known[0], version_of)
         ]
         claims = dict(rows)

@@ -88,9 +88,9 @@ class Places:
 
     @cached_property
     def _folders(self) -> list[str]:
-        """The base folder of names, as written and with links resolved, the longer path first."""
+        """The base folder of names, as written and with links resolved. A path that starts with the other path comes first."""
         near = self.root or self.source.absolute().parent
-        return sorted({str(near), str(near.resolve())} - {"/"}, key=len, reverse=True)
+        return sorted({str(near), str(near.resolve())} - {"/"}, reverse=True)
 
     @cached_property
     def name(self) -> str:

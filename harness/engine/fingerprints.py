@@ -193,8 +193,8 @@ class Answers:
 
     def _is_of(self, path: str, program: tuple[str, ...], libraries: tuple[str, ...]) -> bool:
         """Return whether a file is the program's own: in its folder, but not of an environment or library under test."""
-        apart = tuple(folder for folder in libraries if not program[0].startswith(folder))
-        is_installed = self.roots.is_installed(path) and not self.roots.is_installed(program[0])
+        apart = tuple(folder for folder in libraries if not any(each.startswith(folder) for each in program))
+        is_installed = self.roots.is_installed(path) and not any(map(self.roots.is_installed, program))
         return path.startswith(program) and not is_installed and not path.startswith(apart)
 
     def _places(self, paths: Set, states: Iterable[str]) -> list[str]:

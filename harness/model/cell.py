@@ -312,7 +312,7 @@ class Toolchain:
     toolkit: ToolkitRef
     environment: str = ""
     device: str = ""
-    packages: Mapping[str, str] = field(default_factory=dict, hash=False, compare=False)
+    packages: Mapping[str, str] = field(default_factory=dict, compare=False)
     host: HostCompiler = OWN_HOST
 
     @cached_property

@@ -413,7 +413,7 @@ def tell_devices(merged: Merged) -> Merged:
         more: list[Other] = [
             {**other_of(other), "device": str(other["device"].get("name", "")) if _is_real(other) else VIRTUAL}
             for other in places[_place(record)]
-            if other is not record and _facts(other) != _facts(record)
+            if _facts(other) != _facts(record)
         ]
         records.append({**record, OTHERS: [*record.get(OTHERS, ()), *more]} if more else record)
     return replace(merged, records=tuple(records))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from itertools import permutations, product
 
 import pytest
@@ -11,8 +12,9 @@ from hypothesis import strategies as st
 from record_builders import built, cell, plan, record, rejected
 
 from harness.analysis.frame import cells_frame, make_frame
-from harness.analysis.support import Point, Statement, _Axes, _points, _span, statements
-from harness.model import Artifact, Outcome, Stage, Status
+from harness.analysis.support import AS_BUNDLED, Point, Statement, _Axes, _points, _span, statements
+from harness.model import Artifact, Outcome, Stage, Status, ToolkitRef
+from harness.model.cell import host_named
 from harness.records import Record, merge
 
 LIBRARIES = ["9.0.0", "13.0.0rc1", "13.0.0", "13.1.0"]
@@ -173,6 +175,14 @@ def test_a_range_of_untried_ones_contains_nothing_that_was_tried() -> None:
     assert "Never tried together: 13.0.0, 13.2.0 and CUDA 12.4." in headline(apart).notes
 
 
+def test_a_note_names_every_release() -> None:
+    releases = [f"12.{minor}" for minor in range(10)]
+    points = grid("13.0.0 13.1.0", " ".join(releases), "sm_80", lambda *_: B)
+    for release in releases[1::2]:
+        del points["13.0.0", release, "sm_80"]
+    assert headline(points).notes[1:] == ("Never tried together: 13.0.0 and CUDA 12.1, 12.3, 12.5, 12.7, 12.9.",)
+
+
 def test_the_most_frequent_message_is_quoted() -> None:
     texts = {"sm_75": "first", "sm_80": "second", "sm_86": "second", "sm_90": ""}
     records = [
@@ -246,6 +256,23 @@ def test_headers_of_another_release_are_a_subject_of_their_own() -> None:
     found = statements(make_frame(records))
     assert [item.subject.headers for item in found] == ["", "13.0"]
     assert found[1].headline == "cupy-nvrtc with the headers of CUDA 13.0: builds"
+
+
+def test_a_host_compiler_is_named_in_the_statement() -> None:
+    of = cell(backend="nvcc", library="")
+    host = host_named("gcc-13", "gcc 13.3.0, glibc 2.39")
+    found = statements(
+        make_frame([record(each) for each in (of, replace(of, toolchain=replace(of.toolchain, host=host)))])
+    )
+    assert [item.headline for item in found] == ["nvcc: builds", "nvcc, gcc-13: builds"]
+
+
+def test_a_release_that_a_library_brings_along_is_not_named() -> None:
+    of = cell(backend="triton", library="3.5.0")
+    bundled = replace(of.toolchain, toolkit=ToolkitRef(release="12.8", headers="12.8", bundled=True))
+    (statement,) = statements(make_frame([record(replace(of, toolchain=bundled))]))
+    assert statement.sentence == "triton: builds. Tested: triton 3.5.0, sm_80."
+    assert statement.outcome_of("3.5.0", AS_BUNDLED, "sm_80") == "built"
 
 
 def test_cells_that_never_arrived_are_not_covered() -> None:

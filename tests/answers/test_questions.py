@@ -180,7 +180,8 @@ def test_known_faults_are_those_of_what_was_asked_for(
 
 def test_whether_something_is_needed_has_no_yes(known: Known, vocabulary: Vocabulary) -> None:
     def sentence(text: str, intent: str) -> str:
-        return answer(Query(chips=tuple(parse(text, vocabulary)), intent=intent), known, vocabulary).sentence
+        query = Query(chips=tuple(parse(text, vocabulary)), intent=intent, decides=intent != "needs")
+        return answer(query, known, vocabulary).sentence
 
     assert sentence("wgmma sm_90a", "feature") == f"Yes. {sentence('wgmma sm_90a', 'needs')}"
     assert (

@@ -42,7 +42,28 @@ KNOWN = {"cupy": ("12.3", "13.0", "13.1", "13.2", "13.3", "13.6"), "cuda": ("11.
 def test_along_the_versions_of_a_library(letters: str, kind: str, text: str, note: str) -> None:
     verdict = verdict_of(VersionGrid(("12.3", "13.0", "13.1", "13.6"), ("12.4",), letters), KNOWN, "cupy")
     assert (verdict.kind, verdict.text, verdict.note) == (kind, text, note)
+    assert verdict.cells == sum(letter in "wxks" for letter in letters)
     assert (verdict.works, verdict.silent) == (kind in ("works", "since", "but"), kind in ("na", "untried"))
+
+
+@pytest.mark.parametrize(
+    ("letters", "text", "note"),
+    [
+        ("xwxxw", "builds since 13.6 (CUDA 12.4)", "and with 13.0; 13.3 untried"),
+        ("xwxww", "builds since 13.0 except 13.1 (CUDA 12.4)", ""),
+    ],
+)
+def test_failures_as_frequent_as_builds_are_no_exception(letters: str, text: str, note: str) -> None:
+    grid = VersionGrid(("12.3", "13.0", "13.1", "13.2", "13.6"), ("12.4",), letters)
+    verdict = verdict_of(grid, KNOWN, "cupy")
+    assert (verdict.kind, verdict.text, verdict.note) == ("but", text, note)
+
+
+def test_four_ranges_of_tried_versions_are_named_and_five_counted() -> None:
+    known = [str(number) for number in range(9)]
+    for count, tried in ((4, "0, 2, 4, 6, CUDA 12.4"), (5, "5 of 0 to 8, CUDA 12.4")):
+        grid = VersionGrid(tuple(known[: 2 * count : 2]), ("12.4",), "w" * count)
+        assert verdict_of(grid, {"cupy": known}, "cupy").tried == tried
 
 
 def test_between_names_that_are_no_versions_nothing_is_untried() -> None:

@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 from cells import make_case, make_cell, make_exit, make_order
+from code_objects import KERNEL, code_object
 
 from harness.engine import collect
 from harness.engine.collect import (
@@ -225,6 +226,50 @@ def test_cubins_are_told_apart_by_their_suffix(
     )
 
 
+@pytest.mark.compilers
+def test_a_cubin_that_does_not_say_its_suffix_is_what_was_asked_for(
+    settled: Callable[..., Outcome], toolkit: Callable[[str], Installed], tmp_path: Path
+) -> None:
+    """The ABI of CUDA 13 has no flag for it, and the note that quotes the command line may be missing."""
+    (tmp_path / "k.ptx").write_text(PTX.replace(".target sm_80", ".target sm_90a\n.address_size 64"))
+    product = tmp_path / "cell-1" / "k.cubin"
+    ptxas = [str(toolkit("13.0").home / "bin" / "ptxas"), "-arch=sm_90a", "k.ptx", "-o", str(product)]
+    subprocess.run(ptxas, cwd=tmp_path, check=True)
+    product.write_bytes(product.read_bytes().replace(b".note.nv.tkinfo", b".note.nv.hidden"))
+    reply = {"status": "built", "artifact": {"path": str(product), "format": "cubin"}}
+    for target, status in (("sm_90", "built"), ("sm_90a", "built"), ("sm_80", "unavailable")):
+        assert settled(reply, target=target).status == status
+
+
+@pytest.mark.compilers
+def test_a_cubin_that_no_block_has_room_for_says_so(
+    settled: Callable[..., Outcome], toolkit: Callable[[str], Installed], tmp_path: Path
+) -> None:
+    (tmp_path / "k.ptx").write_text(
+        ".version 8.4\n.target sm_86\n.address_size 64\n.shared .align 4 .b8 tile[102400];\n"
+        ".visible .entry scale(.param .u64 out) {\n.reg .u32 %r;\n.reg .u64 %p;\n"
+        "ld.param.u64 %p, [out];\nld.shared.u32 %r, [tile + 102396];\nst.u32 [%p], %r;\nret;\n}\n"
+    )
+    product = tmp_path / "cell-1" / "k.cubin"
+    ptxas = [str(toolkit("12.4").home / "bin" / "ptxas"), "-arch=sm_86", "k.ptx", "-o", str(product)]
+    subprocess.run(ptxas, cwd=tmp_path, check=True)
+    outcome = settled({"status": "built", "artifact": {"path": str(product), "format": "cubin"}}, target="sm_86")
+    assert outcome.status == "built"
+    assert outcome.notes == (
+        "cannot launch: scale has 102400 bytes of static shared memory; a block can have 101376 on compute capability 8.6",
+    )
+
+
+def test_a_code_object_is_for_the_processor_that_was_asked_for(settled: Callable[..., Outcome], tmp_path: Path) -> None:
+    product = tmp_path / "cell-1" / "k.hsaco"
+    product.write_bytes(code_object(KERNEL))
+    reply = {"status": "built", "artifact": {"path": str(product), "format": "hsaco"}}
+    for target, status in (("gfx942", "built"), ("gfx90a", "unavailable")):
+        outcome = settled(reply, target=target, entries=("dot",))
+        assert outcome.status == status, outcome.reason
+        assert outcome.artifact and (outcome.artifact.format, outcome.artifact.target) == ("hsaco", "gfx942")
+
+
 def test_an_unknown_format_is_our_fault(settled: Callable[..., Outcome], built: dict[str, Any]) -> None:
     assert settled({**built, "artifact": {**built["artifact"], "format": "zip"}}).status == "harness_error"
 
@@ -235,6 +280,14 @@ def test_a_refusal_without_a_known_message_has_its_first_words(settled: Callable
     assert settled(REJECTED).diagnostics[0].message == "it says no"
     crashed = {"status": "crashed", "reason": ""}
     assert settled(crashed).diagnostics[0].message == "the compiler crashed"
+
+
+@pytest.mark.parametrize("status", ["built", "unsupported", "unavailable", "harness_error"])
+def test_what_is_printed_without_a_refusal_is_no_error(
+    settled: Callable[..., Outcome], built: dict[str, Any], status: str
+) -> None:
+    outcome = settled({**built, "status": status, "reason": "why"}, log="ptxas info: one line\nanother\n")
+    assert (outcome.status, outcome.diagnostics) == (status, ())
 
 
 def test_a_refusal_with_a_message_has_that(settled: Callable[..., Outcome]) -> None:
@@ -248,6 +301,12 @@ def test_a_build_without_kernels_says_why(settled: Callable[..., Outcome], built
     assert (outcome.status, outcome.artifact.kernels) == ("built", ())
     assert [note for note in outcome.notes if "has no __global__ function" in note]
     assert not [note for note in settled(built).notes if "__global__" in note]
+
+
+def test_a_kernel_that_only_traps_is_remarked(settled: Callable[..., Outcome], built: dict[str, Any]) -> None:
+    outcome = settled(built, ptx=PTX.replace("{ ret; }", "{\ntrap;\nexit;\n}"))
+    remark = "remark: scale does nothing but trap: it may be compiled out here"
+    assert (outcome.status, outcome.notes) == ("built", (remark,))
 
 
 def test_notes_say_what_was_unusual(settled: Callable[..., Outcome]) -> None:
@@ -343,7 +402,14 @@ def test_a_full_folder_is_not_the_programs_fault(settled: Callable[..., Outcome]
 
 @pytest.mark.parametrize(
     ("blocks", "files", "left", "full"),
-    [(16, 10, 1, False), (15, 10, 1, True), (16, 10, 0, True), (16, 0, 0, False), (None, 0, 0, False)],
+    [
+        (16, 10, 1, False),
+        (15, 10, 1, True),
+        (16, 10, 0, True),
+        (16, 1, 0, True),
+        (16, 0, 0, False),
+        (None, 0, 0, False),
+    ],
 )
 def test_a_folder_is_full_without_blocks_or_files(
     settled: Callable[..., Outcome], built: dict[str, Any], monkeypatch: pytest.MonkeyPatch, blocks: int | None,
@@ -382,6 +448,13 @@ def test_files_are_named_as_seen_from_the_project(tmp_path: Path, linked: bool) 
     ):
         places = replace(places, source=source, root=root_of_names)
         assert places.in_log(f"{'0a' * 16}.cubin.cu(1): error: no") == f"{name}(1): error: no"
+
+
+def test_a_program_below_two_names_of_its_folder_is_named_by_the_longer_one(tmp_path: Path) -> None:
+    (tmp_path / "src").mkdir()
+    places = Places(tmp_path / "cell", tmp_path / "src/../kernel.cu", tmp_path / "cuda", tmp_path / "kept")
+    assert places.in_log(f"{tmp_path}/src/../kernel.cu(1): error: no") == "kernel.cu(1): error: no"
+    assert places.in_log(f"{tmp_path}/own.h(1): error: no") == "own.h(1): error: no"
 
 
 def test_a_folder_is_removed_without_a_word(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:

@@ -349,6 +349,18 @@ def test_an_environment_in_the_folder_of_a_program_is_none_of_its_files(tmp_path
     assert not Answers(None, roots).key_of(FIRST, read([library]), (f"{library.parent}/",)).key, "the program itself"
 
 
+@pytest.mark.parametrize("place", [".venv/lib/python3.11/site-packages", "build"])
+def test_a_program_behind_a_link_into_an_environment_or_a_build_is_itself(tmp_path: Path, place: str) -> None:
+    folder = tmp_path / place / "mine"
+    folder.mkdir(parents=True)
+    (folder / "program.py").write_text("import os; os.getcwd()")
+    (tmp_path / "link").symlink_to(folder)
+    answers = Answers(None, Roots({"$PYTHON": str(tmp_path / ".venv")}))
+    reads, build = read([folder / "program.py"]), (f"{tmp_path}/build/",)
+    assert not answers.key_of(FIRST, reads, (f"{tmp_path}/link/", f"{folder}/"), build).key
+    assert answers.key_of(FIRST, reads, (f"{tmp_path}/", f"{tmp_path}/"), build).key, "another program's"
+
+
 def test_sets_that_were_read_long_ago_are_forgotten(cache: ResultCache, source: Path) -> None:
     keys = []
     for number in range(14):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import pickle
 import sqlite3
 import sys
@@ -25,7 +26,7 @@ from harness.engine.prepared import PreparedCell, Result
 from harness.engine.reads import Reads
 from harness.engine.resolve import Resolver
 from harness.model import Cell, Headers, Outcome, Status, Target
-from harness.protocol.messages import Limits
+from harness.protocol.messages import Limits, Ready
 from harness.toolkits import LIBRARIES, Installed, ToolkitStore
 
 PLAIN = Environment(name="mine", python=sys.executable, version="3.11.7", distributions={})
@@ -272,13 +273,49 @@ def test_what_a_device_does_is_neither_kept_nor_looked_up(
 
 
 @pytest.mark.compilers
-def test_a_fork_server_that_is_killed_while_it_loads_is_started_once_more(
-    store: ToolkitStore, cell: Cell, toolkit: Callable[[str], Installed], tmp_path: Path
+@pytest.mark.parametrize("device", ["NVIDIA H100", ""])
+def test_an_answer_that_is_there_settles_no_cell_of_a_device(
+    store: ToolkitStore, cell: Cell, toolkit: Callable[[str], Installed], tmp_path: Path, device: str
+) -> None:
+    toolkit("12.4")
+    context = RunContext(PLAIN, store, ResultCache(tmp_path / "cache"))
+    own = replace(cell, toolchain=replace(cell.toolchain, device=device), target=Target.parse("sm_90"))
+    first = Resolver(context)
+    prepared = first.resolve(own)
+    assert isinstance(prepared, PreparedCell) and context.cache
+    path = str(tmp_path / "kernel.cu")
+    reads = Reads({path: Files().current_state(path, False)[1]}, frozenset())
+    worker = first.answers.key_of_worker(prepared.toolchain.key, reads).key
+    context.cache.keep_fact(worker, Ready(targets=["sm_90"]).to_json())
+    answer = first.answers.key_of(prepared.first_key(worker), reads).key
+    context.cache.keep_outcome(answer, Outcome(status=Status.BUILT))
+    first.close()
+    later = Resolver(context)
+    assert isinstance(later.resolve(own), PreparedCell if device else Result)
+    later.close()
+
+
+def test_hashes_of_a_run_are_kept_for_the_next(store: ToolkitStore, tmp_path: Path) -> None:
+    path, context = os.path.realpath(sys.executable), RunContext(PLAIN, store, ResultCache(tmp_path / "cache"))
+    assert context.cache
+    context.cache.keep_fact("question", {"sets": ["s"]})
+    context.cache.keep_fact("set:s", {"paths": [[path, False]], "hashes": []})
+    for fresh in ({path}, set()):
+        resolver = Resolver(context)
+        assert list(resolver.answers.keys("question"))
+        assert resolver.answers.files.fresh == fresh
+        resolver.close()
+
+
+@pytest.mark.compilers
+@pytest.mark.parametrize("signal", ["KILL", pytest.param("STOP", marks=pytest.mark.slow)])
+def test_a_fork_server_that_is_ended_or_stopped_while_it_loads_is_started_once_more(
+    store: ToolkitStore, cell: Cell, toolkit: Callable[[str], Installed], tmp_path: Path, signal: str
 ) -> None:
     toolkit("12.4")
     python = tmp_path / "python"
     python.write_text(
-        f'#!/bin/sh\necho >> {tmp_path}/starts\n[ $(wc -l < {tmp_path}/starts) = 1 ] && kill -9 $$\nexec {sys.executable} "$@"\n'
+        f'#!/bin/sh\necho >> {tmp_path}/starts\n[ $(wc -l < {tmp_path}/starts) = 1 ] && kill -{signal} $$\nexec {sys.executable} "$@"\n'
     )
     python.chmod(0o755)
     with Run(
@@ -286,7 +323,7 @@ def test_a_fork_server_that_is_killed_while_it_loads_is_started_once_more(
     ) as run:
         for target in ("sm_80", "sm_90"):
             assert run.result(replace(cell, target=Target.parse(target))).outcome.status == "built"
-    assert (tmp_path / "starts").read_text() == "\n\n", "one for both cells, after the one that was killed"
+    assert (tmp_path / "starts").read_text() == "\n\n", "one for both cells, after the one that was lost"
 
 
 @pytest.mark.compilers
@@ -339,6 +376,22 @@ def test_outcomes_are_not_kept_where_reads_cannot_be_followed(
         assert run.resolver.finisher.unkept == {"gcc is missing": 1}
         assert run.context.cache and run.context.cache.fact("") is None
         assert isinstance(run.resolver.resolve(cell), PreparedCell)
+
+
+@pytest.mark.compilers
+def test_outcomes_are_not_kept_where_a_fork_server_changes_what_it_has_read(
+    store: ToolkitStore, cell: Cell, toolkit: Callable[[str], Installed], tmp_path: Path
+) -> None:
+    toolkit("12.4")
+    python = tmp_path / "python"
+    python.write_text(f'#!/bin/sh\ncat {tmp_path}/read\necho >> {tmp_path}/read\nexec {sys.executable} "$@"\n')
+    python.chmod(0o755)
+    (tmp_path / "read").touch()
+    context = RunContext(replace(PLAIN, python=str(python)), store, ResultCache(tmp_path / "cache"))
+    with Run(context) as run:
+        result = run.result(cell)
+        assert (result.outcome.status, result.key) == ("built", "")
+        assert run.resolver.finisher.unkept == {f"{tmp_path}/read changed while it was read": 1}
 
 
 @pytest.mark.compilers

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import pickle
+import warnings
 from typing import Any
 
 import pytest
@@ -340,3 +341,10 @@ TRUTHS = st.recursive(
 def test_connectives_mean_what_they_mean_in_python(text: str) -> None:
     tree = ast.parse(text.replace("true", "True").replace("false", "False"), mode="eval")
     assert Condition.parse(text)({}) is eval(compile(tree, "", "eval"), {"__builtins__": {}})
+
+
+def test_python_does_not_warn_of_a_literal() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        condition = Condition.parse(r'backend == "gcc\d"')
+    assert condition.text == r'backend == "gcc\d"'

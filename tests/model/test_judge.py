@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,7 @@ from harness.model import (
     Variant,
     Verdict,
 )
+from harness.model.cell import host_named
 from harness.model.condition import Condition
 from harness.model.judge import expectation_of, judge
 
@@ -104,6 +106,13 @@ def test_the_first_expectation_that_applies_counts() -> None:
     assert expectation_of(cell(below, at, target="sm_90")).status is Status.BUILT
 
 
+def test_conditions_are_asked_of_given_facts() -> None:
+    below = Expectation(when=Condition.parse('cc < "8.0"'), status=Status.REJECTED)
+    old, new = cell(below, target="sm_75"), cell(below, target="sm_90")
+    assert expectation_of(new, old.facts()) is below
+    assert expectation_of(old, new.facts()).status is Status.BUILT
+
+
 def test_ids_differ_where_anything_that_is_asked_for_differs() -> None:
     cells = [
         cell(name=name, labels=labels, backend=backend, library=library, release=release, headers=headers, target=target)
@@ -113,6 +122,12 @@ def test_ids_differ_where_anything_that_is_asked_for_differs() -> None:
         )
     ]  # fmt: skip
     assert len({each.id for each in cells}) == len(cells)
+
+
+def test_host_compilers_of_one_name_are_the_same() -> None:
+    told = host_named("gcc-13", "gcc 13.3.0, glibc 2.39")
+    assert told == host_named("gcc-13") == replace(told, program="/opt/gcc/bin/g++")
+    assert told != host_named("gcc-12", "gcc 13.3.0, glibc 2.39")
 
 
 def test_an_id_is_readable() -> None:

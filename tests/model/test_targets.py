@@ -29,6 +29,10 @@ def test_every_known_target_is_read_as_it_is_written(target: Target) -> None:
     assert target.real.as_virtual.real == target.real
 
 
+def test_a_target_in_a_message_of_a_test_has_one_line() -> None:
+    assert repr(Target.parse("sm_90a")) == "Target(virtual=False, cc=90, suffix='a')"
+
+
 @pytest.mark.parametrize(
     ("text", "capability"), [("sm_50", "5.0"), ("sm_90a", "9.0"), ("sm_121f", "12.1"), ("compute_103", "10.3")]
 )

@@ -31,9 +31,16 @@ def on_device(stage: Stage, status: Status = Status.REJECTED) -> Outcome:
     return rejected("wrong result", stage=stage, status=status)
 
 
-def test_the_same_outcome_is_no_difference() -> None:
-    honesty = virtual_against_real([virtual(built("sm_90")), real(built("sm_90", stage=Stage.VERIFY))])
-    assert len(honesty.pairs) == 1
+@pytest.mark.parametrize(
+    ("without", "on", "words"),
+    [
+        (built("sm_90"), built("sm_90", stage=Stage.VERIFY), "built"),
+        (rejected(), rejected("other words"), "rejected at compile"),
+    ],
+)
+def test_the_same_outcome_is_no_difference(without: Outcome, on: Outcome, words: str) -> None:
+    honesty = virtual_against_real([virtual(without), real(on)])
+    assert [pair.sentence for pair in honesty.pairs] == [f"{words} with the virtual device and on NVIDIA H200"]
     assert not honesty.differences
     assert not honesty.shown_by_device
 
@@ -70,8 +77,10 @@ def test_what_fails_on_the_device_was_built(stage: Stage, status: Status) -> Non
     ],
 )
 def test_a_difference_is_told(without: Outcome, on: Outcome, sentence: str) -> None:
-    (pair,) = virtual_against_real([virtual(without), real(on)]).differences
+    honesty = virtual_against_real([virtual(without), real(on)])
+    (pair,) = honesty.differences
     assert pair.sentence == sentence
+    assert not honesty.shown_by_device
 
 
 @pytest.mark.parametrize("status", [Status.UNAVAILABLE, Status.HARNESS_ERROR])

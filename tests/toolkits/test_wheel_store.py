@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
 from harness.errors import PartUnavailable, UsageError
+from harness.process_locks import lock_file, lock_path, take_alone
 from harness.toolkits.installed import Installed
 from harness.toolkits.store import WheelStore, lay_out
 
@@ -108,6 +110,18 @@ def test_folders_and_removing(store: Store) -> None:
     assert store.left == ["13.0", "13.1", "mine"]
     (unread,) = WheelStore(root, "cutlass").folders()
     assert (unread.release, unread.library) == ("13.0", "cutlass")
+
+
+def test_what_another_process_removes_meanwhile_is_not_removed_again(tmp_path: Path) -> None:
+    (tmp_path / "12.4").mkdir()
+    with ExitStack() as other:
+
+        def end(_told: str) -> None:
+            (tmp_path / "12.4").rmdir()
+            other.close()
+
+        assert take_alone(other.enter_context(lock_file(lock_path(tmp_path, "12.4"))))
+        assert WheelStore(tmp_path, tell=end).remove("12.4") is False
 
 
 def test_a_folder_that_cannot_be_made_is_named(store: Store, tmp_path: Path) -> None:

@@ -257,8 +257,8 @@ const answering = (() => {
     const some = Boolean(of.toolkits || of.tools || of.headers.size || of.hosts.size);
     const found = good
       .filter(({ line, own }) => own === most.get(line[0]))
-      // Rows of equal weight are ordered by title, or without words as on the page.
-      .sort((a, b) => b.total - a.total || (words.length ? a.line[0] - b.line[0] : 0) || a.at - b.at)
+      // Rows of equal weight have the order of features; without a question, that of the page.
+      .sort((a, b) => b.total - a.total || (words.length || some ? a.line[0] - b.line[0] : 0) || a.at - b.at)
       .map(({ line, total }) => ({ line, fields: fieldsOf(data, part, line, of, some), weight: total }))
       .filter(({ fields }) => fields.size);
     // Tried features come first if the question names versions.
