@@ -55,7 +55,12 @@ def test_a_package_and_a_gpu_are_a_question_of_its_own(vocabulary: Vocabulary) -
     for text, theirs in zip(ours, told, strict=True):
         mine = ours[text]
         chips = [chip.to_json() for chip in mine.chips]
-        assert theirs == {"intent": mine.intent.name, "decides": mine.intent.decides, "chips": chips, "keys": list(mine.keys)}, text
+        assert theirs == {
+            "intent": mine.intent.name,
+            "decides": mine.intent.decides,
+            "chips": chips,
+            "keys": list(mine.keys),
+        }, text
 
 
 @pytest.mark.parametrize(
