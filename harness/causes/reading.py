@@ -25,7 +25,10 @@ _STAMP = re.compile(
     r")?(?: {0,12}E {3}){0,2}"
 )
 # A library's own warning or remark goes before what stops the program, and is seldom its reason.
-_NOTICE = re.compile(r"^(?:\d{4}-\d\d-\d\d[T ][\d:.,]{5,20}\d: )?[WI](?:\d{4} [\d:.]{8,20} {1,9}\d+)? \S{1,300}:\d+\] ")
+_NOTICE = re.compile(
+    r"^(?:\d{4}-\d\d-\d\d[T ][\d:.,]{5,20}\d: )?[WI](?:\d{4} [\d:.]{8,20} {1,9}\d+)? \S{1,300}:\d+\] "
+    r"|^(?:\((?:\w+ ){0,2}pid=\d+\) ?)?\[?(?:INFO|DEBUG)\]?(?: \d\d-\d\d |[:\s])"
+)
 # Lines that show the program, and the marks beneath them.
 _SHOWN = re.compile(r"^\s*(?:\d+\s+)?\|(?:\s|$)|^[\s~]*\^[\s^~]*$")
 # A program that shows a compiler's log puts words of its own before the first line.
