@@ -31,6 +31,10 @@ _NOTICE = re.compile(
 )
 # Lines that show the program, and the marks beneath them.
 _SHOWN = re.compile(r"^\s*(?:\d+\s+)?\|(?:\s|$)|^[\s~]*\^[\s^~]*$")
+# CMake asks whether a function exists in this library or in that, and writes every no into CMakeError.log.
+_PROBE = re.compile(
+    r"\b(?:Check\w+|src)\.c:\S{0,60}:? undefined reference to .pthread_create\b|cannot find -lpthreads\b"
+)
 # A program that shows a compiler's log puts words of its own before the first line.
 _INNER = re.compile(r"\b(?:nvrtc: (?:fatal )?error|(?:ptxas|nvlink|nvcc) {1,3}(?:fatal|error) {0,5}): ")
 _CARET = re.compile(r"^\s+[\^~][\s^~]*$")
@@ -178,7 +182,7 @@ def _messages(lines: list[str], plain: list[str]) -> Iterator[LogLine | int]:
     # Logs say the same again and again: what has no form and tells nothing does so wherever it stands.
     silent: set[str] = set()
     for place, text in enumerate(plain):
-        if not text or lines[place] in silent or _SHOWN.match(lines[place]):
+        if not text or lines[place] in silent or _SHOWN.match(lines[place]) or _PROBE.search(text):
             continue
         margin = len(lines[place]) - len(lines[place].lstrip())
         after = (line[margin:] for line in lines[place + 1 : place + 40])
