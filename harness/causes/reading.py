@@ -25,9 +25,16 @@ _STAMP = re.compile(
     r")?(?: {0,12}E {3}){0,2}"
 )
 # A library's own warning or remark goes before what stops the program, and is seldom its reason.
-_NOTICE = re.compile(r"^(?:\d{4}-\d\d-\d\d[T ][\d:.,]{5,20}\d: )?[WI](?:\d{4} [\d:.]{8,20} {1,9}\d+)? \S{1,300}:\d+\] ")
+_NOTICE = re.compile(
+    r"^(?:\d{4}-\d\d-\d\d[T ][\d:.,]{5,20}\d: )?[WI](?:\d{4} [\d:.]{8,20} {1,9}\d+)? \S{1,300}:\d+\] "
+    r"|^(?:\((?:\w+ ){0,2}pid=\d+\) ?)?\[?(?:INFO|DEBUG)\]?(?: \d\d-\d\d |[:\s])"
+)
 # Lines that show the program, and the marks beneath them.
 _SHOWN = re.compile(r"^\s*(?:\d+\s+)?\|(?:\s|$)|^[\s~]*\^[\s^~]*$")
+# CMake asks whether a function exists in this library or in that, and writes every no into CMakeError.log.
+_PROBE = re.compile(
+    r"\b(?:Check\w+|src)\.c:\S{0,60}:? undefined reference to .pthread_create\b|cannot find -lpthreads\b"
+)
 # A program that shows a compiler's log puts words of its own before the first line.
 _INNER = re.compile(r"\b(?:nvrtc: (?:fatal )?error|(?:ptxas|nvlink|nvcc) {1,3}(?:fatal|error) {0,5}): ")
 _CARET = re.compile(r"^\s+[\^~][\s^~]*$")
@@ -175,7 +182,7 @@ def _messages(lines: list[str], plain: list[str]) -> Iterator[LogLine | int]:
     # Logs say the same again and again: what has no form and tells nothing does so wherever it stands.
     silent: set[str] = set()
     for place, text in enumerate(plain):
-        if not text or lines[place] in silent or _SHOWN.match(lines[place]):
+        if not text or lines[place] in silent or _SHOWN.match(lines[place]) or _PROBE.search(text):
             continue
         margin = len(lines[place]) - len(lines[place].lstrip())
         after = (line[margin:] for line in lines[place + 1 : place + 40])

@@ -533,6 +533,41 @@ LOOK_ALIKES = {
         "undefined-host-symbol",
     ),
     "a line that tells the version of PyTorch's CUDA": ("PyTorch compiled with CUDA 11.3\nmine failed", ""),
+    "a refusal of a library's at run time": ("RuntimeError: FP8 is not supported for this GPU architecture", ""),
+    "a kernel of a library's for one architecture": ("RuntimeError: this kernel is only supported on sm_90", ""),
+    "a product of a library's for some architectures": ("RuntimeError: fp8 is only supported for SM89 and above", ""),
+    "a type that a library refuses, with tiles": ("RuntimeError: fp8 is not supported on sm_80\nuse another tile", ""),
+    "a stack of JavaScript's": ("RangeError: Maximum call stack size exceeded", ""),
+    "a processor that LLVM does not know": ("'znver5' is not a recognized processor for this target", ""),
+    "a float added to a half": (
+        'a.cu(3): error: no instance of overloaded function "atomicAdd" matches the argument list\n            argument types are: (__half *, float)',
+        "atomic-type",
+    ),
+    "a template of the host's for one type": (
+        'a.cu(9): error: calling a __host__ function("std::max<float> ") from a __global__ function("k") is not allowed',
+        "host-function-called",
+    ),
+    "a function of the host's, in clang's words": (
+        "a.cu:5:3: error: reference to __host__ function 'f' in __device__ function",
+        "host-function-called",
+    ),
+    "a class of CUB's, in clang's words": (
+        "a.cu:5:3: error: no member named 'Max' in namespace 'cub'",
+        "std-removed-names",
+    ),
+    "inline PTX with a mistake": ("ptxas a.ptx, line 3; fatal   : Parsing error near '.': syntax error", "asm-syntax"),
+    "an incomplete type beside CUTLASS": (
+        "own/a.cu(3): error: incomplete type is not allowed\n  Foo x;\n      ^\ncutlass::arch::Sm80",
+        "",
+    ),
+    "CMake's question for a function, before its own error": (
+        "/usr/bin/ld: CheckSymbolExists.c:(.text+0x1b): undefined reference to `pthread_create'\nCMake Error at CMakeLists.txt:8 (message):\n  mine",
+        "",
+    ),
+    "a line that informs, before an error without a known cause": (
+        "INFO: this library requires at least C++17\nKeyError: 'x'",
+        "",
+    ),
     "a symbol of the program's own in a library of Visual C++": (
         "msvcrt.lib(exe_main.obj) : error LNK2019: unresolved external symbol main",
         "",
