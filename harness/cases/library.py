@@ -113,9 +113,9 @@ _EVERYWHERE = "everywhere"
 _INTRODUCTION = """\
 # The library of cases
 
-{cases} programs in {topics} topics, each the smallest that shows one thing which compiles here and not there. This page is made of the case files: `python -m harness.cases.library` writes it, and a test holds it true.
+{cases} programs in {topics} topics. Each case is the smallest program that shows one feature compiling for one combination and failing for another. `python -m harness.cases.library` generates this page from the case files, and a test keeps it current.
 
-`cumatrix cases list TOPIC` lists the cases of a topic, `cumatrix run TOPIC/NAME -t all -a all` runs a case through everything that is installed. What is not named under a case is expected to be built; the first line that applies counts. Conditions are those of
+`cumatrix cases list TOPIC` lists the cases of a topic. `cumatrix run TOPIC/NAME -t all -a all` runs a case with every installed tool. A combination without a row must build; the first row that applies counts. The conditions are those of
 [case files](cases.md#conditions).
 """
 
