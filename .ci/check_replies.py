@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
-from hardware_rules import capability, driver, dropped, limits, minimum, ptx, tensor
+from hardware_rules import capability, code, driver, dropped, first, hosts, limits, minimum, ptx, tensor
 from statement_rules import ITSELF, Cell, Cells, order
 
 ROOT = Path(__file__).parents[1]
@@ -64,6 +64,8 @@ class Counts:
     def __init__(self, table: pd.DataFrame) -> None:
         self.cells = Cells(table)
         notes = zip(table["cell"], table["notes_json"], table["message"], strict=True)
+        # Replies are about real architectures; nvcc also has cells of virtual ones.
+        self.targets = [target for target in self.cells.universe["target"] if target.startswith("sm_")]
         self.faults = {
             cell for cell, verdict in zip(table["cell"], table["verdict"], strict=True) if verdict == "xfail"
         }
@@ -152,6 +154,10 @@ def breaks(key: str, sentence: str, counts: Counts) -> Iterator[str]:
         return
     if said != (true := (len({one.case for one, _ in broken}), len(broken), len(pairs))):
         yield f"says {said}, the cells {true}"
+    added = re.search(r"CUDA \S+ builds for ([^;]+); CUDA \S+ does not\.", sentence)
+    true_added = {target for target in counts.targets if (of := counts.builds(target)).get(after) and of.get(before) is False}  # fmt: skip
+    if name == "cuda" and set(_targets(added[1], counts) if added else ()) != true_added:
+        yield f"starts to build for {', '.join(sorted(true_added, key=order))}"
     more = re.search(r"(\d+) cases? that [^.;]+? \S+ refuses builds? with", sentence)
     if (int(more[1]) if more else 0) != (cases := len({one.case for one, _ in fixed})):
         yield f"{cases} cases start to build"
@@ -243,6 +249,10 @@ def combination(key: str, sentence: str, counts: Counts) -> Iterator[str]:
             elsewhere |= {program} if cell.holds else set()
         elif release in ("*", cell.version):
             own.append((program, cell))
+    if sentence.startswith("Not tried. "):
+        if own:
+            yield f"{len(own)} cells"
+        return
     both = [cell for program, cell in own if program in elsewhere]
     lost = sum(not cell.holds for cell in both)
     if both:
@@ -259,6 +269,13 @@ def combination(key: str, sentence: str, counts: Counts) -> Iterator[str]:
         said = found and (found[1], number(found[2]), number(found[3]))
     if said != true:
         yield f"says {said}, the cells {true}"
+    oldest = re.search(r"(\S+) is the oldest release that (builds|was tried)", sentence)
+    versions = {
+        "was tried": [cell.version for _, cell in own],
+        "builds": [cell.version for _, cell in own if cell.holds],
+    }
+    if oldest and oldest[1] != (least := min(versions[oldest[2]], key=order)):
+        yield f"{least} is the oldest"
 
 
 def drop(key: str, sentence: str, counts: Counts, targets: Callable[[str], list[str]]) -> Iterator[str]:
@@ -275,12 +292,28 @@ def drop(key: str, sentence: str, counts: Counts, targets: Callable[[str], list[
             newer = [cells for item, cells in by_target.items() if item.startswith("sm_") and _above(item, target)]
             some, _, count = alone(by_target[target], newer)
             cases, every = cases | some, every + count
-    found = re.search(r"(\d+) cases? builds? (?:for|with) .+? and (?:for|with) no newer .*?\((?:[\d,]+ )?of ([\d,]+) cells\)", sentence)  # fmt: skip
+    yield from _alone_said(sentence, "newer", (len(cases), every))
+
+
+def requires(sentence: str, counts: Counts, targets: list[str]) -> Iterator[str]:
+    """Yield the errors of a reply about programs that build for an architecture and for no older one."""
+    by_target = counts.by_target()
+    cases: set[str] = set()
+    every = 0
+    for target in targets:
+        older = [cells for item, cells in by_target.items() if item.startswith("sm_") and _above(target, item)]
+        some, _, count = alone(by_target[target], older)
+        cases, every = cases | some, every + count
+    yield from _alone_said(sentence, "older", (len(cases), every))
+
+
+def _alone_said(sentence: str, others: str, true: tuple[int, int]) -> Iterator[str]:
+    found = re.search(rf"(\d+) cases? builds? (?:for|with) .+? and (?:for|with) no {others} .*?\((?:[\d,]+ )?of ([\d,]+) cells\)", sentence)  # fmt: skip
     said = (int(found[1]), number(found[2])) if found else None
-    if said is None and (found := re.search(r"Each of the ([\d,]+) cells", sentence)):
+    if said is None and (found := re.search(rf"Each of the ([\d,]+) cells .+ {others} ", sentence)):
         said = (0, number(found[1]))
-    if said != (len(cases), every):
-        yield f"says {said}, the cells {(len(cases), every)}"
+    if said != true:
+        yield f"says {said}, the cells {true}"
 
 
 def _above(one: str, other: str) -> bool:
@@ -312,7 +345,7 @@ def supported(toolkit: str, sentence: str, counts: Counts) -> Iterator[str]:
     if found is None:
         yield "unreadable"
         return
-    known = {target: counts.builds(target).get(toolkit) for target in counts.cells.universe["target"]}
+    known = {target: counts.builds(target).get(toolkit) for target in counts.targets}
     for text, expected in ((found[1], True), (found[2] or "", False)):
         said = set(_targets(text, counts)) if text else set()
         if said != (true := {target for target, builds in known.items() if builds is expected}):
@@ -322,16 +355,14 @@ def supported(toolkit: str, sentence: str, counts: Counts) -> Iterator[str]:
 def lowest(toolkit: str, sentence: str, counts: Counts) -> Iterator[str]:
     """Yield the errors of a reply about the lowest compute capability of a CUDA release."""
     yield from minimum(toolkit, sentence)
-    builds = sorted(
-        (target for target in counts.cells.universe["target"] if counts.builds(target).get(toolkit)), key=order
-    )
+    builds = sorted((target for target in counts.targets if counts.builds(target).get(toolkit)), key=order)
     if f"({builds[0]})" not in sentence:
         yield f"{builds[0]} is the lowest"
 
 
 def _targets(text: str, counts: Counts) -> list[str]:
     """Expand a text such as ``sm_75–sm_86, sm_90a`` to the tried architectures in its ranges."""
-    found, known = [], sorted(counts.cells.universe["target"], key=order)
+    found, known = [], sorted(counts.targets, key=order)
     for item in text.split(", "):
         low, _, high = item.partition("–")
         plain = [target for target in known if re.fullmatch(r"sm_\d+", target)]
@@ -343,7 +374,7 @@ def check(replies: dict[str, str], counts: Counts, names: dict[str, list[str]]) 
     """Yield the key of each false reply with the reason."""
 
     def targets(name: str) -> list[str]:
-        known = counts.cells.universe["target"]
+        known = counts.targets
         return [target for target in names.get(name, [name]) if target in known and counts.builds(target)]
 
     for whole, sentence in replies.items():
@@ -354,7 +385,7 @@ def check(replies: dict[str, str], counts: Counts, names: dict[str, list[str]]) 
         elif intent == "release":
             found = release(key, sentence, counts)
         elif intent == "capability":
-            found = (*capability(key, sentence), *borders("first", sentence, counts))
+            found = (*capability(key, sentence), *borders("first", sentence, counts), *first(sentence))
         elif intent in ("tensor", "limits"):
             found = (tensor if intent == "tensor" else limits)(key, sentence)
         elif intent == "minimum":
@@ -365,6 +396,12 @@ def check(replies: dict[str, str], counts: Counts, names: dict[str, list[str]]) 
             found = supported(key.removeprefix("cuda "), sentence, counts)
         elif intent == "drop":
             found = drop(key, sentence, counts, targets)
+        elif intent == "requires":
+            found = requires(sentence, counts, targets(key))
+        elif intent == "code":
+            found = code(key, sentence)
+        elif intent in ("host", "hosts"):
+            found = hosts(key, sentence)
         elif intent == "with":
             found = combination(key, sentence, counts)
         elif intent == "vendor":
@@ -377,7 +414,7 @@ def check(replies: dict[str, str], counts: Counts, names: dict[str, list[str]]) 
         elif intent == "last" and "release notes" in sentence:
             found = dropped(key, sentence)
         elif intent in ("first", "last"):
-            found = borders(intent, sentence, counts)
+            found = (*borders(intent, sentence, counts), *first(sentence))
         else:
             found = ("no rule reads it",)
         yield from ((whole, why) for why in found)

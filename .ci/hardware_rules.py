@@ -92,6 +92,11 @@ def tensor(name: str, sentence: str) -> Iterator[str]:
 
 def limits(name: str, sentence: str) -> Iterator[str]:
     """Yield the errors of a reply about limits."""
+    if of_amd := {target for target, names in _table()["amd"].items() if name in (target, *names)}:
+        wide = all(target.startswith("gfx9") for target in of_amd)
+        if f"wavefronts of {64 if wide else 32} work-items" not in sentence:
+            yield f"wavefronts of {64 if wide else 32}"
+        return
     table, found = _table(), _LIMITS.search(sentence)
     block = table["block"]
     expected = [
@@ -100,22 +105,91 @@ def limits(name: str, sentence: str) -> Iterator[str]:
     ]
     if found is None or [*map(_number, found.groups()[:7]), [found[8], found[9]]] != [*expected, block["large_parameters_from"]]:  # fmt: skip
         yield f"limits of every block: {expected}"
+    if f", {block['grid']} blocks a grid" not in sentence:
+        yield f"a grid has {block['grid']} blocks"
+    clusters = re.findall(r"(\d+) blocks a portable cluster", sentence)
+    if any(int(size) != block["cluster"] for size in clusters):
+        yield f"a portable cluster has {block['cluster']} blocks"
     if name == "every":
         return
     known = capabilities(name)
     if known is None:
         yield "no such product"
         return
-    said = re.findall(r"([\d,]+) bytes of dynamic shared memory a block(?: \(([^)]*)\))?", sentence)
+    said = re.findall(
+        r"(?:\d+ (blocks) a portable cluster, )?([\d,]+) threads, (\d+) blocks and ([\d,]+) bytes of shared memory a multiprocessor, "
+        r"([\d,]+) bytes of dynamic shared memory a block(?: \(([^)]*)\))?",
+        sentence,
+    )
     if not said:
         yield "no dynamic shared memory"
-    for size, targets in said:
+    for cluster, threads, blocks, whole, size, targets in said:
         of = [each for target in re.findall(r"sm_\w+", targets) for each in capabilities(target) or ()] or known
         wrong = [each for each in of if 1024 * table["shared"].get(each, 0) != _number(size)]
         if wrong:
             yield f"{', '.join(wrong)}: {table['shared'].get(wrong[0])} KiB, not {size} bytes"
+        for each in of:
+            if [_number(threads), int(blocks), _number(whole) // 1024] != (true := table["multiprocessor"].get(each)):
+                yield f"a multiprocessor of {each}: {true}"
+            if bool(cluster) is not (float(each) >= 9.0):
+                yield f"clusters on {each}"
         if any(each not in known and not (each == "10.1" and "11.0" in known) for each in of):
             yield f"{name} is {', '.join(known)}"
+
+
+def first(sentence: str) -> Iterator[str]:
+    """Yield the errors of a reply about the first CUDA release of architectures by NVIDIA's documents."""
+    table = _table()
+    for named, release in re.findall(
+        r"already builds for ([^.]+)\. By NVIDIA's documents, CUDA (\S+) is the first for", sentence
+    ):
+        targets = re.findall(r"sm_\w+", named)
+        known = {table["families_from"] if each.endswith("f") else table["first"].get(of) for each in targets for of in capabilities(each) or ()}  # fmt: skip
+        if known != {release}:
+            yield f"CUDA {', '.join(map(str, known))} is the first"
+
+
+def code(key: str, sentence: str) -> Iterator[str]:
+    """Yield the errors of a reply about a cubin, or PTX, and a GPU, by NVIDIA's rules of compatibility.
+
+    A cubin runs on GPUs of the same major compute capability and the same or a higher minor one, PTX on GPUs of the same
+    or a higher one. Code with the suffix ``a`` runs on its own compute capability alone, that with ``f`` on its family.
+    """
+    name, number = key.split(" ")
+    of = _TARGET.fullmatch(name)
+    if of is None:
+        yield "no such target"
+        return
+    cc, gpu, suffix = int(of[1] + of[2]), int(number), name[-1]
+    same = cc == gpu if suffix == "a" else cc // 10 == gpu // 10 and cc <= gpu
+    later = same if suffix in "af" else cc <= gpu
+    apart = {int(float(each) * 10 + 0.5) for each in (*_table()["families"]["tegra"], "10.1", "8.8")}
+    unknown = suffix != "a" and (
+        (same and cc != gpu and {cc, gpu} & apart) or ({cc, gpu} == {101, 110} and suffix not in "af")
+    )
+    lead = "Not known" if unknown else "Yes" if same else "In part" if later else "No"
+    if not sentence.startswith((f"{lead}.", f"{lead}:")):
+        yield f"{lead}: {name} on {number}"
+    if f"compute capability {number[:-1]}.{number[-1]}" not in sentence or name not in sentence:
+        yield "another target"
+
+
+def hosts(key: str, sentence: str) -> Iterator[str]:
+    """Yield the errors of a reply about the host compilers that a CUDA release accepts."""
+    table = _table()["hosts"]
+    for cuda, gcc, clang in re.findall(r"CUDA (\S+) accepts gcc up to (\d+) and clang up to (\d+)", sentence):
+        if [int(gcc), int(clang)] != table.get(cuda):
+            yield f"CUDA {cuda} accepts {table.get(cuda)}"
+    name, version, *toolkits = key.split(" ")
+    if name == "cuda":
+        return
+    accepting = [cuda for cuda, newest in table.items() if int(version) <= newest[name == "clang"]]
+    if toolkits:
+        lead = "Yes" if toolkits[0] in accepting else "No"
+        if not sentence.startswith(f"{lead}. "):
+            yield lead
+    elif not sentence.startswith(f"CUDA {accepting[0]} " if accepting else "No CUDA release "):
+        yield f"{accepting[:1]} is the first that accepts it"
 
 
 def driver(toolkit: str, sentence: str) -> Iterator[str]:

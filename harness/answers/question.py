@@ -135,6 +135,9 @@ def score(
         if found == _MENTIONED and word in vocabulary.named:
             # The text of a case may name another feature: a case about mma.sync does not answer "wgmma".
             found = 0
+        own = {each for known in (*fields[:2], *fields[3:]) for each in known}
+        if word not in own and any(word in group and own.intersection(group) for group in vocabulary.rivals):
+            found = 0
         # In a name, the word itself counts more than a synonym.
         found += word in fields[0]
         found = found or int(word in in_messages)
@@ -150,6 +153,7 @@ _TARGET = re.compile(
         for vendor in VENDORS.values()
     )
 )
+_NVIDIA = re.compile(r"(?:sm|compute)_(\d+)")
 _SHORT = re.compile(r"\d{2,3}[af]")
 _CAPABILITY = re.compile(r"(\d{1,2})\.(\d)([af]?)")
 # A number of four digits is the number of an issue.
@@ -159,6 +163,7 @@ _GLUED = re.compile(r"([a-z][a-z+-]*?)-?((?:==|>=|<=|=|<|>|@)?v?\d[\d.+*x]*)")
 _KIB = re.compile(r"(\d{1,4}) ?ki?b")
 _BEYOND = ("than", "over", "above", "beyond", "exceeding")
 _FROM = "from"
+_BELOW = ("before", "below", "pre", "older than", "lower than", "less than", "earlier than")
 _PINNED = re.compile(r"(.*?)(?:==?(.*))?")
 _EXACT = re.compile(r"v?\d+(?:\.\w+)+")
 _PHRASE = 3
@@ -247,6 +252,8 @@ class Vocabulary:
         Words without a meaning for the search.
     synonyms : sequence of (sequence of str)
         Groups of synonyms.
+    rivals : sequence of (sequence of str)
+        Groups of words that name different things although they have a common synonym.
     words : sequence of str
         Every word of titles, names, features, parameters and causes.
     message_words : sequence of str
@@ -275,6 +282,7 @@ class Vocabulary:
     specific: Sequence[str]
     ignored: Sequence[str]
     synonyms: Sequence[Sequence[str]]
+    rivals: Sequence[Sequence[str]] = field(default=())
     words: Sequence[str] = field(default=())
     message_words: Sequence[str] = field(default=())
     parts: Sequence[str] = field(default=())
@@ -299,6 +307,7 @@ class Vocabulary:
             "phrase": _PHRASE,
             "beyond": _BEYOND,
             "from": _FROM,
+            "below": _BELOW,
         }
         return {
             **asdict(self),
@@ -323,13 +332,29 @@ def parse(text: str, vocabulary: Vocabulary) -> list[Chip]:
     chips: list[Chip] = []
     at = 0
     while at < len(tokens):
+        below = any(f" {' '.join(tokens[:at])}".endswith(f" {words}") for words in _BELOW)
         found, at = _next(tokens, at, vocabulary, chips)
-        chips += [chip for chip in found if chip not in chips]
+        for one in found:
+            chip = _lower(one, vocabulary) if below else one
+            if chip not in chips:
+                chips.append(chip)
     backends = {backend for chip in chips for backend in vocabulary.tools.get(chip.name, ())}
-    hosted = any(chip.kind == "host" for chip in chips) or not backends.isdisjoint(vocabulary.hosted)
+    hosted = any("host" in (chip.kind, chip.name) for chip in chips) or not backends.isdisjoint(vocabulary.hosted)
     if not backends.isdisjoint(vocabulary.specific):
         chips = [_with_specific(chip, vocabulary) for chip in chips]
     return [_of_two(chip, vocabulary, hosted=hosted) for chip in chips]
+
+
+def _lower(chip: Chip, known: Vocabulary) -> Chip:
+    """Return the chip of the architectures below a target, nearest first, or the chip itself if there are none."""
+    numbers = [int(found[1]) for value in chip.values if chip.kind == "target" and (found := _NVIDIA.match(value))]
+    lower = [
+        target
+        for target in known.targets
+        if (found := re.fullmatch(r"sm_(\d+)", target)) and int(found[1]) < min(numbers, default=0)
+    ]
+    lower.sort(key=lambda target: -int(target[3:]))
+    return replace(chip, name=lower[0], values=tuple(lower)) if lower else chip
 
 
 def _with_specific(chip: Chip, known: Vocabulary) -> Chip:

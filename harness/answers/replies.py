@@ -12,7 +12,7 @@ from dataclasses import replace
 from functools import cached_property
 
 from harness.answers.answer import tool_label
-from harness.answers.cells import Entry, Feature, Known, Row, brings_tools
+from harness.answers.cells import Entry, Feature, Known, Row, brings_tools, is_host
 from harness.answers.comparison import Comparison, Pair
 from harness.answers.query import Reply, ReplyRow
 from harness.answers.question import Vocabulary
@@ -26,7 +26,19 @@ from harness.libraries import label_of as library_label
 from harness.matrix.axes import spell_targets, target_key, version_key
 from harness.matrix.ranges import between, spell_tried
 from harness.model import Target
-from harness.model.compatibility import MINOR_DRIVERS, RELEASES, SOURCES, last_release_of_gpu, ptx_of_release
+from harness.model.compatibility import (
+    FIRST_OF_FAMILIES,
+    MINOR_DRIVERS,
+    RELEASES,
+    RULES,
+    SOURCES,
+    Way,
+    last_release_of_gpu,
+    newest_hosts,
+    ptx_of_release,
+    release_of_gpu,
+)
+from harness.model.compatibility import answer as code_on_gpu
 from harness.model.target import NVIDIA, VENDORS
 from harness.protocol.text import counted
 
@@ -34,8 +46,14 @@ GENERATIONS = ("kepler", "maxwell", "pascal", "volta", "turing", "ampere", "ada"
 TENSOR = 70
 """The first compute capability with tensor cores: https://docs.nvidia.com/cuda/cuda-c-programming-guide/index.html#warp-matrix-functions"""
 
-WITHOUT_TENSOR = re.compile(r"(gtx )?16[56]0( ti)?|t1000")
-"""Products of compute capability 7.5 without tensor cores: https://en.wikipedia.org/wiki/GeForce_16_series"""
+WITHOUT_TENSOR = re.compile(r"(gtx )?16[356]0( ti)?|t[46]00|t[12]000")
+"""Products of compute capability 7.5 without tensor cores: https://en.wikipedia.org/wiki/GeForce_16_series, https://en.wikipedia.org/wiki/Quadro"""
+
+GRID_BLOCKS = "2,147,483,647 × 65,535 × 65,535"
+CLUSTER_BLOCKS = 8
+CLUSTERS = 90
+"""The first compute capability with clusters: https://docs.nvidia.com/cuda/cuda-c-programming-guide/index.html#thread-block-clusters"""
+
 
 _GUIDE = "https://docs.nvidia.com/cuda/cuda-programming-guide/05-appendices/compute-capabilities.html"
 _TENSOR_GUIDE = "https://docs.nvidia.com/cuda/cuda-c-programming-guide/index.html#warp-matrix-functions"
@@ -98,6 +116,9 @@ class Replies:
             "with": self._with,
             "ptx": _ptx,
             "vendor": _vendor,
+            "code": self._code,
+            "hosts": _hosts,
+            "host": self._host,
         }[intent]
         return make(rest)
 
@@ -117,8 +138,16 @@ class Replies:
                 near = others if len(versions) <= _PAIRED else dict.fromkeys((*others[:3], *others[-1:]))
                 yield from (f"breaks {name} {version} {other}" for other in near)
         for toolkit in self.toolkits:
-            yield from (f"{intent} cuda {toolkit}" for intent in ("minimum", "supported", "driver", "ptx"))
+            yield from (f"{intent} cuda {toolkit}" for intent in ("minimum", "supported", "driver", "ptx", "hosts"))
         yield from self._combinations()
+        numbers = dict.fromkeys(Target.parse(target).cc for target in self.builds)
+        yield from (f"code {code} {number}" for code in self.builds for number in numbers)
+        for name in ("gcc", "clang"):
+            yield from (
+                f"host {name} {version}{f' {toolkit}' if toolkit else ''}"
+                for version in self.vocabulary.versions.get(name, ())
+                for toolkit in ("", *self.toolkits)
+            )
         yield from (
             f"vendor {backend} {start}"
             for start, names in self.vocabulary.builders.items()
@@ -177,6 +206,11 @@ class Replies:
         gone = [target for target in self.builds if self._built(target, before) and self._built(target, after) is False]
         lost = f" {other} builds nothing for {spell_targets(gone)}." if name == "cuda" and gone else ""
         own = companions_of(name)
+        added = [
+            target for target in self.builds if self._built(target, after) and self._built(target, before) is False
+        ]
+        if name == "cuda" and added:
+            more += f" {other} builds for {spell_targets(added)}; {one} does not."
         worse = "".join(f" In between, {lost}" for lost in self._broken_between(name, before, after))
         note = f" Each with its own {' and '.join(map(library_label, own))}." if own and broken else ""
         rows = (*self._rows(broken, "never"), *self._rows(fixed, "works"))
@@ -185,11 +219,18 @@ class Replies:
     def _broken_between(self, name: str, before: str, after: str) -> list[str]:
         """Return sentences about the broken releases of a library between two of its releases.
 
-        A broken release fails to build what other releases build. CUDA releases are never broken in this sense.
+        A broken release fails to build what an earlier release builds, and a later release builds all of it again. CUDA
+        releases are never broken in this sense.
         """
         if name not in self._broken:
             of = {item: self._release(f"{name} {item}") for item in self.comparison.releases.get(name, ())}
-            self._broken[name] = {item: reply.sentence.removeprefix("Yes. ") for item, reply in of.items() if reply and reply.sentence.startswith("Yes. ")}  # fmt: skip
+            self._broken[name] = {
+                item: _LEAD.sub("", reply.sentence)
+                for item, reply in of.items()
+                if reply
+                and name != "cuda"
+                and (reply.sentence.startswith("Yes. ") or reply.sentence.endswith("builds all of these again."))
+            }
         return [sentence for item, sentence in self._broken[name].items() if version_key(before) < version_key(item) < version_key(after)]  # fmt: skip
 
     def _release(self, rest: str) -> Reply | None:
@@ -270,10 +311,11 @@ class Replies:
         versions = {row.version for row in rows}
         of = f" ({self._releases_of(name, versions)})" if release == "*" else ""
         good = [row for row in rows if row.letter == WORKS]
+        first = self._oldest(name, rows) if release == "*" else ""
         if not pairs:
             lead = "Yes" if good else "No"
             sentence = f"{lead}. {label}{of} builds {len(good):,} of the {len(rows):,} programs that were tried with {cuda}; no other CUDA release was tried with these."
-            return Reply(sentence=sentence, rows=self._rows(((row,) for row in good), "works"))
+            return Reply(sentence=sentence + first, rows=self._rows(((row,) for row in good), "works"))
         lost = [(before, after) for before, after in pairs if after.letter != WORKS]
         count, what = len(pairs), "that it builds with another CUDA release"
         if not lost:
@@ -284,7 +326,14 @@ class Replies:
             sentence = (
                 f"In part. With {cuda}, {label}{of} does not build {len(lost):,} of the {count:,} programs {what}."
             )
-        return Reply(sentence=sentence, rows=self._rows(lost, "never"))
+        return Reply(sentence=sentence + first, rows=self._rows(lost, "never"))
+
+    def _oldest(self, name: str, rows: Sequence[Row]) -> str:
+        """Return a sentence about the oldest release of a library that builds a program with some CUDA releases."""
+        tried = min((row.version for row in rows), key=version_key)
+        builds = min((row.version for row in rows if row.letter == WORKS), key=version_key, default="")
+        what = "was tried with it" if builds == tried else "builds a program with it"
+        return f" {release_label(name, builds)} is the oldest release that {what}." if builds else ""
 
     def _releases_of(self, name: str, versions: Collection[str]) -> str:
         return spell_tried(versions, self.comparison.releases.get(name, ()), version_key)
@@ -351,7 +400,62 @@ class Replies:
         more = f" {label} is the last release that builds for {spell_targets(last)}." if last else ""
         return Reply(sentence=lead + more, rows=self._rows(((row,) for row in rows), "works"))
 
+    def _host(self, rest: str) -> Reply | None:
+        """Return the CUDA releases that accept a host compiler, or whether one does if no cell was tried with both."""
+        name, version, *toolkits = rest.split(" ")
+        newest = {toolkit: found[name] for toolkit in RELEASES if name in (found := newest_hosts(toolkit))}
+        if not version.isdigit() or not newest:
+            return None
+        if not toolkits:
+            first = next((toolkit for toolkit, most in newest.items() if int(version) <= most), "")
+            oldest, last = next(iter(newest)), list(newest)[-1]
+            sentence = (
+                f"No CUDA release up to {last} accepts {name} {version} as its host compiler."
+                if not first
+                else f"CUDA {first} accepts {name} {version} as its host compiler; the headers of earlier releases were not read."
+                if first == oldest
+                else f"CUDA {first} is the first release that accepts {name} {version} as its host compiler."
+            )
+            return Reply(sentence=sentence, sources=(SOURCES["host compilers"],))
+        if (name, version, toolkits[0]) in self._hosted or toolkits[0] not in newest:
+            return None
+        reply = _hosts(f"cuda {toolkits[0]}")
+        lead = "Yes" if int(version) <= newest[toolkits[0]] else "No"
+        return reply and replace(reply, sentence=f"{lead}. {reply.sentence}")
+
+    @cached_property
+    def _hosted(self) -> set[tuple[str, str, str]]:
+        """Host compilers with their versions and CUDA releases that cells were compiled with."""
+        return {(row.axis, row.version, row.toolkit) for row in self.comparison.rows if is_host(row.axis)}
+
     # Architectures
+
+    def _code(self, rest: str) -> Reply | None:
+        """Apply the rules of compatibility to a cubin and to PTX, and to a compute capability."""
+        name, number = rest.split(" ")
+        code = Target.parse(name)
+        if code.vendor is not NVIDIA or not number.isdigit():
+            return None
+        gpu = f"compute capability {Target.parse(f'sm_{number}').capability}{self._generation(f'sm_{number}').replace(',', ' of')}"
+        own, ptx = code_on_gpu(code, int(number)), code_on_gpu(code.as_virtual, int(number))
+        translated = f"PTX for {code.as_virtual}"
+        jit = ptx.way is Way.JIT
+        if own.way is Way.UNKNOWN:
+            also = f"{translated} {'runs there: the driver compiles it' if jit else 'does not run there'}"
+            sentence = f"Not known: whether a cubin for {code} runs on {gpu}. {also}."
+        elif own.way is Way.NATIVE:
+            sentence = f"Yes. A cubin for {code} runs on {gpu}."
+        elif jit:
+            sentence = f"In part. A cubin for {code} does not run on {gpu}. {translated} does: the driver compiles it."
+        else:
+            sentence = f"No. Neither a cubin for {code} nor {translated} runs on {gpu}."
+        rules = list(dict.fromkeys((own.rule, ptx.rule)))
+        return Reply(
+            sentence=sentence,
+            rows=tuple(ReplyRow(text=RULES[rule].text) for rule in rules),
+            sources=tuple(dict.fromkeys(source for rule in rules for source in RULES[rule].source.split(" "))),
+            known=own.way is not Way.UNKNOWN,
+        )
 
     def _targets(self, name: str) -> list[str]:
         targets = self.vocabulary.architectures.get(name, (name,))
@@ -388,7 +492,7 @@ class Replies:
             parts.append(
                 f"CUDA {first} is the first release that builds for {spell_targets(targets)}: CUDA {before} does not{untried}."
                 if before
-                else f"CUDA {first}, the oldest release tried, already builds for {spell_targets(targets)}."
+                else f"CUDA {first}, the oldest release tried, already builds for {spell_targets(targets)}.{_documented_first(targets, first)}"
             )
             rows += [self._itself(targets[0], item) for item in (before, first) if item]
         return Reply(sentence=" ".join(parts), rows=tuple(rows)) if parts else None
@@ -557,16 +661,21 @@ class Replies:
         elif not with_them:
             sentence = f"No. {where} has no tensor cores: compute capability 7.0 (Volta) is the first with them."
         elif WITHOUT_TENSOR.fullmatch(name):
-            sentence = f"No. {where} has no tensor cores: the GTX 16 series is the Turing without them."
+            sentence = (
+                f"No. {where} has no tensor cores: the GTX 16 series and T400 to T2000 are the Turing without them."
+            )
         else:
-            apart = ", but for the GTX 16 series" if own.cc == 75 and name in (str(own), "turing") else ""
+            apart = (
+                ", but for the GTX 16 series and T400 to T2000" if own.cc == 75 and name in (str(own), "turing") else ""
+            )
             sentence = f"Yes. {where} has tensor cores{apart}; compute capability 7.0 (Volta) is the first with them."
         return Reply(sentence=sentence, sources=(_TENSOR_GUIDE,))
 
     def _limits(self, name: str) -> Reply | None:
         every = (
             f"{STATIC_SHARED:,} bytes of static shared memory, {BLOCK_THREADS:,} threads a block, 32 a warp, {MAX_REGISTERS} registers a thread, "
-            f"{CONSTANT:,} bytes of constant memory and 4,096 bytes of kernel parameters (32,764 with CUDA 12.1 or later from compute capability 7.0)"
+            f"{CONSTANT:,} bytes of constant memory and 4,096 bytes of kernel parameters (32,764 with CUDA 12.1 or later from compute capability 7.0), "
+            f"{GRID_BLOCKS} blocks a grid"
         )
         if name == "every":
             found = {target: limits for target in self.builds if target[-1].isdigit() and (limits := limits_of(target))}
@@ -574,17 +683,26 @@ class Replies:
                 ReplyRow(text=f"{target}: {limits.block_shared:,} bytes of dynamic shared memory a block")
                 for target, limits in sorted(found.items(), key=lambda item: target_key(item[0]))
             ]
-            return Reply(sentence=f"Every architecture has {every}; dynamic shared memory depends on it.", rows=tuple(rows), sources=(_GUIDE,))  # fmt: skip
+            sentence = f"Every architecture has {every}, and from compute capability 9.0 on {CLUSTER_BLOCKS} blocks a portable cluster; dynamic shared memory depends on it."
+            return Reply(sentence=sentence, rows=tuple(rows), sources=(_GUIDE,))  # fmt: skip
         targets = self.vocabulary.architectures.get(name, (name,))
-        by_limit: dict[int, list[str]] = {}
+        if (own := Target.parse(targets[0])).vendor is not NVIDIA:
+            # https://llvm.org/docs/AMDGPUUsage.html#target-features
+            size = "64 work-items" if str(own).startswith("gfx9") else "32 work-items, or 64 by option"
+            return Reply(sentence=f"{_product(name)}: wavefronts of {size}.", sources=(_PROCESSORS,))
+        by_limit: dict[str, list[str]] = {}
         for target in targets:
             if limits := limits_of(target):
-                by_limit.setdefault(limits.block_shared, []).append(target)
+                cluster = f"{CLUSTER_BLOCKS} blocks a portable cluster, " if Target.parse(target).cc >= CLUSTERS else ""
+                text = (
+                    f"{cluster}{limits.threads:,} threads, {limits.blocks} blocks and {limits.shared:,} bytes of shared memory a multiprocessor, "
+                    f"{limits.block_shared:,} bytes of dynamic shared memory a block"
+                )
+                by_limit.setdefault(text, []).append(target)
         if not by_limit:
             return None
         dynamic = "; ".join(
-            f"{size:,} bytes of dynamic shared memory a block{f' ({spell_targets(of)})' if len(by_limit) > 1 else ''}"
-            for size, of in by_limit.items()
+            f"{text}{f' ({spell_targets(of)})' if len(by_limit) > 1 else ''}" for text, of in by_limit.items()
         )
         limits = limits_of(targets[0]) or limits_of(next(iter(by_limit.values()))[0])
         source = limits.source if limits else _GUIDE
@@ -674,6 +792,25 @@ def combined(replies: Sequence[Reply]) -> Reply | None:
     )
 
 
+def _documented_first(targets: Sequence[str], tried: str) -> str:
+    """Return a sentence about the first CUDA release of some targets by NVIDIA's documents, if it is older than the oldest tried one."""
+    order = list(RELEASES)
+    of = [Target.parse(target) for target in targets]
+    found = {str(release_of_gpu(target.cc) or "") for target in of}
+    cudas = {release.cuda for target in of if (release := release_of_gpu(target.cc))}
+    # The table has 9.0 for every older architecture. Family-specific targets came with PTX 8.8.
+    if len(found) != 1 or len(cudas) != 1 or any(target.cc < TENSOR for target in of):
+        return ""
+    (first,) = cudas
+    if any(target.suffix == "f" for target in of):
+        first = max(first, FIRST_OF_FAMILIES, key=order.index)
+    return (
+        f" By NVIDIA's documents, CUDA {first} is the first for {'it' if len(of) == 1 else 'them'}."
+        if order.index(first) < order.index(tried)
+        else ""
+    )
+
+
 def _driver(rest: str) -> Reply | None:
     """Return the minimum Linux driver of a CUDA release, and the minimum driver with minor version compatibility."""
     toolkit = rest.removeprefix("cuda ")
@@ -700,6 +837,13 @@ def _ptx(rest: str) -> Reply | None:
     isa = ptx_of_release(toolkit)
     sentence = f"CUDA {toolkit} has PTX ISA {'.'.join(map(str, isa))}." if isa else ""
     return Reply(sentence=sentence, sources=(SOURCES["PTX versions"],)) if isa else None
+
+
+def _hosts(rest: str) -> Reply | None:
+    """Return the newest host compilers that nvcc of a CUDA release accepts."""
+    toolkit = rest.removeprefix("cuda ")
+    newest = " and ".join(f"{name} up to {version}" for name, version in newest_hosts(toolkit).items())
+    return Reply(sentence=f"nvcc of CUDA {toolkit} accepts {newest} as host compilers.", sources=(SOURCES["host compilers"],)) if newest else None  # fmt: skip
 
 
 def _vendor(rest: str) -> Reply:

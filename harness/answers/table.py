@@ -227,6 +227,7 @@ def make_vocabulary(
         specific=[info.name for info in BACKENDS.values() if info.specific_from],
         ignored=sorted(vocabulary.IGNORED),
         synonyms=vocabulary.SYNONYMS,
+        rivals=vocabulary.RIVALS,
         words=sorted(words),
         message_words=sorted(frozenset(in_messages) - vocabulary.IGNORED - words.keys()),
         parts=vocabulary.PARTS,

@@ -92,11 +92,16 @@ SYNONYMS: tuple[tuple[str, ...], ...] = (
     ("large", "larger", "bigger"),
     ("parameter", "parameters", "argument", "arguments"),
     ("store", "stmatrix"),
-    ("dependent", "programmatic", "pdl"),
+    ("dependent", "programmatic", "pdl", "griddepcontrol"),
     ("namedtuple", "named"),
     ("numpy", "np"),
+    ("matmul", "dot"),
+    ("operator", "operators", "arithmetic", "addition", "multiplication"),
 )
 """Synonyms in titles, features and parameters."""
+
+RIVALS: tuple[tuple[str, ...], ...] = (("e4m3", "e5m2"),)
+"""Words with a common synonym that name different things: a case about one of them does not answer a question about another."""
 
 TERMS = ("warp",)
 """Names of tools that are also terms of CUDA.
@@ -117,6 +122,11 @@ PHRASES: Mapping[str, str] = {
     r"\b(?:__)?half2\b": "half pair",
     r"\b(?:__)?(?:nv_)?(?:bfloat16|bf16)2\b": "bfloat16 pair",
     r"\bpython (?=\d)": "python",
+    r"\btl\.(?=\w)": "triton ",
+    r"(?:\bfp8e4\w*|(?:float8_|\b)e4m3\w+)": "fp8 e4m3",
+    r"(?:\bfp8e5\w*|(?:float8_|\b)e5m2\w+)": "fp8 e5m2",
+    r"\btexture ?<[^>]*>": "texture references",
+    r"\btensor[- ]?cores? (?:mma|matmul|matrix multipl\w+)\b": "wmma",
     r"\b__(?:any|all|ballot)\b": "maskless vote",
     r"\bundefined reference\b": "linking",
     r"\b__(?:global|device|host)__\b": "kernel",
@@ -153,6 +163,7 @@ PARTS = (
     "objects",
     "size",
     "sync",
+    "wait",
     "type",
     "types",
 )
@@ -163,20 +174,20 @@ A case that has the other words may lack them.
 
 IGNORED = frozenset(
     "nv a able about accept accepted accepts actual actually after again against all allow almost along already also although always am among an and any anybody anymore anyone "
-    "anything anyway anywhere api apis architecture architectures are aren ask asked asks at attempting attributeerror available basic be "
-    "because become been before being best better between board boards both break breaking breaks bring brings broke broken bug build building "
+    "anything anyway anywhere api apis architecture architectures are aren ask asked asks at as attempting attributeerror available basic be "
+    "because become been before being below best better between board boards both break breaking breaks bring brings broke broken bug build building "
     "builds built bunch but by call called calling came can cannot cant card cards case causing center centre cheap choose code come comes "
-    "compatibility compatible compilation compile compiled compiler compiles compiling consumer correct correctly could couldn cpp cu crash crashed crashes crashing currently d data "
+    "compatibility compatible compilation compile compiled compiler compiles compiling consumer correct correctly could couldn cpp cu cuh crash crashed crashes crashing currently d data "
     "datacenter day days declared defined deprecated desktop did didn different directly do does doesn doesnt don done dont down dropping "
     "due each earlier easily either else enough error errors even every everything exactly exist exists explain expose exposed exposes fail failed failure failures fails fatal few file files "
     "finally find fine fix fixed following for found from full fully function functions geforce get gets getting give given gives gnu going good "
     "gpu gpu-architecture gpu-name gpus graphics great guys h had hand handle handled handles happen happened happens hard hardware has have he hello help her here hi "
-    "hang hangs his hour hours how however i idea identifier if im implement implementation implemented importerror in include incompatible information "
+    "hang hangs his hour hours how however hpp i idea identifier if im implement implementation implemented importerror in include incompatible information "
     "inside issue issues install installed installing instead instruction instructions interesting into intrinsic intrinsics involving is isn it its ive just "
-    "keep kernel kernels kind kinds know lack laptop last least less let lets like little ll longer look looking lot m made make makes making many may maybe me "
+    "keep kernel kernels kind kinds know lack laptop last least less let lets like little ll longer look looking lot lower m made make makes making many may maybe me "
     "mean means might mobile more most much must my namely near necessary need needs never new nice no nor normal not nothing now nvidia nvl of "
     "officially often ok okay old older on one ones only open operation operations option options or other others our out over oversized particular pcie people "
-    "per perhaps permit permits permitted plain please possible possibly probably problem program programs project properly ptxas purely quadro question raises rather "
+    "per perhaps permit permits permitted plain please possible pre possibly probably problem program programs project properly ptxas purely quadro question raises rather "
     "rawkernel re really reason recent recently recognised recognize recognized regression release releases reported request requests require required requires right run running runs "
     "runtimeerror s said same say says see seem seems send server she should shouldn show shows similar simple simply since situation so solve solved some somebody "
     "someone something sometimes soon sort source start started still stuff such super support supported supporting supports sure sxm t take "
@@ -248,8 +259,8 @@ class Intent:
         JavaScript.
     needs : tuple of str
         Kinds of names that the question requires: ``target``, ``toolkit`` (a CUDA release), ``release`` (of anything),
-        ``library`` (a tool with releases of its own), ``package``, ``own`` (packages that are not tools), ``bare`` (no
-        feature).
+        ``library`` (a tool with releases of its own), ``package``, ``own`` (packages that are not tools), ``host`` (a
+        host compiler), ``two`` (two architectures), ``bare`` (no feature).
     lacks : tuple of str
         Kinds of names that the question must not contain.
     words : tuple of str
@@ -257,7 +268,8 @@ class Intent:
     key : str
         The parameters of the reply: ``target``, ``target or none``, ``release``, ``change`` (two releases, or one and
         the previous release), ``vendor`` (a tool, and the prefix of targets that it does not build for), ``pair`` (an
-        architecture and releases), ``combination`` (a library, perhaps with a release, and CUDA releases), ``each``
+        architecture and releases), ``code`` (the target of code, and a GPU), ``host`` (a release of a host compiler, and
+        perhaps of CUDA), ``combination`` (a library, perhaps with a release, and CUDA releases), ``each``
         (each architecture, or else each release), ``package`` (a package, and a compute capability), or empty for an
         answer from the features.
     decides : bool
@@ -282,6 +294,7 @@ _LIMIT_WORDS = _words(
     "max maximum min minimum limit limits most largest biggest large big much many shared memory smem static dynamic per block thread threads "
     "register registers constant parameter parameters argument arguments warp warps size bytes kb kib grid multiprocessor launch optin resident "
     "pass passed "
+    "cluster clusters grid griddim griddim.x griddim.y griddim.z x y z sm resident wavefront wavefronts wave nonportable non-portable dimension dimensions "
     "total available amount allowed opt opt-in cudafuncsetattribute in"
 )
 _VERSION_WORDS = _words(
@@ -293,7 +306,7 @@ _WHEEL_WORDS = _words(
     "first last latest newest oldest earliest wheel wheels package binary binaries pip native natively jit code image ptx sass driver"
 )
 _CHANGES = (
-    r"^should (i|we)\b|\b(break|breaks|breaking|broke|broken|regress\w*|upgrad\w*|migrat\w*|updat\w*|moving)\b|\bchange[ds]?\b|->|\u2192|what('s| is) new"
+    r"^should (i|we)\b|\b(break|breaks|breaking|broke|broken|regress\w*|upgrad\w*|migrat\w*|updat\w*|moving)\b|\bchange[ds]?\b|->|\u2192|what('s| is| was| were)? (new|added|introduced)\b|\bwhat (does|did)\b.*\b(add|introduce)\b"
     r"|\bdifferen(ce|ces|t)\b|\bcompared?\b|\bvs\b|\bversus\b|\b(stops|stopped) (working|building|compiling)\b"
 )
 """Patterns for questions about two releases."""
@@ -301,8 +314,9 @@ _CHANGES = (
 _CHANGE_WORDS = _words(
     "breaks regression regressions regressed regress upgrade upgrading upgraded migrate migrating migration update updating moving move "
     "lose loses lost losing compare versus changed changes change between new safely safe code release compared difference different "
-    "differences impact downgrade downgrading downgraded roll rolling rolled back go going against relative stop stops stopped"
+    "differences introduced introduce added add impact downgrade downgrading downgraded roll rolling rolled back go going against relative stop stops stopped"
 )
+_ARCHITECTURES = r"\b(which|what) (arch\w*|gpus?|cards?|targets?|compute capabilit\w+|sms?)\b"
 _BROKEN = r"\b(is|was|are)\b.*\b(broken|bad|buggy|faulty)\b|\bbroken$|\bavoid\b"
 _SOUND = r"\b(is|was|are|can)\b.*\b(usable|ok|okay|safe|good|stable|reliable)\b"
 _NEED_WORDS = _words("need needs needed require requires required necessary")
@@ -316,7 +330,7 @@ INTENTS: tuple[Intent, ...] = (
         r"|cannot open source|no such file|no kernel image|unresolved extern|no definition for|requires \.target|unsupported (\.version|gnu|clang)"
         r"|versions later than|not supported (for|on) \.?target|requires \.?target|no operator|match(es)? these operands|too (few|many) arguments"
         r"|is ambiguous|no suitable|not a template|could not be resolved|no binary for|static assertion|resources requested|illegal memory access"
-        r"|kernel image is invalid|unspecified launch failure",
+        r"|not compatible with the current|kernel image is invalid|unspecified launch failure",
         decides=False,
     ),
     Intent(name="vendor", pattern="", needs=("target",), key="vendor"),
@@ -355,6 +369,14 @@ INTENTS: tuple[Intent, ...] = (
         key="combination",
     ),
     Intent(
+        name="host",
+        pattern=rf"{_BROKEN}|{_SOUND}",
+        needs=("toolkit", "host", "bare"),
+        lacks=("target", "header"),
+        words=_words("usable ok okay safe good stable reliable host as"),
+        key="host",
+    ),
+    Intent(
         name="release",
         pattern=_BROKEN,
         needs=("release", "bare"),
@@ -378,6 +400,15 @@ INTENTS: tuple[Intent, ...] = (
             (r"\bdowngrad|\b(roll(ing|ed)?|go(ing)?|mov(e|ing)) back\b", "change down"),
             (_CHANGES, "change up"),
         )
+    ),
+    Intent(
+        name="breaks",
+        pattern=rf"{_ARCHITECTURES}.*\b(needs?|requires?|drop\w*|remov\w*|add\w*|introduc\w*|new|los[et]s?|gain\w*)\b"
+        rf"|\b(drop\w*|remov\w*|add\w*|introduc\w*)\b.*{_ARCHITECTURES}",
+        needs=("toolkit", "bare"),
+        lacks=("target", "library"),
+        words=(*_VERSION_WORDS, *_CHANGE_WORDS, *_words("drop drops dropped dropping remove removes removed add adds introduces need needs require requires gain gains cards card")),
+        key="change up",
     ),
     Intent(
         name="requires",
@@ -413,10 +444,20 @@ INTENTS: tuple[Intent, ...] = (
         words=_words("cases features everything list refused refuses refuse failing failures failed thing things"),
     ),
     Intent(
+        name="code",
+        pattern=r"\b(run|runs|running|load|loads|work|works|execute\w*|compatib\w+|forward|jit)\b.*\b(on|with|to)\b|\b(cubins?|sass|ptx|binar\w+)\b.*\bon\b"
+        r"|\b(can|does|will|do)\b.*\b(run|load|execute)s?\b",
+        needs=("two", "bare"),
+        lacks=("toolkit", "release", "library", "tool", "host"),
+        words=_words("cubin cubins sass ptx binary binaries code compiled built build jit jitted forward backward backwards run runs load loads execute executes driver gpu"),
+        key="code",
+    ),
+    Intent(
         name="limits",
         pattern=r"(\bhow (much|many|large|big)\b|\bmax(imum)?\b|\blimits?\b|\blargest\b|\bbiggest\b|\bmost\b)"
         r".*(shared|smem|register|thread|constant|parameter|block)|(shared|smem|register|thread|constant|parameter)\w*.*(\blimits?\b|\bmax(imum)?\b|\bper (thread|block|sm|multiprocessor)\b)"
-        r"|\bwarp size\b|\bopt(ed)?[ -]?in\b.*(shared|smem)|(shared|smem).*\bopt(ed)?[ -]?in\b",
+        r"|\b(max\w*|largest|biggest|limits?|most|how (many|large|big))\b.*\b(clusters?|grids?|griddim\w*)\b|\b(threads?|blocks?|warps?)\b.*\b(sm|multiprocessor)\b"
+        r"|\b(warp|wave|wavefront) ?size\b|\bopt(ed)?[ -]?in\b.*(shared|smem)|(shared|smem).*\bopt(ed)?[ -]?in\b",
         needs=("bare",),
         words=_LIMIT_WORDS,
         key="target or none",
@@ -427,6 +468,41 @@ INTENTS: tuple[Intent, ...] = (
         needs=("target", "bare"),
         words=_words("tensor core cores tensorcore tensorcores"),
         key="target",
+    ),
+    Intent(
+        name="hosts",
+        pattern=r"\b(which|what|newest|latest|max\w*|highest|last|supported|range)\b",
+        needs=("toolkit", "host", "bare"),
+        lacks=("target", "header"),
+        words=(*_VERSION_WORDS, "host", "max", "maximum", "highest", "range", "up"),
+        key="release",
+        decides=False,
+    ),
+    Intent(
+        name="hosts",
+        pattern=r"\bhost compilers?\b",
+        needs=("toolkit", "bare"),
+        lacks=("target", "header", "host"),
+        words=(*_VERSION_WORDS, "host", "compilers", "max", "maximum", "highest", "range", "up"),
+        key="release",
+        decides=False,
+    ),
+    Intent(
+        name="host",
+        pattern=r"\b(first|since|earliest|oldest|minimum|min|lowest|when|which|what)\b",
+        needs=("host", "bare"),
+        lacks=("target", "header", "toolkit"),
+        words=(*_VERSION_WORDS, "host", "need", "needs"),
+        key="host",
+        decides=False,
+    ),
+    Intent(
+        name="host",
+        pattern="",
+        needs=("toolkit", "host", "bare"),
+        lacks=("target", "header"),
+        words=_words("host as combination together"),
+        key="host",
     ),
     Intent(
         name="minimum",
@@ -486,7 +562,7 @@ INTENTS: tuple[Intent, ...] = (
     ),
     Intent(
         name="capability",
-        pattern=r"compute capabilit|\bcc\b|\b(same( \w+)? as|differ|difference|vs|versus)\b|\b(which|what) (gpus?|cards?|products?) (are|is|have|use)\b|\bwhat('s| is| are)\b|\b(which|what) (arch\w*|sm|cc|generation)\b|\bsm (version|number)\b|\b(valid|known)\b",
+        pattern=r"compute capabilit|\bcc\b|^(is|are)\b.*\bor\b|\b(same( \w+)? as|differ|difference|vs|versus)\b|\b(which|what) (gpus?|cards?|products?) (are|is|have|use)\b|\bwhat('s| is| are)\b|\b(which|what) (arch\w*|sm|cc|generation)\b|\bsm (version|number)\b|\b(valid|known)\b",
         needs=("target", "bare"),
         lacks=("toolkit", "release"),
         words=(*_VERSION_WORDS, "number", "generation", "cuda", "same", "differ", "difference", "between", "as", "vs", "versus"),
@@ -581,8 +657,12 @@ def read(text: str, vocabulary: Vocabulary, tried: Mapping[str, Sequence[str]]) 
 
 
 def _tells(chip: Chip, intent: Intent) -> bool:
-    """Return whether a word expresses the intent, and not a feature. A size in a question about limits does."""
-    size = intent.key == "target or none" and (chip.name.isdigit() or chip.text.isdigit())
+    """Return whether a word expresses the intent, and not a feature.
+
+    A size in a question about limits does, and a number in a question about drivers.
+    """
+    numeric = intent.key == "target or none" or intent.name == "driver"
+    size = numeric and (chip.name.isdigit() or chip.text.replace(".", "").isdigit())
     return chip.kind in ("word", "unknown") and (size or chip.text in intent.words)
 
 
@@ -595,7 +675,10 @@ def _named(chips: Sequence[Chip], vocabulary: Vocabulary) -> frozenset[str]:
         found.add("release")
     if not found & {"word", "unknown"}:
         found.add("bare")
-    if any(backend in vocabulary.libraries for chip in chips for backend in vocabulary.tools.get(chip.name, ())):
+    if len(narrowest(chips)) == 2:
+        found.add("two")
+    tools = [chip for chip in chips if chip.kind not in ("host", "word")]
+    if any(backend in vocabulary.libraries for chip in tools for backend in vocabulary.tools.get(chip.name, ())):
         found.add("library")
     if "package" in found and not any(chip.name in vocabulary.tools for chip in chips if chip.kind == "package"):
         found.add("own")
@@ -614,7 +697,8 @@ def _releases(chips: Sequence[Chip], vocabulary: Vocabulary) -> list[tuple[str, 
 def _keys(
     intent: Intent, chips: Sequence[Chip], tried: Mapping[str, Sequence[str]], vocabulary: Vocabulary
 ) -> tuple[str, ...]:
-    targets = list(dict.fromkeys(chip.name for chip in narrowest(chips)))
+    # Facts about compute_120 are those of sm_120.
+    targets = list(dict.fromkeys(chip.name.replace("compute_", "sm_") for chip in narrowest(chips)))
     releases = [
         (name, [value for value in values if value in tried.get(name, ())])
         for name, values in _releases(chips, vocabulary)
@@ -634,10 +718,17 @@ def _keys(
             numbers.pop("101", None)  # the former number of the same GPU
         names = ["@".join((chip.name, *chip.values)) for chip in chips if chip.kind == "package"]
         found = [f"{name} {number}" for name in names for number in numbers] if numbers else names
+    elif intent.key == "code":
+        found = _codes(narrowest(chips))
+    elif intent.key == "host":
+        named = [f"{chip.name} {chip.values[-1]}" for chip in chips if chip.kind == "host" and chip.values]
+        cuda = [values[-1] for name, values in releases if name == "cuda"]
+        found = [" ".join((name, *cuda[:1])) for name in named[:1]]
     elif intent.key == "pair":
         found = [f"{target} {releases[0][1][0]} {releases[0][1][-1]}" for target in targets if releases]
     elif intent.key == "vendor":
-        backends = dict.fromkeys(backend for chip in chips for backend in vocabulary.tools.get(chip.name, ()))
+        tools = [chip for chip in chips if chip.kind != "word"]
+        backends = dict.fromkeys(backend for chip in tools for backend in vocabulary.tools.get(chip.name, ()))
         found = [
             f"{backend} {start}"
             for start, names in vocabulary.builders.items()
@@ -679,6 +770,18 @@ def _combinations(
     if asked and name not in of:
         return []
     return [f"{name} {of[name][-1] if asked else '*'} {cuda[0]} {cuda[-1]}"] if name in tried else []
+
+
+def _codes(chips: Sequence[Chip]) -> list[str]:
+    """Return the targets of device code, each with the compute capability of a GPU: ``sm_90a 100``.
+
+    A product is the GPU. Otherwise the architecture that comes last is.
+    """
+    plain = [chip for chip in chips if re.match("(sm|compute)_", chip.name)]
+    code = plain[0] if len(plain) == 1 else chips[0]
+    numbers = dict.fromkeys(_number(value) for chip in chips if chip is not code for value in chip.values)
+    codes = dict.fromkeys(value.replace("compute_", "sm_") for value in code.values)
+    return [f"{each} {number}" for each in codes for number in numbers]
 
 
 def _number(target: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -344,9 +345,11 @@ def put(question: str, sources: Sequence[AnswerSource], most: int = SHOWN) -> tu
         features = {name: feature for source in sources for name, feature in source.store.features.items()}
         if reply := reply_to_message(question, features.values()):
             named = dict.fromkeys(
-                chip.name.replace("compute_", "sm_") for chip in reading.chips if chip.kind == "target"
+                (chip.name if chip.kind == "target" else chip.text).replace("compute_", "sm_")
+                for chip in reading.chips
+                if "target" in (chip.kind, chip.name)
             )
-            first = [about for name in named if (about := sources[0].store.replies.of(f"first {name}"))]
+            first = [about for name in named if (about := _border(name, sources[0].store))]
             reply = replace(reply, rows=(*reply.rows, *(ReplyRow(text=each.sentence) for each in first)))
             query = Query(chips=reading.chips, intent="why")
             return query, vocabulary, [(sources[0], QueryResult(sentence=reply.sentence, reply=reply))]
@@ -381,6 +384,16 @@ def put(question: str, sources: Sequence[AnswerSource], most: int = SHOWN) -> tu
     return query, vocabulary, [(source, source.store.answer(query, vocabulary, most)) for source in sources]
 
 
+def _border(name: str, store: Store) -> Reply | None:
+    """Return the last CUDA release of an architecture that CUDA dropped, else its first one."""
+    last = (
+        store.replies.of(f"last {name}")
+        if re.fullmatch(r"sm_\d+[af]?", name) or name in store.replies.vocabulary.architectures
+        else None
+    )
+    return last if last and " is the last release " in last.sentence else store.replies.of(f"first {name}")
+
+
 _WIDER = (
     ("other architectures", frozenset({"target"})),
     ("other tools", frozenset({"tool", "toolkit"})),
@@ -391,7 +404,9 @@ _WIDER = (
 
 def elsewhere(found: Found, query: Query, vocabulary: Vocabulary) -> tuple[str, Found]:
     """Return the dropped names and the answers without them, if no source has answers for the question."""
-    if is_about_architecture(query) or any(answer.findings or answer.lacking for _, answer in found):
+    if is_about_architecture(query) or any(
+        answer.findings or answer.lacking or (answer.reply and answer.reply.known) for _, answer in found
+    ):
         return "", []
     for name, kinds in _WIDER:
         chips = tuple(chip for chip in query.chips if chip.kind not in kinds)

@@ -15,6 +15,7 @@ _GUIDE = "https://docs.nvidia.com/cuda/cuda-c-programming-guide/index.html"
 _CAPABILITIES = "https://docs.nvidia.com/cuda/cuda-programming-guide/05-appendices/compute-capabilities.html"
 _DRIVERS = "https://docs.nvidia.com/cuda/cuda-toolkit-release-notes/index.html"
 _PTX_RELEASES = "https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#release-notes"
+_HOST_COMPILERS = "https://docs.nvidia.com/cuda/cuda-installation-guide-linux/#host-compiler-support-policy"
 _MINOR = "https://docs.nvidia.com/deploy/cuda-compatibility/minor-version-compatibility.html"
 
 
@@ -192,6 +193,9 @@ _FIRST = {
     88: "13.0", 89: "11.8", 90: "11.8", 100: "12.8", 101: "12.8", 103: "12.9", 107: "13.4", 110: "13.0", 120: "12.8", 121: "12.9",
 }  # fmt: skip
 
+FIRST_OF_FAMILIES = "12.9"
+"""The first CUDA release with family-specific targets, which PTX ISA 8.8 introduced."""
+
 
 def release_of_gpu(cc: int) -> Release | None:
     """Return the first CUDA release that supports a compute capability (9.0 before Volta); None if unknown."""
@@ -228,5 +232,26 @@ def newer(one: Release, other: Release | None) -> Release:
     return max(one, other or one, key=lambda release: order.index(release.cuda))
 
 
-SOURCES = {"drivers": _DRIVERS, "PTX versions": _PTX_RELEASES, "minor versions": _MINOR}
+# From the version checks in crt/host_config.h of each release.
+_HOSTS = {
+    "11.7": (11, 13), "11.8": (11, 14), "12.0": (12, 14), "12.1": (12, 15), "12.2": (12, 16), "12.3": (12, 16), "12.4": (13, 17), "12.5": (13, 17),
+    "12.6": (13, 18), "12.8": (14, 19), "12.9": (14, 19), "13.0": (15, 20), "13.1": (15, 21), "13.2": (15, 21), "13.3": (15, 21), "13.4": (16, 22),
+    "13.5": (16, 22),
+}  # fmt: skip
+
+
+def newest_hosts(cuda: str) -> dict[str, int]:
+    """Return the newest major version of each host compiler that nvcc of a CUDA release accepts; empty for an unknown release.
+
+    nvcc accepts newer ones only with ``-allow-unsupported-compiler``.
+    """
+    return dict(zip(("gcc", "clang"), _HOSTS.get(cuda, ()), strict=False))
+
+
+SOURCES = {
+    "drivers": _DRIVERS,
+    "PTX versions": _PTX_RELEASES,
+    "minor versions": _MINOR,
+    "host compilers": _HOST_COMPILERS,
+}
 """Documents with the tables of releases."""

@@ -40,13 +40,13 @@ def names(counts: Counts) -> dict[str, list[str]]:
 def test_replies_of_real_cells_are_true(counts: Counts, replies: dict[str, str]) -> None:
     kinds = {key.split(" ")[0] for key in replies}
     assert kinds == {
-        *("breaks", "release", "sound", "drop", "first", "last"),
+        *("breaks", "release", "drop", "requires", "first", "last", "code", "host", "hosts"),
         *("capability", "tensor", "limits", "minimum", "supported", "driver", "with", "vendor", "ptx"),
     }
     assert list(check(replies, counts, names(counts))) == []
 
 
-@pytest.mark.parametrize("intent", ["breaks", "release", "drop", "with"])
+@pytest.mark.parametrize("intent", ["breaks", "release", "drop", "requires", "with"])
 def test_another_number_is_false(intent: str, counts: Counts, replies: dict[str, str]) -> None:
     changed = {}
     for key, sentence in replies.items():
@@ -58,7 +58,7 @@ def test_another_number_is_false(intent: str, counts: Counts, replies: dict[str,
 
 
 def test_another_release_is_false(counts: Counts, replies: dict[str, str]) -> None:
-    key, sentence = next((key, sentence) for key, sentence in replies.items() if key.startswith("first ") and "is the first" in sentence)  # fmt: skip
+    key, sentence = next((key, sentence) for key, sentence in replies.items() if key.startswith("first ") and "is the first release" in sentence)  # fmt: skip
     first = re.match(r"CUDA (\S+)", sentence)
     assert first
     later = max(counts.by_release("cuda"), key=lambda item: tuple(map(int, item.split("."))))
@@ -69,10 +69,36 @@ def test_another_release_is_false(counts: Counts, replies: dict[str, str]) -> No
 def test_what_a_release_builds_for_is_checked(counts: Counts, replies: dict[str, str]) -> None:
     key, sentence = next((key, sentence) for key, sentence in replies.items() if key.startswith("supported ") and "; not for " in sentence)  # fmt: skip
     assert list(check({key: sentence.replace("; not for ", ", sm_120; not for ", 1)}, counts, names(counts)))
-    key, sentence = next((key, sentence) for key, sentence in replies.items() if key.startswith("sound ") and " either." in sentence)  # fmt: skip
+    key, sentence = next((key, sentence) for key, sentence in replies.items() if key.startswith("release ") and " either." in sentence)  # fmt: skip
     assert list(
         check({key: re.sub(r"; (\S+ \S+) builds none of", r"; \1 builds all of", sentence)}, counts, names(counts))
     )
+
+
+@pytest.mark.parametrize(
+    ("key", "true", "false"),
+    [
+        ("code sm_90 100", "In part. A cubin for sm_90 does not run", "Yes. A cubin for sm_90 runs"),
+        (
+            "code sm_75 80",
+            "In part. A cubin for sm_75 does not run on compute capability 8.0 of Ampere. PTX for compute_75 does: the driver compiles it",
+            "No. Neither a cubin for sm_75 nor PTX for compute_75 runs on compute capability 8.0 of Ampere",
+        ),
+        ("code sm_90a 90", "sm_90a", "sm_90"),
+        ("hosts cuda 12.4", "gcc up to 13", "gcc up to 14"),
+        ("host gcc 13 12.4", "Yes. ", "No. "),
+        ("host gcc 14", "CUDA 12.8", "CUDA 12.9"),
+        ("limits h100", "2,048 threads", "1,536 threads"),
+        ("limits mi300x", "of 64", "of 32"),
+        ("limits a100", "65,535 blocks", "65,536 blocks"),
+        ("first t4", "CUDA 10.0", "CUDA 10.1"),
+    ],
+)
+def test_another_fact_is_false(key: str, true: str, false: str, counts: Counts, replies: dict[str, str]) -> None:
+    assert not list(check({key: replies[key]}, counts, names(counts)))
+    changed = replies[key].replace(true, false)
+    assert changed != replies[key]
+    assert list(check({key: changed}, counts, names(counts)))
 
 
 def test_another_driver_is_false(counts: Counts, replies: dict[str, str]) -> None:

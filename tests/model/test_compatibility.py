@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -9,7 +10,16 @@ from pathlib import Path
 import pytest
 
 from harness.model import Target, TargetError
-from harness.model.compatibility import RELEASES, RULES, Way, answer, newer, release_of_gpu, release_of_ptx
+from harness.model.compatibility import (
+    RELEASES,
+    RULES,
+    Way,
+    answer,
+    newer,
+    newest_hosts,
+    release_of_gpu,
+    release_of_ptx,
+)
 from harness.model.gpus import Gpu, parse_gpus
 from harness.model.target import NVIDIA
 from harness.toolkits import Installed
@@ -80,6 +90,17 @@ def test_names_of_gpus(text: str, gpus: list[Gpu]) -> None:
 def test_names_of_none(text: str, words: str) -> None:
     with pytest.raises(TargetError, match=words):
         parse_gpus(text)
+
+
+@pytest.mark.compilers
+@pytest.mark.slow
+@pytest.mark.parametrize("cuda", ["11.8", "12.4", "13.0"])
+def test_newest_hosts_are_those_of_the_version_checks(cuda: str, toolkit: Callable[[str], Installed]) -> None:
+    text = (toolkit(cuda).home / "include/crt/host_config.h").read_text("utf-8")
+    gcc, clang = re.search(r"#if __GNUC__ > (\d+)", text), re.search(r"#if \(__clang_major__ >= (\d+)\)", text)
+    assert gcc and clang
+    assert newest_hosts(cuda) == {"gcc": int(gcc[1]), "clang": int(clang[1]) - 1}
+    assert newest_hosts("12.7") == {}
 
 
 @pytest.mark.compilers

@@ -38,13 +38,22 @@ const intents = (() => {
       .filter(({ kind, values }) => RELEASES.includes(kind) && values.length)
       .map(({ name, values }) => [Object.hasOwn(known.libraries, name) ? known.libraries[name] : name, values]);
 
+  /** @param {string} target the digits of a compute capability; a target of another vendor keeps its name */
+  const numberOf = (target) => (/^(sm|compute)_/.test(target) ? target.replace(/\D/g, "") : target);
+
   /** @param {Chip[]} chips @param {Vocabulary} known the kinds of names in a question, as in `needs` */
   const namedBy = (chips, known) => {
     const found = new Set(chips.map(({ kind }) => kind));
     if (releasesOf(chips, known).some(([name]) => name !== "cuda")) found.add("release");
     if (found.has("toolkit") && !found.has("target")) found.add("release");
     if (!found.has("word") && !found.has("unknown")) found.add("bare");
-    if (chips.some(({ name }) => known.tools[name]?.some((each) => Object.hasOwn(known.libraries, each)))) {
+    if (question.narrowest(chips).length === 2) found.add("two");
+    if (
+      chips.some(
+        ({ kind, name }) =>
+          !["host", "word"].includes(kind) && known.tools[name]?.some((each) => Object.hasOwn(known.libraries, each)),
+      )
+    ) {
       found.add("library");
     }
     const own = chips.filter(({ kind }) => kind === "package");
@@ -59,7 +68,8 @@ const intents = (() => {
    * @param {Vocabulary} known
    */
   const keysOf = ({ name, key }, chips, tried, known) => {
-    const targets = [...new Set(question.narrowest(chips).map((chip) => chip.name))];
+    const real = (/** @type {string} */ each) => each.replace("compute_", "sm_");
+    const targets = [...new Set(question.narrowest(chips).map((chip) => real(chip.name)))];
     const releases = releasesOf(chips, known)
       .map(
         ([of, values]) => /** @type {[string, string[]]} */ ([of, values.filter((each) => tried[of]?.includes(each))]),
@@ -72,20 +82,24 @@ const intents = (() => {
     else if (key === "target or none") found = ["every"];
     else if (key === "each") found = last;
     else if (key === "package") {
-      const all = new Set(
-        question
-          .narrowest(chips)
-          .flatMap(({ values }) =>
-            values.map((each) => (/^(sm|compute)_/.test(each) ? each.replace(/\D/g, "") : each)),
-          ),
-      );
+      const all = new Set(question.narrowest(chips).flatMap(({ values }) => values.map(numberOf)));
       if (all.has("110")) all.delete("101");
       const names = chips.filter(({ kind }) => kind === "package").map((chip) => [chip.name, ...chip.values].join("@"));
       found = all.size ? names.flatMap((each) => [...all].map((cc) => `${each} ${cc}`)) : names;
+    } else if (key === "code") {
+      const both = question.narrowest(chips);
+      const plain = both.filter((chip) => /^(sm|compute)_/.test(chip.name));
+      const code = plain.length === 1 ? plain[0] : both[0];
+      const numbers = new Set(both.filter((chip) => chip !== code).flatMap(({ values }) => values.map(numberOf)));
+      found = [...new Set(code.values.map(real))].flatMap((each) => [...numbers].map((cc) => `${each} ${cc}`));
+    } else if (key === "host") {
+      const [own] = chips.filter(({ kind, values }) => kind === "host" && values.length);
+      const cuda = releases.filter(([of]) => of === "cuda").map(([, values]) => values.at(-1));
+      if (own) found = [[own.name, own.values.at(-1), ...cuda.slice(0, 1)].join(" ")];
     } else if (key === "pair" && releases.length) {
       found = targets.map((target) => `${target} ${releases[0][1][0]} ${releases[0][1].at(-1)}`);
     } else if (key === "vendor") {
-      const backends = new Set(chips.flatMap(({ name: tool }) => known.tools[tool] ?? []));
+      const backends = new Set(chips.flatMap(({ kind, name: tool }) => (kind !== "word" && known.tools[tool]) || []));
       const of = question.narrowest(chips);
       found = Object.entries(known.builders)
         .filter(([start]) => of.length && of.every(({ values: [first] }) => first.startsWith(start)))
@@ -131,13 +145,13 @@ const intents = (() => {
     const packaged = question.withPackages(text, vocabulary);
     for (const intent of table) {
       if (!new RegExp(intent.pattern).test(lower)) continue;
-      // A size in a question about limits is not a feature.
-      const sizes = intent.key === "target or none";
+      // A size in a question about limits is not a feature, nor is a number in a question about drivers.
+      const sizes = intent.key === "target or none" || intent.name === "driver";
       const left = (intent.key === "package" ? packaged : chips).filter(
         ({ kind, name, text: word }) =>
           !(
             ["word", "unknown"].includes(kind) &&
-            (intent.words.includes(word) || (sizes && (/^\d+$/.test(name) || /^\d+$/.test(word))))
+            (intent.words.includes(word) || (sizes && (/^\d+$/.test(name) || /^[\d.]+$/.test(word))))
           ),
       );
       const named = namedBy(left, vocabulary);

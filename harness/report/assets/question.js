@@ -12,6 +12,7 @@
  * @property {number} prefix minimum length of a matching prefix
  * @property {number} phrase maximum number of words of a name
  * @property {string[]} beyond words before a size that exclude the size itself
+ * @property {string[]} below words before an architecture that mean those below it
  * @property {string} from the word before a release of the preceding name
  */
 /**
@@ -31,6 +32,7 @@
  * @property {string[]} specific backends that build sm_90a for sm_90
  * @property {string[]} ignored
  * @property {string[][]} synonyms
+ * @property {string[][]} rivals words that name different things although they have a common synonym
  * @property {string[]} words
  * @property {string[]} message_words further words, from compiler messages
  * @property {string[]} parts words that a case may lack
@@ -143,7 +145,8 @@ const question = (() => {
    * @param {string[]} messages words of compilers' messages, for a question that is a message
    */
   const score = (words, fields, vocabulary, messages = []) => {
-    const { parts, grammar, named } = vocabulary;
+    const { parts, grammar, named, rivals } = vocabulary;
+    const own = fields.filter((_, at) => at !== 2).flat();
     let [missing, total] = [0, 0];
     for (const word of words) {
       const most = Math.max(
@@ -151,7 +154,10 @@ const question = (() => {
         ...fields.map((known, at) => (known.some((each) => says(word, each, vocabulary)) ? grammar.weights[at] : 0)),
       );
       // The text of a case may name another feature.
-      const weight = most === grammar.weights[2] && named.includes(word) ? 0 : most;
+      const other = most === grammar.weights[2] && named.includes(word);
+      const isRival =
+        !own.includes(word) && rivals.some((all) => all.includes(word) && all.some((each) => own.includes(each)));
+      const weight = other || isRival ? 0 : most;
       // In a name, the word itself counts more than a synonym.
       const found = weight + Number(fields[0].includes(word)) || Number(messages.includes(word));
       total += found;
@@ -374,16 +380,36 @@ const question = (() => {
     /** @type {Chip[]} */
     const chips = [];
     for (let at = 0; at < tokens.length;) {
+      const before = ` ${tokens.slice(0, at).join(" ")}`;
+      const below = known.grammar.below.some((words) => before.endsWith(` ${words}`));
       const { found, end } = next(tokens, at, known, chips);
       at = end;
-      for (const item of found) {
+      for (const one of found) {
+        const item = below ? lower(one, known) : one;
         if (!chips.some((other) => JSON.stringify(other) === JSON.stringify(item))) chips.push(item);
       }
     }
     const backends = chips.flatMap(({ name }) => known.tools[name] || []);
-    const hosted = chips.some(({ kind }) => kind === "host") || backends.some((one) => known.hosted.includes(one));
+    const hosted =
+      chips.some(({ kind, name }) => kind === "host" || name === "host") ||
+      backends.some((one) => known.hosted.includes(one));
     const specific = backends.some((one) => known.specific.includes(one));
     return chips.map((one) => ofTwo(specific ? withSpecific(one, known) : one, known, hosted));
+  };
+
+  /**
+   * The chip of the architectures below a target, nearest first, or the chip itself if there are none.
+   *
+   * @param {Chip} one
+   * @param {Vocabulary} known
+   * @returns {Chip}
+   */
+  const lower = (one, known) => {
+    const numberOf = (/** @type {string} */ text) => Number(/^(?:sm|compute)_(\d+)/.exec(text)?.[1] ?? 0);
+    const least = one.kind === "target" ? Math.min(...one.values.map(numberOf)) : 0;
+    const values = known.targets.filter((each) => /^sm_\d+$/.test(each) && numberOf(each) < least);
+    values.sort((a, b) => numberOf(b) - numberOf(a));
+    return values.length ? { ...one, name: values[0], values } : one;
   };
 
   /**
