@@ -132,7 +132,9 @@ PHRASES: Mapping[str, str] = {
     r"\b__(?:global|device|host)__\b": "kernel",
     r"(?<!cuda::)\bstd::\w*(?:error|exception)\b": "exception",
     rf"(?<!cuda::)\bstd::(?:{_STANDARD})\b": "standard library headers",
-    rf"# ?include ?<(?:{_STANDARD})>": "standard library headers",
+    rf"(?:# ?include ?|(?<!\w))<(?:{_STANDARD})>": "standard library headers",
+    r"(?<=[a-z0-9])\.h(?:pp)?\b": " headers ",
+    r"\b__nv_(?=fp8)": "headers ",
 }
 """Words of a feature by patterns of longer descriptions, in a syntax that JavaScript has, too."""
 
@@ -431,7 +433,7 @@ INTENTS: tuple[Intent, ...] = (
         name="first",
         pattern=r"\b(need(s|ed)?|required?|requires|necessary)\b",
         needs=("target", "toolkit", "bare"),
-        lacks=("release",),
+        lacks=("release", "header"),
         words=(*_VERSION_WORDS, *_NEED_WORDS),
         key="target",
     ),
@@ -548,7 +550,7 @@ INTENTS: tuple[Intent, ...] = (
         name="last",
         pattern=r"\b(last|latest|newest|final|most recent|deprecated|obsolete)\b",
         needs=("target", "bare"),
-        lacks=("toolkit", "release"),
+        lacks=("toolkit", "release", "header"),
         words=_VERSION_WORDS,
         key="target",
     ),
@@ -556,7 +558,7 @@ INTENTS: tuple[Intent, ...] = (
         name="first",
         pattern=r"\b(first|earliest|oldest|minimum|min|lowest|since|when)\b|\b(which|what)\b.*\b(cuda|toolkit|release|version)\b",
         needs=("target", "bare"),
-        lacks=("toolkit", "release"),
+        lacks=("toolkit", "release", "header"),
         words=_VERSION_WORDS,
         key="target",
     ),

@@ -7,7 +7,9 @@ from functools import cache
 from pathlib import Path
 
 from harness.answers.query import Reply, ReplyRow
+from harness.answers.question import in_series
 from harness.diagnostics import one_line
+from harness.libraries import label_of as library_label
 from harness.model.compatibility import Way
 from harness.model.gpus import Gpu
 from harness.model.target import NVIDIA, Target
@@ -36,7 +38,9 @@ def wheels_in(folder: Path | None) -> tuple[Package, ...]:
 
 def names_of(packages: Sequence[Package]) -> dict[str, str]:
     """Return the labels of packages, by each name that a question may use."""
-    found = {name.lower(): each.label for each in packages for name in (each.name, each.label)}
+    found = {
+        name.lower(): each.label for each in packages for name in (each.name, each.label, library_label(each.name))
+    }
     return dict(sorted(found.items()))
 
 
@@ -92,7 +96,12 @@ def _reply(package: Package, version: str, gpu: Gpu | None) -> Reply:
         return Reply(
             sentence=f"Not known: {why if package.source else f'no wheel of {package.name} was read.'}", known=False
         )
-    release = next((each for each in package.releases if each.version == version), None) if version else package.newest
+    # The releases are ordered, and 2.14 means the last one of its series.
+    release = (
+        next((each for each in reversed(package.releases) if in_series(each.version, version)), None)
+        if version
+        else package.newest
+    )
     if release is None:
         return Reply(
             sentence=f"Not known: {package.name} {version} is not among the releases that were read: {', '.join(each.version for each in package.releases)}.",
