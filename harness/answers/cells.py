@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from harness.answers.question import WEIGHTS, in_series, words_of, words_of_messages
 from harness.answers.verdict import REFUSED, SILENT, UNAVAILABLE, UNTRIED, WORKS, VersionGrid
+from harness.answers.vocabulary import IGNORED
 from harness.backends import BACKENDS, library_of
 from harness.libraries import LIBRARIES
 from harness.matrix.axes import backend_key, natural_key, target_key, version_key
@@ -143,7 +144,8 @@ def features_of(
 def words_of_feature(feature: Feature) -> tuple[list[str], list[str], list[str]]:
     """Return the words of a case's name, of its title, topic and features, and of its causes and links.
 
-    `harness.answers.question.WEIGHTS` has their weights.
+    Each word is in the first group that has it, because `harness.answers.question.WEIGHTS` falls from group to group. Words that questions
+    ignore are in none.
     """
     name = words_of(feature.case)
     title = words_of(" ".join((feature.title, feature.topic, *feature.features)))
@@ -152,7 +154,12 @@ def words_of_feature(feature: Feature) -> tuple[list[str], list[str], list[str]]
     repositories = [part for link in feature.links if "github.com" in link for part in words_of(link.split("/")[4])]
     found = (name, title, [*feature.names, *causes, *(number for number in numbers if number.isdigit()), *repositories])
     assert len(found) == len(WEIGHTS) - 1
-    return tuple(list(dict.fromkeys(words)) for words in found)  # type: ignore[return-value]
+    known = set(IGNORED)
+    groups = []
+    for words in found:
+        groups.append([word for word in dict.fromkeys(words) if word not in known])
+        known.update(groups[-1])
+    return tuple(groups)  # type: ignore[return-value]
 
 
 OTHER = "host compiler"
