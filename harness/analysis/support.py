@@ -254,8 +254,8 @@ def headline_of(statement: Statement) -> str:
     libraries = _axis(clause.libraries for clause in statement.clauses)
     toolkits = _axis(clause.toolkits for clause in statement.clauses)
     clauses_text = []
-    by_toolkit = _apart_by(statement.clauses, "libraries")
-    by_library = _apart_by(statement.clauses, "toolkits")
+    by_toolkit = _separates(statement.clauses, "libraries")
+    by_library = _separates(statement.clauses, "toolkits")
     for clause in statement.clauses:
         library = "" if by_toolkit else _place(clause.libraries, libraries)
         toolkit = "" if by_library else _place(clause.toolkits, toolkits, "CUDA ")
@@ -319,7 +319,7 @@ def notes_of(statement: Statement) -> tuple[str, ...]:
     return tuple(notes)
 
 
-def _apart_by(clauses: Sequence[Clause], other: str) -> bool:
+def _separates(clauses: Sequence[Clause], other: str) -> bool:
     """Return whether one axis alone separates the clauses.
 
     Neighbors must share a version of the other axis. If both axes changed at once, the cause is unknown.

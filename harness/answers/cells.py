@@ -19,7 +19,7 @@ from harness.matrix.axes import backend_key, natural_key, target_key, version_ke
 from harness.matrix.marks import letter_of
 from harness.matrix.ranges import between, spell_tried
 from harness.model import KNOWN_TARGETS, Target
-from harness.model.cell import HostCompiler, cuda_of, told_version
+from harness.model.cell import HostCompiler, compiler_version, cuda_of
 from harness.model.condition import HOST_VERSIONS
 from harness.model.outcome import main_message
 from harness.records.make import NO_TENSOR_CORES, TENSOR_CORES
@@ -197,7 +197,7 @@ def own_of(backend: str, name: str, toolchain: Mapping[str, Any]) -> str:
     if name or backend not in hosted():
         return ""
     requested, observed = (toolchain[key].get("host_compiler") or "" for key in ("requested", "observed"))
-    return str(requested) or told_version(str(observed))
+    return str(requested) or compiler_version(str(observed))
 
 
 def own_in(records: Iterable[Mapping[str, Any]]) -> set[str]:

@@ -56,7 +56,7 @@ def _versions(line: str) -> dict[str, str]:
     return {**dict.fromkeys(HOST_VERSIONS, ""), **{name: number for name, _, number in pairs if name in HOST_VERSIONS}}
 
 
-def told_version(line: str) -> str:
+def compiler_version(line: str) -> str:
     """Parse the first line of ``--version``: ``gcc 12.2.0``; empty for any compiler but gcc and clang."""
     clang = re.search(r"clang version (\d+(?:\.\d+)*)", line)
     gcc = re.search(r"(?:g\+\+|gcc|GCC|c\+\+|cc)\S*(?: \(.*\))? (\d+(?:\.\d+)+)", line)
