@@ -232,8 +232,8 @@ def spelled_toolkit(toolkit: str) -> str:
 
 
 def named_toolkit(toolkit: str) -> str:
-    """Return a toolkit's name in sentences: ``CUDA 12.9@bundled``, ``ROCm 5.2``."""
-    return f"ROCm {toolkit.removesuffix(ROCM)}" if toolkit.endswith(ROCM) else f"CUDA {toolkit}"
+    """Return a toolkit's name in sentences, or that of a list or range of toolkits: ``CUDA 12.9@bundled``, ``CUDA 12.4 to 13.0``, ``ROCm 5.2``."""
+    return f"ROCm {toolkit.replace(ROCM, '')}" if ROCM in toolkit else f"CUDA {toolkit}"
 
 
 def titled_toolkit(toolkit: str) -> str:

@@ -16,7 +16,7 @@ from harness import __version__
 from harness.answers.feature import FeaturePage
 from harness.matrix.axes import cell_link, matrix_link
 from harness.matrix.marks import ANSWER_KINDS, GROUPS, KINDS
-from harness.model.cell import RESULTS
+from harness.model.cell import RESULTS, named_toolkit
 from harness.protocol.text import clean, one_line, safe_link
 from harness.published import ENVIRONMENT
 from harness.records import Merged, spell_other_result
@@ -343,6 +343,7 @@ def _environment() -> jinja2.Environment:
         answer_scripts=ANSWER_SCRIPTS,
         list_scripts=LIST_SCRIPTS,
         excerpt=excerpt,
+        named_toolkit=named_toolkit,
         split_newest=split_newest,
         newest_first=newest_first,
         short_of=short_of,
