@@ -602,6 +602,15 @@ LOOK_ALIKES = {
         "a.cpp:1:2: error: declaration of 'void cospi_table(int)' has a different exception specifier",
         "",
     ),
+    "an #error that demands a standard": ("a.h:3:2: error: #error Own requires at least c++14 support.", "cpp-dialect"),
+    "an #error that demands an older standard": (
+        "a.h:3:2: error: #error Own needs C++14 or older",
+        "error-directive",
+    ),
+    "an #error that demands an ABI": (
+        "a.h:3:2: error: #error Own must have the C++11 ABI",
+        "error-directive",
+    ),
     "a package of its own that is deprecated": ("THIS PROJECT 'own-cu13' IS DEPRECATED", ""),
     "a variable of the program's own that the linker does not find": (
         "a.obj : error LNK2001: unresolved external symbol _tls_index_own",
