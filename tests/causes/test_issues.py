@@ -138,6 +138,7 @@ def rows() -> Iterator[str]:
         ("after those 1,297", [issue["before"] for issue in ISSUES if issue.get("round") == 23]),
         ("after those 1,350", [issue["before"] for issue in ISSUES if issue.get("round") == 24]),
         ("after those 1,410", [issue["before"] for issue in ISSUES if issue.get("round") == 25]),
+        ("after those 1,510", [issue["before"] for issue in ISSUES if issue.get("round") == 26]),
     ):
         count = Counter(answers)
         yield f"| {name} | {len(answers)} | {count['right']} | {count['wrong']} | {count['none']} |"
