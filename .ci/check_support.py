@@ -14,7 +14,7 @@ from statement_rules import Range, inside, order
 
 ENDINGS = {"built": "builds", "rejected": "rejected", "crashed": "crashes", "timed_out": "times out"}
 _MESSAGE = re.compile(r' \("(.*?)"(?: and \d+ more)?\)(?=[;,.:]|$| on )')
-_ITEM = re.compile(r"\d[\w.]*|sm_\w+|gfx\w+")
+_ITEM = re.compile(r"\d[\w.@]*|sm_\w+|gfx\w+")
 
 
 @dataclass(frozen=True)
