@@ -35,7 +35,7 @@ SHOWN = 10
 TOOLS = {
     "NVRTC": "nvrtc", "CuPy": "cupy-nvrtc", "CuPy, Jitify": "cupy-jitify", "Numba": "numba", "numba-cuda": "numba-cuda", "nvcc": "nvcc",
     "PyTorch": "torch-nvcc", "cuda.core": "cuda-core", "Triton": "triton", "CuTe DSL": "cute-dsl", "cuTile": "cutile", "Warp": "warp",
-    "clang": "clang", "numba-cuda-mlir": "numba-cuda-mlir",
+    "clang": "clang", "numba-cuda-mlir": "numba-cuda-mlir", "hipRTC": "hiprtc", "clang, HIP": "hip-clang",
 }  # fmt: skip
 
 

@@ -43,7 +43,7 @@ BARE = 0.1
 SHOWN = 5
 """Number of printed examples of each kind."""
 
-_VALUE = r"(?:sm_)?\d[\w.]*"
+_VALUE = r"(?:sm_|gfx)?\d[\w.@]*"
 _VALUES = rf"{_VALUE}(?:(?: to |–){_VALUE})?"
 _LIST = rf"{_VALUES}(?:, {_VALUES})*"
 
@@ -185,6 +185,7 @@ def claims_of(text: str, note: str, within: Mapping[str, tuple[Range, ...]]) -> 
 
 def tried(text: str, within: Mapping[str, tuple[Range, ...]]) -> list[Claim]:
     """Return the claims of ``13.0.0 to 14.2.0, CUDA 12.4``: exactly these versions were tried."""
+    text = re.sub(r"\bROCm ([\d.]+)", r"CUDA \1@rocm", text)  # records have it as a toolkit
     version, _, cuda = f", {text}".partition(", CUDA ")
     version = re.sub(r"^(cccl|cutlass|gcc|clang|glibc|host compiler) ", "", version.removeprefix(", "))
     claims = []

@@ -14,7 +14,7 @@ from statement_rules import Range, inside, order
 
 ENDINGS = {"built": "builds", "rejected": "rejected", "crashed": "crashes", "timed_out": "times out"}
 _MESSAGE = re.compile(r' \("(.*?)"(?: and \d+ more)?\)(?=[;,.:]|$| on )')
-_ITEM = re.compile(r"\d[\w.]*|sm_\w+|gfx\w+")
+_ITEM = re.compile(r"\d[\w.@]*|sm_\w+|gfx\w+")
 
 
 @dataclass(frozen=True)
@@ -129,6 +129,7 @@ def check_support(page: str, rows: Sequence[Row]) -> Iterator[tuple[str, str]]:
     for row in rows:
         by_variant[row.case, row.variant, row.backend, row.host].append(row)
     count = 0
+    page = re.sub(r"\bROCm ([\d.]+)(?<!\.)", r"CUDA \1@rocm", page)  # records have it as a toolkit
     for section in re.findall(r'<section class="lazy" aria-label="([^"]*)">(.*?)</section>', page, re.DOTALL):
         case, body = html.unescape(section[0]), section[1]
         for kind, backend, item in re.findall(r'<li data-kind="(\w+)" data-backend="([^"]+)">(.*?)</li>', body, re.DOTALL):  # fmt: skip

@@ -31,6 +31,8 @@ HABITS = {
     "comes to": re.compile(r"\b(comes?|came) (to the same|to an end|of it)\b|\bwhat \w+ comes? to\b", re.IGNORECASE),
     "mend": re.compile(r"\bmend(s|ed|ing)?\b", re.IGNORECASE),
     "anew": re.compile(r"\banew\b", re.IGNORECASE),
+    "where for if": re.compile(r"\bwhere (it|there|that|this|none|no|nothing|one|they)\b", re.IGNORECASE),
+    "what as a noun": re.compile(r"\b(all|of|than|for|from|with|by|to) what\b", re.IGNORECASE),
     "of which": re.compile(r"\b(of|by|to|from|on|with) (which|whom|whose)\b", re.IGNORECASE),
 }
 """Habits by name. The first pattern applies only to the beginning of a docstring."""

@@ -48,6 +48,9 @@ Range = tuple[str | None, str | None]
 @cache
 def order(value: str) -> tuple[tuple[int, Any], ...]:
     """Return the sort key of a version or a target on its axis."""
+    # https://llvm.org/docs/AMDGPUUsage.html#processors: the last two digits are minor version and stepping, in hexadecimal.
+    if amd := re.fullmatch(r"gfx(\d+)([0-9a-f])([0-9a-f])", value):
+        return ((2, int(amd[1])), (2, int(amd[2], 16)), (2, int(amd[3], 16)))
     parts = re.findall(r"\d+|[a-z]+", value.removeprefix("sm_"))
     return (*((1, int(part)) if part.isdigit() else (0, part) for part in parts), (0, "~" if "." in value else ""))
 

@@ -28,7 +28,7 @@ _CODE = r"(?P<code>#?(?=[\w-]*\d)[\w-]++)"
 
 # kernel.cu(12): error #1234-D: message      kernel.cu:12:5: error: message      kernel.cu(2): Error: Formal parameter space …
 _PLACED = re.compile(
-    r"^(?P<file>[^\s(](?:[^(\n]|\(x86\)){0,400}?)(?:\((?P<line>\d{1,9})\)|:(?P<line2>\d{1,9})(?P<column>:\d{1,9})?)\s*+:\s*"
+    r"^(?P<file>[^\s(](?:[^(\n]|\(x86\)){0,400}?)(?:\((?P<line>\d{1,9})(?:,\d{1,9})?\)|:(?P<line2>\d{1,9})(?P<column>:\d{1,9})?)\s*+:\s*"
     r"(?P<severity>catastrophic error|fatal error|internal compiler error|internal error|error|warning|remark|note)\s*+"
     rf"(?:{_CODE}\s*+)?:\s*(?P<message>.+)$",
     re.IGNORECASE,

@@ -44,7 +44,7 @@ def temporary_folder() -> Path:
     return Path(tempfile.gettempdir())
 
 
-def take_alone(file: int, seconds: float = 0.0) -> bool:
+def lock_exclusively(file: int, seconds: float = 0.0) -> bool:
     """Lock an open file or folder exclusively; return False if other processes hold it for `seconds`."""
     end = time.monotonic() + seconds
     while True:
@@ -60,7 +60,7 @@ def take_alone(file: int, seconds: float = 0.0) -> bool:
 
 @contextmanager
 def lock_file(path: Path) -> Iterator[int]:
-    """Open or create a file for `take_alone`, and unlock it afterwards, even if a forked process still has it open."""
+    """Open or create a file for `lock_exclusively`, and unlock it afterwards, even if a forked process still has it open."""
     # O_NOFOLLOW: a link could lead to another user's file. O_NONBLOCK: opening a pipe would wait for its other end.
     file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK, 0o666)
     try:
@@ -179,7 +179,7 @@ def sweep(parent: Path, prefix: str) -> None:
         file = _open(path)
         if file >= 0:
             try:
-                if take_alone(file) and stands_at(file, path):
+                if lock_exclusively(file) and stands_at(file, path):
                     shutil.rmtree(path, ignore_errors=True)
             except OSError:
                 pass  # a file system without locks: its holder is unknown
@@ -188,7 +188,7 @@ def sweep(parent: Path, prefix: str) -> None:
 
 
 @contextmanager
-def folder_alone(folder: Path, busy: Callable[[str], Exception]) -> Iterator[None]:
+def exclusive_folder(folder: Path, busy: Callable[[str], Exception]) -> Iterator[None]:
     """Lock an existing folder exclusively.
 
     Parameters
@@ -219,7 +219,7 @@ def _open(folder: Path, *, follow: bool = False) -> int:
 
 def _hold(file: int) -> bool:
     try:
-        return take_alone(file)
+        return lock_exclusively(file)
     except OSError:
         return True  # a file system without locks: `sweep` never removes the folder
 
@@ -288,9 +288,9 @@ def alone(root: Path, name: str, what: str, tell: Callable[[str], None], wait: f
     """
     path = lock_path(root, name)
     with lock_file(path) as lock:
-        if not take_alone(lock):
+        if not lock_exclusively(lock):
             tell(f"{what} is being installed or removed by another process: waiting for that, for {wait:.0f} s at most")
-            if not take_alone(lock, wait):
+            if not lock_exclusively(lock, wait):
                 raise PartUnavailable(
                     f"{what}: another process has held {path} for {wait:.0f} s; end that process, or try again later"
                 )
@@ -312,7 +312,7 @@ def sweep_installs(root: Path) -> None:
             continue
         try:
             with lock_file(lock_path(root, found["name"])) as lock:
-                if not take_alone(lock):
+                if not lock_exclusively(lock):
                     continue
                 if found["old"] and (path / "home").is_dir() and not (root / found["name"]).exists():
                     os.replace(path / "home", root / found["name"])
@@ -344,7 +344,7 @@ def _clean_cache(marker: Path) -> bool:
     except OSError:
         return True  # uv has finished, or has not started
     try:
-        if not take_alone(lock):
+        if not lock_exclusively(lock):
             return False
         for path in cache.glob(".tmp??????"):
             if path.is_dir() and not path.is_symlink() and path.stat().st_mtime >= since:

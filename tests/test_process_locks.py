@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from harness.errors import UsageError
-from harness.process_locks import HeldFolder, folder_alone, holder, sweep
+from harness.process_locks import HeldFolder, exclusive_folder, holder, sweep
 
 Start = Callable[[], tuple[subprocess.Popen[str], Path]]
 HOLD = """
@@ -108,13 +108,13 @@ def test_who_holds_it_is_named(other: Start) -> None:
     assert Path(sys.executable).name in said
     with (
         pytest.raises(UsageError, match=f"busy.*process {process.pid}"),
-        folder_alone(folder, lambda who: UsageError(f"busy{who}")),
+        exclusive_folder(folder, lambda who: UsageError(f"busy{who}")),
     ):
         pass
     process.kill()
     process.wait()
     assert holder(folder) == ""
-    with folder_alone(folder, lambda who: UsageError(f"busy{who}")):
+    with exclusive_folder(folder, lambda who: UsageError(f"busy{who}")):
         pass
 
 

@@ -10,7 +10,7 @@ import sys
 import measured
 import uv
 
-from harness.process_locks import lock_file, take_alone
+from harness.process_locks import lock_exclusively, lock_file
 from harness.toolkits.store import data_folder
 
 _COMPANIONS = {
@@ -60,7 +60,7 @@ def python_with(*requirements: str) -> str:
     python, complete = folder / "bin" / "python", folder / "complete"
     folder.parent.mkdir(parents=True, exist_ok=True)
     with lock_file(folder.with_suffix(".lock")) as lock:
-        assert take_alone(lock, 1200)
+        assert lock_exclusively(lock, 1200)
         if not complete.exists():
             # The libraries under test are from the time of Python 3.11.
             base = sys.executable if sys.version_info[:2] == (3, 11) else "3.11"

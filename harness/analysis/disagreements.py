@@ -27,6 +27,7 @@ from harness.matrix.axes import (
     version_key,
 )
 from harness.matrix.marks import ENDINGS
+from harness.model.cell import named_toolkit
 
 KINDS = ("backend", "library", "headers", "language")
 """Differences: the backend; only the library's version; only the headers' release; also the language of the program."""
@@ -102,7 +103,7 @@ class Disagreement:
             + (f' ("{one_line(side.message, 100)}")' if side.message else "")
             for side in self.sides
         ]
-        where = (f"CUDA {', '.join(self.toolkits)}", *self.further, fold_targets(self.targets, self.targets))
+        where = (named_toolkit(", ".join(self.toolkits)), *self.further, fold_targets(self.targets, self.targets))
         return f"{', '.join(where)}: {'; '.join(sides_text)}"
 
 

@@ -17,7 +17,7 @@ from harness.matrix.axes import PLACE, ROWS, TOOLCHAIN, axis_key, place_key, tar
 from harness.matrix.marks import ENDINGS, kind_of, stopped_at_ptx
 from harness.model import KNOWN_TARGETS
 from harness.model.cell import cuda_of
-from harness.records import Merged, Record, at_stage, spell_other, weight
+from harness.records import Merged, Record, at_stage, spell_other_result, weight
 from harness.records.make import largest
 from harness.records.record_names import RESOURCES
 from harness.toolkits import RELEASES
@@ -44,7 +44,7 @@ def cells_frame(merged: Merged) -> pd.DataFrame:
     """
     table = make_frame(merged.records, merged.missing)
     others = {
-        record["cell"]: _line("; ".join(map(spell_other, record["others"])))
+        record["cell"]: _line("; ".join(map(spell_other_result, record["others"])))
         for record in merged.records
         if "others" in record
     }

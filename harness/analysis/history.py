@@ -22,7 +22,7 @@ from harness.analysis.frame import COLUMNS, NUMBERS, answered, make_frame
 from harness.errors import UsageError
 from harness.matrix.axes import AXIS, PLACE
 from harness.matrix.marks import KINDS
-from harness.process_locks import folder_alone
+from harness.process_locks import exclusive_folder
 from harness.records import Record
 from harness.records.files import replace_files
 from harness.records.record import RecordError
@@ -113,7 +113,7 @@ def append(
         The tested commit, for runs whose plan lacks it.
     """
     Path(folder).mkdir(parents=True, exist_ok=True)
-    with folder_alone(
+    with exclusive_folder(
         Path(folder),
         lambda who: HistoryError(f"{folder}: another history add is writing to it{who}: wait until that one has ended"),
     ):

@@ -22,6 +22,7 @@ from harness.matrix.axes import FURTHER, fold_targets, labels, place_key, spell_
 from harness.matrix.marks import ENDINGS, KINDS
 from harness.matrix.ranges import between, spell, spell_part, spell_tried
 from harness.model import KNOWN_TARGETS, Target
+from harness.model.cell import named_toolkit
 from harness.records import at_stage
 from harness.toolkits import RELEASES
 
@@ -254,8 +255,8 @@ def headline_of(statement: Statement) -> str:
     libraries = _axis(clause.libraries for clause in statement.clauses)
     toolkits = _axis(clause.toolkits for clause in statement.clauses)
     clauses_text = []
-    by_toolkit = _apart_by(statement.clauses, "libraries")
-    by_library = _apart_by(statement.clauses, "toolkits")
+    by_toolkit = _separates(statement.clauses, "libraries")
+    by_library = _separates(statement.clauses, "toolkits")
     for clause in statement.clauses:
         library = "" if by_toolkit else _place(clause.libraries, libraries)
         toolkit = "" if by_library else _place(clause.toolkits, toolkits, "CUDA ")
@@ -292,7 +293,7 @@ def notes_of(statement: Statement) -> tuple[str, ...]:
         toolkits = _axis(clause.toolkits for clause in statement.clauses)
         targets = _targets(part for clause in statement.clauses for part in clause.parts)
         tested = [f"{statement.subject.backend} {_span(libraries)}"] if libraries else []
-        tested += [f"CUDA {_span(toolkits)}"] if toolkits != [AS_BUNDLED] else []
+        tested += [named_toolkit(_span(toolkits))] if toolkits != [AS_BUNDLED] else []
         tested.append(fold_targets(targets, targets))
         notes.append(f"Tested: {', '.join(tested)}.")
     if statement.not_applicable:
@@ -309,7 +310,7 @@ def notes_of(statement: Statement) -> tuple[str, ...]:
         if holes.libraries
         else []
     )
-    untested += [f"CUDA {spell_tried(holes.toolkits, RELEASES, version_key)}"] if holes.toolkits else []
+    untested += [named_toolkit(spell_tried(holes.toolkits, RELEASES, version_key))] if holes.toolkits else []
     untested += [spell_targets(holes.targets)] if holes.targets else []
     if untested:
         notes.append(f"Untested in between: {'; '.join(untested)}.")
@@ -319,7 +320,7 @@ def notes_of(statement: Statement) -> tuple[str, ...]:
     return tuple(notes)
 
 
-def _apart_by(clauses: Sequence[Clause], other: str) -> bool:
+def _separates(clauses: Sequence[Clause], other: str) -> bool:
     """Return whether one axis alone separates the clauses.
 
     Neighbors must share a version of the other axis. If both axes changed at once, the cause is unknown.
@@ -394,7 +395,7 @@ def _points(points: Iterable[Point], tried: Mapping[str, set[str]], axes: _Axes)
     texts = []
     for (chosen, named), toolkits in groups.items():
         versions = [_ranges(named, axes.libraries)] if any(named) else []
-        versions += [f"CUDA {_ranges(toolkits, axes.toolkits)}"] if axes.toolkits != {AS_BUNDLED} else []
+        versions += [named_toolkit(_ranges(toolkits, axes.toolkits))] if axes.toolkits != {AS_BUNDLED} else []
         texts.append(" with ".join(filter(None, (fold_targets(chosen, axes.targets), " and ".join(versions)))))
     rest = len(texts) - _LISTED
     return "; ".join([*texts[:_LISTED], f"and {rest} more of the kind"] if rest > 0 else texts)
@@ -412,7 +413,7 @@ def _pairs(pairs: Iterable[tuple[str, str]], axes: _Axes) -> str:
     for toolkit, libraries in sorted(by_toolkit.items(), key=lambda item: version_key(item[0])):
         groups.setdefault(frozenset(libraries), []).append(toolkit)
     return "; ".join(
-        f"{_ranges(libraries, axes.libraries)} and CUDA {_ranges(toolkits, axes.toolkits)}"
+        f"{_ranges(libraries, axes.libraries)} and {named_toolkit(_ranges(toolkits, axes.toolkits))}"
         for libraries, toolkits in groups.items()
     )
 

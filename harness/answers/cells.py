@@ -12,13 +12,14 @@ from typing import Any, NamedTuple
 
 from harness.answers.question import WEIGHTS, in_series, words_of, words_of_messages
 from harness.answers.verdict import REFUSED, SILENT, UNAVAILABLE, UNTRIED, WORKS, VersionGrid
+from harness.answers.vocabulary import IGNORED
 from harness.backends import BACKENDS, library_of
 from harness.libraries import LIBRARIES
 from harness.matrix.axes import backend_key, natural_key, target_key, version_key
 from harness.matrix.marks import letter_of
 from harness.matrix.ranges import between, spell_tried
 from harness.model import KNOWN_TARGETS, Target
-from harness.model.cell import HostCompiler, cuda_of, told_version
+from harness.model.cell import HostCompiler, compiler_version, cuda_of
 from harness.model.condition import HOST_VERSIONS
 from harness.model.outcome import main_message
 from harness.records.make import NO_TENSOR_CORES, TENSOR_CORES
@@ -143,7 +144,8 @@ def features_of(
 def words_of_feature(feature: Feature) -> tuple[list[str], list[str], list[str]]:
     """Return the words of a case's name, of its title, topic and features, and of its causes and links.
 
-    `harness.answers.question.WEIGHTS` has their weights.
+    Each word is in the first group that has it, because `harness.answers.question.WEIGHTS` falls from group to group. Words that questions
+    ignore are in none.
     """
     name = words_of(feature.case)
     title = words_of(" ".join((feature.title, feature.topic, *feature.features)))
@@ -152,7 +154,12 @@ def words_of_feature(feature: Feature) -> tuple[list[str], list[str], list[str]]
     repositories = [part for link in feature.links if "github.com" in link for part in words_of(link.split("/")[4])]
     found = (name, title, [*feature.names, *causes, *(number for number in numbers if number.isdigit()), *repositories])
     assert len(found) == len(WEIGHTS) - 1
-    return tuple(list(dict.fromkeys(words)) for words in found)  # type: ignore[return-value]
+    known = set(IGNORED)
+    groups = []
+    for words in found:
+        groups.append([word for word in dict.fromkeys(words) if word not in known])
+        known.update(groups[-1])
+    return tuple(groups)  # type: ignore[return-value]
 
 
 OTHER = "host compiler"
@@ -190,7 +197,7 @@ def own_of(backend: str, name: str, toolchain: Mapping[str, Any]) -> str:
     if name or backend not in hosted():
         return ""
     requested, observed = (toolchain[key].get("host_compiler") or "" for key in ("requested", "observed"))
-    return str(requested) or told_version(str(observed))
+    return str(requested) or compiler_version(str(observed))
 
 
 def own_in(records: Iterable[Mapping[str, Any]]) -> set[str]:

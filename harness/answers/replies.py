@@ -162,11 +162,12 @@ class Replies:
 
     def _combinations(self) -> Iterator[str]:
         """Yield the keys of each library and of each of its releases with a CUDA release, and with the CUDA releases of a series."""
+        cuda = self.comparison.releases.get("cuda", ())
         found: dict[tuple[str, str], set[str]] = {}
         for row in self.comparison.rows:
             library = library_of(row.tool.partition(" ")[0])
             # A key consists of words, but a version in foreign records may contain spaces.
-            if library and row.toolkit and not row.axis and " " not in row.version + row.toolkit:
+            if library and row.toolkit in cuda and not row.axis and " " not in row.version:
                 for release in ("*", row.version):
                     found.setdefault((library, release), set()).add(row.toolkit)
         series: dict[str, list[str]] = {}

@@ -207,7 +207,7 @@ def make_vocabulary(
         for group in groups:
             words.update(dict.fromkeys(group))
     for rest in variants:
-        words.update(dict.fromkeys(words_of(rest)))
+        words.update(dict.fromkeys(word for word in words_of(rest) if word not in vocabulary.IGNORED))
     return Vocabulary(
         architectures=ARCHITECTURES,
         aliases=vocabulary.aliases(),

@@ -201,7 +201,7 @@ class Places:
                 ("fault", f"{ANSWER_KINDS['fault'].text}, 0 of {count}") if fault else ("never", self.refusal())
             )
             return Support(kind=kind, text=text, tried=tried, cells=count)
-        found = self.along_one() or self.together() or self.along_both()
+        found = self.on_one_axis() or self.together() or self.on_both_axes()
         return Support(kind=found.kind, text=found.text, note=found.note, tried=tried, cells=count, claims=found.claims)
 
     def refusal(self) -> str:
@@ -251,7 +251,7 @@ class Places:
                 return None
         return [(value, found[value]) for value in self.values[axis]]
 
-    def along_one(self) -> Support | None:
+    def on_one_axis(self) -> Support | None:
         """Return the ranges of one axis, if that axis alone decides and a pair of cells proves each change, else None."""
         for axis in (0, 1):
             runs, claims = self.changes(axis)
@@ -308,7 +308,7 @@ class Places:
         text = f"builds with {self.tried(good, ' and ')}; not with {self.tried(bad, ' and ')}"
         return Support(kind="part" if newest else "until", text=text, note="library and CUDA changed together")
 
-    def along_both(self) -> Support:
+    def on_both_axes(self) -> Support:
         """Return a statement along CUDA for each version of the library.
 
         Versions with the same statement form a group.
@@ -317,7 +317,7 @@ class Places:
         for version in self.values[0]:
             row = {place: works for place, works in self.answered.items() if place[0] == version}
             found = Places(row, (), self.known[1])
-            phrase = found.along_one() if len(set(row.values())) > 1 else None
+            phrase = found.on_one_axis() if len(set(row.values())) > 1 else None
             if phrase is None:
                 kind = "works" if all(row.values()) else "never"
                 phrase = Support(kind=kind, text=ANSWER_KINDS[kind].text)

@@ -44,16 +44,16 @@ def aliases() -> Mapping[str, str]:
     """
     libraries = {info.library: LIBRARIES[info.library] for info in BACKENDS.values() if info.library}
     backends = {name: info for name, info in BACKENDS.items() if info.in_questions}
-    found = {_asked(name): name for table in (HEADERS, backends, libraries) for name in table}
+    found = {_question_form(name): name for table in (HEADERS, backends, libraries) for name in table}
     found.update(_OTHERS)
     for table in (HEADERS, libraries, backends):
         for name, entry in table.items():
             for other in filter(None, (getattr(entry, "label", ""), *entry.aliases)):
-                found.setdefault(_asked(other), name)
+                found.setdefault(_question_form(other), name)
     return found
 
 
-def _asked(name: str) -> str:
+def _question_form(name: str) -> str:
     """Return a name in the form that questions use: ``cupy jitify``."""
     return name.lower().replace("-", " ").replace(",", "")
 

@@ -323,7 +323,7 @@ def with_version(case: Case, library: HeaderLibrary, version: str) -> Case:
 NOT_INSTALLED = "not installed, and --offline downloads nothing"
 
 
-def not_there(axis: SearchAxis, versions: Sequence[str]) -> tuple[dict[str, str], Missing]:
+def missing_releases(axis: SearchAxis, versions: Sequence[str]) -> tuple[dict[str, str], Missing]:
     """Return the releases that need the network, with the reason, and everything that they lack."""
     planned = axis.plan([version for version in versions if version not in axis.hopeless])
     lacking = {

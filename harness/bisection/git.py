@@ -127,7 +127,7 @@ class Checkout:
         finally:
             self.git("bisect", "reset")
 
-    def first_other(self, old: str, new: str, step: Sequence[str], *, quiet: bool = False) -> list[str]:
+    def first_different(self, old: str, new: str, step: Sequence[str], *, quiet: bool = False) -> list[str]:
         """Run ``git bisect run`` and return the first commit that `step` reports as different from `old`.
 
         If commits next to it are untestable, the list contains every possible first commit.

@@ -13,6 +13,7 @@ from harness.matrix.axes import fold_targets, natural_key, target_key
 from harness.matrix.marks import ENDINGS
 from harness.matrix.ranges import spell
 from harness.model import Status
+from harness.model.cell import named_toolkit
 from harness.toolkits import LIBRARIES as HEADERS
 
 
@@ -62,7 +63,7 @@ def _parts(lane: Lane, variant: str) -> tuple[str, str, str, str]:
         f"[{variant}]" if variant else "",
         lane.backend,
         lane.library,
-        f"CUDA {lane.toolkit}" if lane.toolkit else "",
+        named_toolkit(lane.toolkit) if lane.toolkit else "",
     )
 
 

@@ -34,7 +34,7 @@ _MOST_FILES = 20_000
 _PRODUCTS = (".jsonl", ".json", ".log", ".html", ".parquet")
 
 
-class Kept:
+class Journal:
     """Journal of one bisection: the records that the cache does not keep.
 
     Parameters
@@ -47,7 +47,7 @@ class Kept:
         self.path = path
         self._records: dict[str, Record] = {}
         if path is not None:
-            _mend(path)
+            _repair(path)
             for record in read_file(path, []) if path.is_file() else ():
                 self._records[record["cell"]] = record
 
@@ -77,7 +77,7 @@ class Kept:
             file.write(line)
 
 
-def kept_for(case: Case, context: RunContext, words: Iterable[str]) -> Kept:
+def journal_for(case: Case, context: RunContext, words: Iterable[str]) -> Journal:
     """Return the journal for a program and a search.
 
     Parameters
@@ -90,7 +90,7 @@ def kept_for(case: Case, context: RunContext, words: Iterable[str]) -> Kept:
         Further parts of the key: the axis of the search.
     """
     path = place_for(case, context, words)
-    return Kept(path and path.with_suffix(".jsonl"))
+    return Journal(path and path.with_suffix(".jsonl"))
 
 
 def place_for(case: Case, context: RunContext, words: Iterable[str], outside: Path | None = None) -> Path | None:
@@ -99,7 +99,7 @@ def place_for(case: Case, context: RunContext, words: Iterable[str], outside: Pa
     Parameters
     ----------
     case, context, words
-        As for `kept_for`.
+        As for `journal_for`.
     outside : Path, optional
         Folder whose files do not count: the checkout that is searched.
     """
@@ -119,7 +119,7 @@ def place_for(case: Case, context: RunContext, words: Iterable[str], outside: Pa
     return folder / key.hex()[:32]
 
 
-def _mend(path: Path) -> None:
+def _repair(path: Path) -> None:
     """Remove the partial line of a killed process, or an unreadable file."""
     try:
         data = path.read_bytes()
@@ -243,7 +243,7 @@ class Bisection:
         Receiver of the progress.
     install : callable
         Installer of missing parts (`Install`).
-    kept : Kept
+    kept : Journal
         Journal of earlier bisections with the same key.
     jobs : int
         Number of cells that compile at the same time; 0 uses all cores.
@@ -259,7 +259,7 @@ class Bisection:
     search: Search[Lane]
     watch: Watch
     install: Install
-    kept: Kept
+    kept: Journal
     jobs: int = 0
     out: Path | None = None
     outcomes: dict[tuple[int, Lane], LaneOutcome] = field(default_factory=dict)

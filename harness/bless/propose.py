@@ -14,6 +14,7 @@ from harness.diagnostics import one_line
 from harness.matrix.axes import target_key, version_key
 from harness.matrix.ranges import spell
 from harness.model import Case, Cell, Expectation, Status
+from harness.model.cell import named_toolkit
 from harness.model.condition import Condition, Version
 from harness.model.judge import expectation_of
 from harness.protocol.text import counted
@@ -45,7 +46,7 @@ def observed(cells: Sequence[Observation], dates: Mapping[str, str]) -> str:
     targets = sorted({str(each.cell.target) for each in cells}, key=target_key)
     days = sorted({dates[each.run] for each in cells if each.run in dates})
     when = f" on {_range(days)}" if days else ""
-    return f"{UNTOLD}{when} with {with_}, CUDA {_range(releases)}, {_range(targets)}; write here why it is so"
+    return f"{UNTOLD}{when} with {with_}, {named_toolkit(_range(releases))}, {_range(targets)}; write here why it is so"
 
 
 def left_open(evidence: Evidence, untried: Sequence[int]) -> Iterator[str]:

@@ -20,7 +20,7 @@ from harness.plugins import plugged, refuse
 from harness.records.record_names import facts_of
 from harness.regex import Pattern, PatternError
 
-# What the log has to show of a product that a cause's title names.
+# Evidence in the log for a product that a cause's title names.
 _PRODUCTS = {
     "CuPy": r"(?i)cupy|auto-detect CUDA root",
     "FlashAttention": r"(?i)flash.?att",
@@ -34,7 +34,7 @@ _PRODUCTS = {
 }
 _PRODUCT = re.compile(rf"\b({'|'.join(_PRODUCTS)})\b")
 
-# A parser that lost its way says so first, and the reason after it.
+# A confused parser reports itself first and the reason after it.
 _LOST = re.compile(
     r"^attribute \"__\w+__\" does not apply here|^expected an? |^qualified name is not allowed|qualified name is required"
     r"|^global-scope qualifier|^this declaration has no storage class"
@@ -42,7 +42,7 @@ _LOST = re.compile(
 
 _CCCL = re.compile(r"[\\/](cub|thrust|cuda)[\\/]")
 
-# A name that the host's compiler does not know, unless it is one of device code's own: patterns have it in nvcc's words.
+# A name that the host compiler does not know. Patterns match such a message in nvcc's words, except for names of device code.
 _UNDECLARED = re.compile(
     r"^[`'‘](?P<name>(?!__(?!half|nv_)|(?:tex|surf)[123]D)[\w:]{1,200})['’](?: was not declared in this scope| undeclared \((?:first use|not in)|: undeclared identifier|: identifier not found)"
 )
@@ -53,7 +53,7 @@ FILES = (
 )  # fmt: skip
 """The tables, in search order."""
 GROUP = "cumatrix.causes"
-"""Entry points of other distributions: each names the file of a table."""
+"""The entry point group of other distributions. Each entry point names the file of a table."""
 
 _KEYS = frozenset(
     ("title", "pattern", "unless", "header", "tools", "file", "near", "against", "terse", "status", "stage", "when", "where", "cause", "remedy", "links", "examples")
@@ -63,7 +63,7 @@ HEADER = re.compile(
     r"(?:could not|[cC]annot) open (?:source|include) file:? [\"'](?P<open>[^\"']{1,300})[\"']"
     r"|(?:^|error: )(?P<gcc>[^\s:'\"]{1,300}): No such file or directory(?:$| +#include )|['“](?P<clang>[^'”\s]{1,300})(?:' file not found|”: No such file or directory$)|include file '(?P<tcc>[^']{1,300})' not found"
 )
-"""A missing header, in the words of each compiler."""
+"""The message about a missing header, for each compiler."""
 
 _NVRTC = frozenset(("nvrtc", "ptxas", "nvlink", "nvvm"))
 _NVCC = frozenset(("nvcc", "gcc", "ptxas", "nvlink", "ld", "nvvm", "sh"))
@@ -78,37 +78,37 @@ class Cause:
     Parameters
     ----------
     name, title : str
-        Its key in the table, and one line.
+        The cause's key in the table, and a title of one line.
     pattern : Pattern or None
-        Its words; None if the status or `header` is enough.
+        The pattern of the message. None if the status or `header` is enough.
     unless : Pattern or None
-        Words that mark a message of another cause.
+        The pattern of a message that has another cause.
     header : Pattern or None
-        The name of a missing header, in any compiler's message.
+        The name of a missing header in any compiler's message.
     tools : frozenset of str
-        Tools that can report it; empty for any.
+        Tools that can print the message. Empty for any tool.
     file : Pattern or None
-        The file that the message is about.
+        The file in the message.
     near : Pattern or None
-        What else the log has to say, where the message alone could mean other things.
+        Further evidence that the log must contain if the message alone is ambiguous.
     against : Pattern or None
-        What the log must not say anywhere: evidence of another cause.
+        Evidence of another cause, which the log must not contain.
     shown : Pattern or None
-        The product that the title names, which the log has to show.
+        The product that the title names. The log must show it.
     terse : bool
-        Whether the first error of a log of NVRTC's that shows no line of the program is enough without `near`.
+        Whether the first error of an NVRTC log without program lines is enough without `near`.
     status, stage : frozenset of str
-        Outcomes it can explain; an empty `stage` is any.
+        Outcomes that the cause can explain. An empty `stage` means any stage.
     when : Condition
-        Cells it applies to.
+        Cells that the cause applies to.
     where : str
-        The same in words, empty for everywhere.
+        The condition in words. Empty if the cause applies everywhere.
     cause, remedy : str
-        Sentences.
+        Sentences about the cause and its remedy.
     links : tuple of str
-        Upstream's pages.
+        Upstream pages.
     examples : tuple of str
-        Messages of compilers.
+        Compiler messages that match.
     """
 
     name: str
@@ -133,17 +133,17 @@ class Cause:
 
     @property
     def wordless(self) -> bool:
-        """Return whether the status is enough."""
+        """Return whether the status alone is enough."""
         return self.pattern is None and self.header is None
 
     def worded(self, message: str, file: str) -> bool:
-        """Return whether a message about a file has its words."""
+        """Return whether a message about a file matches the cause's patterns."""
         if self.header is not None:
             match = HEADER.search(message)
             name = match and next(filter(None, match.groups()), "")
             if not name or not self.header.found_in(name):
                 return False
-            # NVRTC speaks in the front end's words, never in gcc's or cl's.
+            # NVRTC prints the front end's messages, never those of gcc or cl.
             if match and self.tools == {"nvrtc"} and (match["gcc"] or "include file" in match[0]):
                 return False
         if self.file is not None and file and not self.file.found_in(file):
@@ -153,18 +153,18 @@ class Cause:
         return self.unless is None or not self.unless.found_in(message)
 
     def fits(self, message: LogMessage, context: Context) -> bool:
-        """Return whether it applies, by the tool and by the rest of the log."""
+        """Return whether the tool and the rest of the log fit the cause."""
         if self.tools and not self._by(message.tool, context.speaker):
             return False
-        # Without a file that includes it, a name is an input of gcc's driver and no header.
+        # A name without an including file is an input of gcc's driver, not a header.
         if self.header is not None and message.tool == "gcc" and not message.file and "gcc" not in self.tools:
             return False
-        # gcc and clang end at a missing header: what is no fatal error is about another file.
+        # gcc and clang stop at a missing header, so an error that is not fatal is about another file.
         if self.header is not None and message.severity == "error" and not (message.tool or message.file):
             match = HEADER.search(message.message)
             if match and match["gcc"] and "fatal error" not in message.message:
                 return False
-        # A program that the shell does not find is no header.
+        # A program that the shell does not find is not a header.
         if self.header is not None and not message.severity:
             match = HEADER.search(message.message)
             if match and match["gcc"] and "error" not in match[0] and not re.search(r"[./]", match["gcc"]):
@@ -173,7 +173,7 @@ class Cause:
             return False
         if self.shown is not None and not self.shown.found_in(context.whole):
             return False
-        # Old NVRTCs show no line of the program: where nothing else can be known, the first error speaks for itself.
+        # Old NVRTC releases print no program lines. Without other evidence, the first error counts.
         alone = (
             self.terse
             and message.first
@@ -195,10 +195,10 @@ class Cause:
 
 @dataclass(frozen=True, kw_only=True)
 class Match:
-    """A cause, and the words that matched (empty if the status was enough).
+    """A cause and the text that matched, which is empty if the status was enough.
 
-    `line` counts from 1 in a log, 0 elsewhere; `severity` is that of the message, empty where it has no known form; `tool` printed
-    it, as far as that can be known.
+    `line` counts from 1 in a log and is 0 elsewhere. `severity` is empty if the message has no known form. `tool` printed the message, if the
+    log shows it.
     """
 
     cause: Cause
@@ -209,13 +209,13 @@ class Match:
 
     @property
     def of_warning(self) -> bool:
-        """Return whether it explains only a warning or a note."""
+        """Return whether the match explains only a warning or a note."""
         return self.severity in ("warning", "remark", "note")
 
 
 @cache
 def catalogue() -> Mapping[str, Cause]:
-    """Every known cause by name, in the order of the tables: the special before the general, those of other distributions first."""
+    """Return every known cause by name, in search order: other distributions first, and specific causes before general ones."""
     found: dict[str, Cause] = {}
     for point, place in plugged(GROUP).items():
         try:
@@ -265,7 +265,7 @@ def _pattern(file: str, name: str, key: str, text: str | None) -> Pattern | None
 
 
 def causes_of(record: Mapping[str, Any]) -> tuple[Match, ...]:
-    """Known causes of what happened to a cell, that of the most telling diagnostic first; those of warnings come last."""
+    """Return the known causes of a cell's outcome. The most specific diagnostic comes first, warnings come last."""
     if record["status"] == "built" and not record["diagnostics"]:
         return ()
     possible, words = _possible(record["status"], record["stage"]), words_of(record)
@@ -279,21 +279,21 @@ def causes_of(record: Mapping[str, Any]) -> tuple[Match, ...]:
 
 @lru_cache(maxsize=256)
 def _possible(status: str, stage: str | None) -> tuple[str, ...]:
-    """Causes of a status at a stage, whatever the message."""
+    """Return the causes that fit a status and a stage, with any message."""
     causes = catalogue().items()
     return tuple(name for name, cause in causes if status in cause.status and (not cause.stage or stage in cause.stage))
 
 
 @lru_cache(maxsize=16_384)
 def _matches(fitting: tuple[str, ...], words: Words) -> tuple[Match, ...]:
-    """Those of `fitting` that words or else the log tell; else those that the status is enough for.
+    """Return the causes in `fitting` that match the diagnostics, else the log, else the status alone.
 
-    Many cells say the same, and all patterns over a whole log take milliseconds.
+    The result is cached: many cells have the same messages, and matching a whole log takes milliseconds.
     """
     among = frozenset(fitting)
     messages, context = messages_of_record(words)
     found = _first(messages, context, among)
-    # Of what only warned while it was built the log tells nothing that went wrong.
+    # The log of a built cell with warnings contains no failure.
     if not words.built and all(match.of_warning for match in found.values()):
         found = {**_first(messages_in_log(words.log, context.speaker)[0], context, among), **found}
     if not found:
@@ -302,7 +302,7 @@ def _matches(fitting: tuple[str, ...], words: Words) -> tuple[Match, ...]:
 
 
 def _first(messages: Iterable[LogMessage], context: Context, among: frozenset[str]) -> dict[str, Match]:
-    """For each message the first cause that tells it."""
+    """Return the first matching cause of each message."""
     found: dict[str, Match] = {}
     for each in messages:
         for cause in _causes_of(each, context):
@@ -314,17 +314,17 @@ def _first(messages: Iterable[LogMessage], context: Context, among: frozenset[st
 
 @dataclass(frozen=True, kw_only=True)
 class Explained:
-    """Known causes of a log, those of errors first; `unexplained` is its first error without a known cause."""
+    """Known causes of a log, errors first. `unexplained` is the first error without a known cause."""
 
     matches: tuple[Match, ...]
     unexplained: LogMessage | None = None
 
 
 def explain_log(log: str) -> Explained:
-    """Known causes in any log, each with the first line that tells it: those of errors, then those of warnings.
+    """Find the known causes in any log, each with its first matching line: causes of errors, then causes of warnings.
 
-    Lines without a known form are asked only where no error has a known cause. Of several causes of the same words, the first of the table
-    that does not depend on a cell is listed, and those before it that do: without a cell they cannot be decided.
+    Lines without a known form count only if no error has a known cause. If several causes match the same text, the result has the first
+    one that does not depend on a cell, and the earlier ones that do, because a log without a cell cannot decide them.
     """
     messages, context = messages_in_log(log)
     found: dict[str, Match] = {}
@@ -335,7 +335,7 @@ def explain_log(log: str) -> Explained:
         if unexplained is not None and ((each.notice and not unexplained.notice) or _may_follow(each, unexplained)):
             continue
         causes = [cause for cause in _causes_of(each, context) if cause.status != {Status.UNAVAILABLE}]
-        # What only a cell can decide is no answer alone.
+        # Causes that all depend on a cell are not an answer.
         if all(cause.where for cause in causes):
             causes = []
         for cause in causes:
@@ -349,19 +349,19 @@ def explain_log(log: str) -> Explained:
 
 
 def _may_follow(message: LogMessage, first: LogMessage) -> bool:
-    """Return whether an error may be a consequence of the first, a compiler's, whose cause is not known; the lines beneath it are its own."""
-    # FindCUDA's script says of its file that it failed, not why.
+    """Return whether an error may follow from a compiler's first error without a known cause. The three lines below an error belong to it."""
+    # FindCUDA's script reports that its file failed, but not why.
     summary = first.tool == "cmake" and first.message.startswith("Error generating")
     if summary or first.tool in ("", "python") or message.severity in ("warning", "remark", "note"):
         return False
-    # In a program the reason comes after it; in a header of CCCL's own, what follows is lost too.
+    # In a program, the reason comes after this error. In a header of CCCL, the later errors follow from it too.
     if _LOST.search(first.message):
         return message.file == first.file and bool(_CCCL.search(first.file))
     return bool(message.severity) or not 0 < message.number - first.number <= 3
 
 
 def causes_in_log(log: str) -> tuple[Match, ...]:
-    """The causes of `explain_log`."""
+    """Return the causes of `explain_log`."""
     return explain_log(log).matches
 
 
@@ -373,20 +373,20 @@ def _match(cause: Cause, message: LogMessage, context: Context) -> Match:
 
 
 def _causes_of(message: LogMessage, context: Context) -> list[Cause]:
-    """Causes that tell a message, wherever they apply."""
+    """Return the causes that match a message and its context."""
     found = [cause for cause in _worded(message.message, message.file) if cause.fits(message, context)]
-    # nvcc's front end and NVRTC speak alike, and a log that names neither is more often nvcc's.
+    # nvcc's front end and NVRTC print the same messages. A log that names neither is more often nvcc's.
     unknown = (message.tool == "edg" or (not message.tool and message.severity == "error")) and not context.speaker
     return sorted(found, key=lambda cause: cause.tools == {"nvrtc"}) if unknown else found
 
 
 _TOGETHER = 16
-"""Causes that are searched as one first."""
+"""The number of causes in one combined pattern."""
 
 
 @cache
 def _groups() -> list[tuple[Pattern | None, list[Cause]]]:
-    """Causes in order, some at a time, with a pattern that finds what any of theirs does; None where they are about headers alone."""
+    """Return groups of causes with a pattern that matches if any of theirs does. It is None if all are about missing headers."""
     causes = list(catalogue().values())
     found = []
     for start in range(0, len(causes), _TOGETHER):
@@ -398,7 +398,7 @@ def _groups() -> list[tuple[Pattern | None, list[Cause]]]:
 
 @lru_cache(maxsize=4096)
 def _worded(message: str, file: str) -> tuple[Cause, ...]:
-    """Causes that have the words of a message; logs say the same again and again."""
+    """Return the causes whose patterns match a message. The result is cached, because logs repeat messages."""
     match = _UNDECLARED.match(message)
     forms = (message, f'identifier "{match["name"]}" is undefined') if match else (message,)
     header = any(map(HEADER.search, forms))

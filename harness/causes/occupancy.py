@@ -20,14 +20,14 @@ CONSTANT = 64 * 1024
 WARP = 32
 BLOCK_THREADS = 1024
 _REGISTERS = 65536
-# Registers are given to a warp in units of 256, shared memory to a block in units of 128 (256 before 8.0); from 8.0 on the
-# system takes 1 KiB of shared memory of each block.
+# A warp gets registers in units of 256. A block gets shared memory in units of 128 bytes (256 before 8.0). From 8.0 on, the system
+# reserves 1 KiB of shared memory for each block.
 _REGISTER_UNIT = 256
 
 
 @dataclass(frozen=True, kw_only=True)
 class Limits:
-    """Limits of a compute capability; shared memory in bytes, all per multiprocessor unless it says block."""
+    """Limits of a compute capability, per multiprocessor unless the name says block. Shared memory is in bytes."""
 
     capability: str
     registers: int
@@ -41,7 +41,7 @@ class Limits:
 
 @dataclass(frozen=True, kw_only=True)
 class Occupancy:
-    """The number of resident blocks of a size, and the limiting resource."""
+    """The number of resident blocks of one size, and the limiting resource."""
 
     threads: int
     blocks: int
@@ -56,19 +56,19 @@ class Budget:
     Parameters
     ----------
     kernel : str
-        Its name.
+        The kernel's name.
     registers, shared, spills : int or None
-        Registers a thread, bytes of static shared memory, bytes spilled; None where it is not known.
+        Registers per thread, bytes of static shared memory, and bytes spilled. None if unknown.
     limits : Limits
-        Of the compute capability.
+        The limits of the compute capability.
     threads : int
-        The largest block, in threads, that its registers let start.
+        The largest block that the registers allow, in threads.
     dynamic : int
-        Bytes of dynamic shared memory that it may have besides.
+        Bytes of dynamic shared memory that a launch can add.
     occupancy : tuple of Occupancy
-        For blocks of 128, 256, 512 and 1024 threads, without dynamic shared memory.
+        The occupancy of blocks of 128, 256, 512 and 1024 threads, without dynamic shared memory.
     warnings : tuple of str
-        What will keep it from running, or make it slow.
+        Sentences about limits that prevent a launch or make it slow.
     """
 
     kernel: str
@@ -83,16 +83,16 @@ class Budget:
 
 
 CANNOT_LAUNCH = "cannot launch: "
-"""Beginning of notes about kernels that no launch can run."""
+"""The start of a note about kernels that cannot be launched."""
 
 
 def launch_note(kernels: Iterable[tuple[str, int | None]], target: str) -> str:
-    """A note on kernels that need more static shared memory than a block can have; empty where none does.
+    """Return a note about kernels with more static shared memory than a block can have; empty if there are none.
 
     Parameters
     ----------
     kernels : iterable of tuple
-        Names of kernels, each with its bytes of static shared memory.
+        Each kernel's name and its bytes of static shared memory.
     target : str
         ``sm_86``.
     """
@@ -113,7 +113,7 @@ def _table() -> Mapping[str, Any]:
 
 
 def limits_of(target: str) -> Limits | None:
-    """Limits of a target's compute capability; None where NVIDIA's tables do not have it."""
+    """Return the limits of a target's compute capability; None if NVIDIA's tables lack it."""
     capability = Target.parse(target).capability
     entry = _table()["capability"].get(capability)
     if entry is None:
@@ -131,7 +131,7 @@ def limits_of(target: str) -> Limits | None:
 
 
 def budget(kernel: Mapping[str, Any], target: str) -> Budget | None:
-    """The budget of one kernel of a record's ``artifact.kernels``; None for a compute capability without published limits."""
+    """Return the budget of one kernel in a record's ``artifact.kernels``; None for a compute capability without published limits."""
     limits = limits_of(target)
     if limits is None:
         return None
@@ -178,7 +178,7 @@ def _warnings(
 
 
 def _of_a_warp(registers: int) -> int:
-    """Registers that a warp takes up, rounded up as the hardware does."""
+    """Return the number of registers that a warp occupies, rounded up as in hardware."""
     return -(-registers * WARP // _REGISTER_UNIT) * _REGISTER_UNIT
 
 
@@ -189,7 +189,7 @@ def _occupancy(limits: Limits, registers: int, shared: int, threads: int) -> Occ
     taken = -(-(shared + system) // unit) * unit if shared + system else 0
     room = {"blocks": limits.blocks, "threads": limits.threads // (warps * WARP)}
     if registers:
-        # Four schedulers have a quarter of the registers each, and a warp's come from one of them.
+        # Each of the four schedulers has a quarter of the registers, and a warp uses those of one scheduler.
         room["registers"] = limits.registers // 4 // _of_a_warp(registers) * 4 // warps
     if taken:
         room["shared memory"] = limits.shared // taken

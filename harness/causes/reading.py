@@ -15,7 +15,7 @@ _MOST_MESSAGES = 2000
 _TEXT = 200_000
 _RANK = {"fatal": 0, "error": 0, "": 1, "warning": 2, "remark": 2, "note": 2}
 
-# What build services put before a line: times, docker's steps, the margins of pytest, of a quotation, and of a library's log.
+# Prefixes of lines: times of build services, docker's steps, margins of pytest and quotations, and prefixes of library logs.
 _STAMP = re.compile(
     r"^(?:> ?)?(?:\((?:\w+ ){0,2}pid=\d+\) ?)?(?:"
     r"\d{4}-\d\d-\d\d[T ][\d:.,]{5,20}\d(?:: [EWIF] \S{1,300}:\d+\] |Z? )"
@@ -24,21 +24,21 @@ _STAMP = re.compile(
     r"|[EWIF]\d{4} [\d:.]{8,20} {1,9}\d+ \S{1,300}:\d+\] (?:\[[\d/_]{1,30}\] ?)?"
     r")?(?: {0,12}E {3}){0,2}"
 )
-# A library's own warning or remark goes before what stops the program, and is seldom its reason.
+# A library's own warning precedes the error that stops the program, and is seldom its reason.
 _NOTICE = re.compile(
     r"^(?:\d{4}-\d\d-\d\d[T ][\d:.,]{5,20}\d: )?[WI](?:\d{4} [\d:.]{8,20} {1,9}\d+)? \S{1,300}:\d+\] "
     r"|^(?:\((?:\w+ ){0,2}pid=\d+\) ?)?\[?(?:INFO|DEBUG)\]?(?: \d\d-\d\d |[:\s])"
 )
-# Lines that show the program, and the marks beneath them.
+# Lines of the program, and the markers below them.
 _SHOWN = re.compile(r"^\s*(?:\d+\s+)?\|(?:\s|$)|^[\s~]*\^[\s^~]*$")
-# CMake asks whether a function exists in this library or in that, and writes every no into CMakeError.log.
+# CMake probes libraries for a function, and writes each failure into CMakeError.log.
 _PROBE = re.compile(
     r"\b(?:Check\w+|src)\.c:\S{0,60}:? undefined reference to .pthread_create\b|cannot find -lpthreads\b"
 )
-# A program that shows a compiler's log puts words of its own before the first line.
+# A program that prints a compiler's log adds its own words before the first line.
 _INNER = re.compile(r"\b(?:nvrtc: (?:fatal )?error|(?:ptxas|nvlink|nvcc) {1,3}(?:fatal|error) {0,5}): ")
 _CARET = re.compile(r"^\s+[\^~][\s^~]*$")
-# Lines without a known form that may say what went wrong; commands that are shown do not.
+# Lines without a known form that may contain an error. Printed commands do not.
 _MAY_TELL = re.compile(
     r"error|fail|not |n't|cannot|unsupported|undefined|mismatch|missing|died|dumped|terminated|Killed|memory|requires|invalid|incompatible"
     r"|too |no |unable|unknown|deprecated|must |more than|insufficient|unresolved|unexpected|duplicate|overflow|broken|incomplete|older|newer"
@@ -49,32 +49,32 @@ _MAY_TELL = re.compile(
 _COMMAND = re.compile(
     r"^(?:\[\d+/\d+\]\s+)?(?:\S*/)?(?:nvcc|g?cc|[gc]\+\+|clang\S*|(?:x86_64|aarch64)\S*|cd|ninja|make|cmake|ld|ptxas|cicc|python\S*)\s.*\s-\w"
 )
-# A command names options and says nothing that went wrong, wherever a build prints it.
+# A command names options; it reports no failure, wherever a build prints it.
 _OPTIONS = re.compile(r"(?:^|\s)[\"'(]?-{1,2}[A-Za-z]")
 _QUIET = re.compile(r"^(?:-- |Looking in |Collecting |Requirement already|copying |creating |running )|^\s*File \"")
-# The line beneath shows Python's program.
+# The next line shows the Python program.
 _FRAME = re.compile(r"^\s*File \"[^\"\n]{1,400}\", line \d{1,9}, in ")
 
 _SPEAKERS = {
     "nvcc": re.compile(r"tmpxft_|__attribute__\(\((?:global|device|shared|host)|\bnvcc\b(?! flag)|cudafe|\bcicc\b|\.cudafe1\.|building extension"),
     "nvrtc": re.compile(
-        # nvcc's front end shows the program as the host's preprocessor leaves it, NVRTC as it was written.
+        # nvcc's front end prints the preprocessed program, NVRTC prints the source.
         r"(?im)^\s(?>.*?__(?:global|device|shared)__\b).*+\n\s++\^|^\W{0,8}default_program\(\d|nvrtc|\bjit (?:mode|compile log)|cupy|jitify|no directories in search list|^\s{0,12}(?:[^\"\s][^\n]{0,400}?)?catastrophic error: cannot open source file|compileexception"
     ),
 }  # fmt: skip
-# Intel's compilers and Visual Studio's editor have the front end of nvcc and NVRTC, and speak like it.
+# Intel's compilers and Visual Studio's editor use the same front end as nvcc and NVRTC, and print the same messages.
 _OTHER_FRONT_END = re.compile(
     r"(?m)^compilation aborted for \S{1,300} \(code \d|C/C\+\+\(\d{1,5}\)|^\s{0,12}E\d{4}\s|^\s{0,12}ic(?:c|pc|x): error"
 )
 _PREFIX = re.compile(r"^(ptxas|nvlink|nvrtc|nvcc|cudafe\+\+|cicc|nvvm): ", re.IGNORECASE)
-# An unknown type makes the front end stumble over everything around it before it says so.
+# An unknown type causes errors in the text around it before the front end reports the type.
 _STUMBLE = re.compile(r'attribute "__(?:global|device)__" does not apply here')
 _NAMES_IT = re.compile(r'^identifier "[^"]+" is undefined|^name followed by|^texture is not a template|has no member')
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class LogMessage:
-    """A message, or a line that may tell; `first` where it is the first error that is more than a summary, `notice` where a library warns."""
+    """A message, or a line that may contain one. `first` marks the first error that is not a summary, `notice` a library's warning."""
 
     message: str
     text: str
@@ -88,7 +88,7 @@ class LogMessage:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Context:
-    """The default tool of a log (``nvcc``, ``nvrtc``, ``numba``, ``other`` or empty), its words with and without stamps, and whether it shows no program."""
+    """The default tool of a log (``nvcc``, ``nvrtc``, ``numba``, ``other`` or empty), its text with and without stamps, and whether program lines are missing."""
 
     speaker: str
     text: str
@@ -97,7 +97,7 @@ class Context:
 
 
 class Words(NamedTuple):
-    """The searchable parts of a record; `diagnostics` are message, severity, file and line of each."""
+    """The searchable parts of a record. `diagnostics` has message, severity, file and line of each diagnostic."""
 
     case: str
     backend: str
@@ -108,7 +108,7 @@ class Words(NamedTuple):
 
 
 def words_of(record: Mapping[str, Any]) -> Words:
-    """Searchable text of a record."""
+    """Return the searchable text of a record."""
     diagnostics = tuple(
         (item["message"], item["severity"], item.get("file", ""), item.get("line")) for item in record["diagnostics"]
     )
@@ -117,7 +117,7 @@ def words_of(record: Mapping[str, Any]) -> Words:
 
 
 def messages_of_record(words: Words) -> tuple[tuple[LogMessage, ...], Context]:
-    """Text of a record's diagnostics and reason."""
+    """Return the text of a record's diagnostics and reason."""
     found, first = [], True
     hidden = _stumbles([(message, file, line) for message, _, file, line in words.diagnostics])
     for place, (message, severity, file, _) in enumerate(words.diagnostics):
@@ -138,12 +138,12 @@ def messages_of_record(words: Words) -> tuple[tuple[LogMessage, ...], Context]:
 
 
 def messages_in_log(log: str, speaker: str = "") -> tuple[tuple[LogMessage, ...], Context]:
-    """Text of a log: errors in order, unknown lines that may matter, then warnings."""
+    """Return the messages of a log: errors in order, unknown lines that may matter, then warnings."""
     whole = clean(log[:_MAX_LOG])
     printed = whole.splitlines()
     lines = [_STAMP.sub("", line, count=1) for line in printed]
     plain = [line[:4100].strip() for line in lines]
-    # CMake quotes the compiler's messages below its own, which count where the compiler's have no known cause.
+    # CMake quotes the compiler's messages below its own. CMake's count if the compiler's have no known cause.
     messages = [
         line for line in _messages(lines, plain) if isinstance(line, int) or not line.summary or line.tool == "cmake"
     ]
@@ -178,8 +178,8 @@ def messages_in_log(log: str, speaker: str = "") -> tuple[tuple[LogMessage, ...]
 
 
 def _messages(lines: list[str], plain: list[str]) -> Iterator[LogLine | int]:
-    """Messages, and the places of other lines that may tell something."""
-    # Logs say the same again and again: what has no form and tells nothing does so wherever it stands.
+    """Return the messages, and the positions of other lines that may contain one."""
+    # Logs repeat lines. A line without a form or a message is the same everywhere.
     silent: set[str] = set()
     for place, text in enumerate(plain):
         if not text or lines[place] in silent or _SHOWN.match(lines[place]) or _PROBE.search(text):
@@ -201,7 +201,7 @@ def _messages(lines: list[str], plain: list[str]) -> Iterator[LogLine | int]:
 
 
 def _stumbles(messages: Sequence[tuple[str, str, Any]]) -> set[int]:
-    """The messages (with file and line) that only follow from an unknown type in the same line of the program."""
+    """Return the messages (with file and line) that follow from an unknown type in the same line of the program."""
     stumbled = {(file, line) for message, file, line in messages if _STUMBLE.search(message)}
     named = {(file, line) for message, file, line in messages if _NAMES_IT.search(message)} & stumbled
     return {
@@ -212,7 +212,7 @@ def _stumbles(messages: Sequence[tuple[str, str, Any]]) -> set[int]:
 
 
 def _speaker(text: str) -> str:
-    """The tool, if exactly one is visible; ``other`` if it is none that CUDA has."""
+    """Return the tool if exactly one is visible; ``other`` if it is not a CUDA tool."""
     if _OTHER_FRONT_END.search(text):
         return "other"
     visible = [name for name, pattern in _SPEAKERS.items() if pattern.search(text)]
@@ -220,5 +220,5 @@ def _speaker(text: str) -> str:
 
 
 def _terse(log: str) -> bool:
-    """Return whether a log shows no line of the program."""
+    """Return whether a log shows no program lines."""
     return not re.search(r"^[^\S\n]+[\^~]", log[:_TEXT], re.MULTILINE)

@@ -127,7 +127,7 @@ def show(found: Found, query: Query, vocabulary: Vocabulary, others: str = "", e
     if not elsewhere:
         print_answers(console, found, query, vocabulary)
         return
-    console.print(f"Not tried{_asked_for(query)}. For {others}:", style="bold", soft_wrap=True)
+    console.print(f"Not tried{_requested(query)}. For {others}:", style="bold", soft_wrap=True)
     for source, answer in elsewhere:
         _show_findings(console, answer.findings[:_ELSEWHERE], source)
     console.print("To try it:", style="bold", soft_wrap=True)
@@ -136,7 +136,7 @@ def show(found: Found, query: Query, vocabulary: Vocabulary, others: str = "", e
         console.print(Text(_age(source), "dim"), soft_wrap=True)
 
 
-def _asked_for(query: Query) -> str:
+def _requested(query: Query) -> str:
     """Return the tools, CUDA releases and architectures as typed: `` with numba 0.59.0 on sm_120``."""
     used = [chip.text for chip in query.chips if chip.kind in ("tool", "toolkit")]
     return "".join(

@@ -26,7 +26,7 @@ from harness.bisection.axes import (
     HeaderReleases,
     LibraryCommits,
     LibraryReleases,
-    not_there,
+    missing_releases,
     releases_of,
     versions_of,
     with_version,
@@ -34,14 +34,14 @@ from harness.bisection.axes import (
 from harness.bisection.git import OTHER, SAME, UNTESTABLE, Checkout, CommitLog, build, compare, run_alone
 from harness.bisection.search import Border, Ends, Lane, Search
 from harness.bisection.sentences import Findings, groups_of, tell
-from harness.bisection.trials import Bisection, SearchAxis, kept_for, place_for
+from harness.bisection.trials import Bisection, SearchAxis, journal_for, place_for
 from harness.cases.discovery import load_cases
 from harness.cli.bisect_output import Progressing, show
 from harness.cli.command import split_program
 from harness.cli.files import SUFFIXES
 from harness.cli.options import Seconds, TryCommand, axes, cases_option, habits, program_options
 from harness.cli.progress import install_for
-from harness.cli.selection import program_request, programs_asked, with_nvcc
+from harness.cli.selection import program_request, requested_programs, with_nvcc
 from harness.cli.terminal import console_for
 from harness.diagnostics import one_line
 from harness.engine.context import RunContext, RunRequest, prepare
@@ -212,7 +212,7 @@ def _step(bisection: GitBisection, old: str, argv: Sequence[str]) -> list[str]:
 def _border(bisection: GitBisection, chain: Sequence[str], old: str, argv: Sequence[str]) -> tuple[str, str]:
     """Return the last commit with the outcomes of `old`, and the first commit with others."""
     log, place = bisection.log, {commit: number for number, commit in enumerate(chain)}
-    found = bisection.checkout.first_other(old, bisection.new, _step(bisection, old, argv), quiet=bisection.quiet)
+    found = bisection.checkout.first_different(old, bisection.new, _step(bisection, old, argv), quiet=bisection.quiet)
     before = log.outcomes(old) or {}
     other = [commit for commit in found if (outcomes := log.outcomes(commit)) and compare(before, outcomes) == OTHER]
     after = min(other or [bisection.new], key=lambda commit: place[commit])
@@ -280,7 +280,7 @@ def program_of(what: str, options: Mapping[str, Any]) -> Case:
     if file.suffix in SUFFIXES:
         if not file.is_file():
             raise UsageError(f"there is no file {what}")
-        programs = programs_asked([Path(what)], options)
+        programs = requested_programs([Path(what)], options)
         if len(programs) > 1:
             names = ", ".join(case.name for case in programs[:4])
             raise UsageError(
@@ -337,13 +337,13 @@ def axis_of(over: str, case: Case, context: RunContext, releases: str | None, co
         if releases and request.toolkits:
             raise UsageError("--over cuda goes over toolkits: name them with -t or with --releases, not with both")
         versions = releases_of(releases or request.toolkits)
-        context, case = as_meant(context.asking(toolkits=",".join(versions)), case, console)
+        context, case = for_host_program(context.asking(toolkits=",".join(versions)), case, console)
         return CudaReleases(context, case, versions)
     if over == "headers":
         compiler = releases_of(request.toolkits or default_toolkit(context.environment))
         if len(compiler) != 1:
             raise UsageError(f"--over headers takes one compiler: -t {compiler[-1]}")
-        context, case = as_meant(context.asking(toolkits=compiler[0]), case, console)
+        context, case = for_host_program(context.asking(toolkits=compiler[0]), case, console)
         return CudaReleases(context, case, releases_of(releases), compiler[0])
     if over in LIBRARIES:
         if over in parse_chosen(request.header_libraries, Path.cwd()):
@@ -352,7 +352,7 @@ def axis_of(over: str, case: Case, context: RunContext, releases: str | None, co
             )
         versions = versions_of(LIBRARIES[over], releases)
         with_version(case, LIBRARIES[over], versions[0])  # raises an error if the case does not use the library
-        context, case = as_meant(context, case, console)
+        context, case = for_host_program(context, case, console)
         return HeaderReleases(LIBRARIES[over], context, case, versions)
     if over in NAMES:
         fitting = [info.name for info in BACKENDS.values() if info.library == over and info.language(case)]
@@ -379,7 +379,7 @@ def _unknown_axis(over: str) -> str:
     )
 
 
-def as_meant(context: RunContext, case: Case, console: Console) -> tuple[RunContext, Case]:
+def for_host_program(context: RunContext, case: Case, console: Console) -> tuple[RunContext, Case]:
     """Restrict a host program to nvcc."""
     return with_nvcc(context, case, console) if case.program else (context, case)
 
@@ -536,13 +536,13 @@ def _over_releases(
     ends = Ends.of(axis.versions, axis.named(good), axis.named(bad), axis.called("").strip())
     hopeless = dict(axis.hopeless)
     if request.offline:
-        lacking, wanted = not_there(axis, ends.versions)
+        lacking, wanted = missing_releases(axis, ends.versions)
         hopeless |= lacking
         if lacking:
             errors.print(f"cumatrix: {wanted.offline}", soft_wrap=True, markup=False)
     interrupted = False
     with Progressing(errors) as watch:
-        kept = kept_for(case, context, [over])
+        kept = journal_for(case, context, [over])
         found = Bisection(
             axis,
             Search[Lane](ends.versions, every=options["every"], hopeless=hopeless),
@@ -593,7 +593,7 @@ def _over_git(
 
 def _records(what: str, options: Mapping[str, Any], errors: Console) -> list[Record]:
     """Compile the current commit and return its records."""
-    context, case = as_meant(prepare(program_request(options)), program_of(what, options), errors)
+    context, case = for_host_program(prepare(program_request(options)), program_of(what, options), errors)
     cells = cells_of(context, [case])
     with Run(install_for(cells, context), context.request.jobs or usable_cores()) as run:
         records = [result.record("bisect") for result in run.results(cells)]

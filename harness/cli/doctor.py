@@ -37,7 +37,7 @@ from harness.protocol.text import counted
 from harness.toolkits import LIBRARIES, Installed, LibraryStore, ToolkitStore, parse_toolkits
 from harness.toolkits.releases import parts_among
 from harness.toolkits.store import borrowed, data_folder, not_pinned, problems
-from harness.worker.sandbox import kept_from
+from harness.worker.sandbox import sandbox_restrictions
 
 
 @click.command(cls=Command)
@@ -192,7 +192,7 @@ def _machine() -> Iterator[str]:
     yield f"C compiler  {compiler or 'none: cupy-jitify, CuPy up to 12 and numba-cuda need one'}"
     missing = [name for name in ("pandas", "pyarrow", "jinja2") if not find_spec(name)]
     yield f"report      {'can be built' if not missing else 'needs ' + ', '.join(missing) + ': ' + install_command('report')}"
-    kept, open_ = kept_from()
+    kept, open_ = sandbox_restrictions()
     yield f"isolation   cells are kept from {', '.join(kept) or 'nothing but their own limits'}"
     if open_:
         yield f"            not from {', '.join(open_)}: Linux 6.12 with Landlock and seccomp does (see SECURITY.md)"

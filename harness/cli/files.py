@@ -149,7 +149,7 @@ def entries_of(files: Mapping[Path, Collection[str]], signatures: Iterable[str])
             raise UsageError(f"--signature {text!r} is not NAME=SIG, as in 'axpy=void(float32[:], float32)'")
         if not signed:
             raise UsageError(
-                f"--signature {text!r}: there is no Python file with kernels of {_whose(SIGNATURES)}, and only those have one"
+                f"--signature {text!r}: there is no Python file with kernels of {_signature_owners(SIGNATURES)}, and only those have one"
             )
         if name in seen:
             raise UsageError(f"--signature names {name} twice: one call takes one signature of a kernel")
@@ -181,7 +181,7 @@ def _language(text: str, signature: str, spoken: Sequence[str]) -> str:
     raise UsageError(f"--signature {text!r}: {signature!r} cannot be read{wrong}; it has the form {forms}")
 
 
-def _whose(languages: Iterable[str]) -> str:
+def _signature_owners(languages: Iterable[str]) -> str:
     return " or ".join(SIGNATURES[language].of for language in languages)
 
 

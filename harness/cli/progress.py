@@ -22,6 +22,7 @@ from harness.diagnostics import clean
 from harness.engine.context import RunContext
 from harness.engine.install import Report, Step, install
 from harness.model import Cell
+from harness.model.cell import named_toolkit
 
 _QUIET = 10.0
 """Seconds without a result after which a message names the slow cells."""
@@ -147,7 +148,7 @@ class Compiling:
         for cell, _ in self.left.values():
             info = BACKENDS[cell.toolchain.backend]
             if info.startup and cell.toolchain not in self.seen:
-                where = f"{info.name} {cell.toolchain.library}, CUDA {cell.toolchain.toolkit}"
+                where = f"{info.name} {cell.toolchain.library}, {named_toolkit(str(cell.toolchain.toolkit))}"
                 return clean(f"{where}: {info.startup}")
         return ""
 

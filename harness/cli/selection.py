@@ -105,7 +105,7 @@ def select_files(options: Mapping[str, Any], files: Sequence[Path], cluster: Clu
     for sentence in left_out.values():
         hint(sentence)
     programs = [file for file in programs if file not in left_out]
-    cases = programs_asked(programs, options)
+    cases = requested_programs(programs, options)
     context = _prepared(program_request(options), cluster)
     whole, cells = _cells(context, cases)
     named = [
@@ -134,7 +134,7 @@ def start(selection: Selection, cluster: Cluster | None = None) -> Run:
     return Run(context, context.request.jobs or usable_cores())
 
 
-def programs_asked(files: Sequence[Path], options: Mapping[str, Any]) -> list[Case]:
+def requested_programs(files: Sequence[Path], options: Mapping[str, Any]) -> list[Case]:
     """Return a case per file, with the options that click has parsed."""
     from harness.cli.files import programs_of
     from harness.cli.options import rules_of

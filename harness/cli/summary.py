@@ -17,7 +17,7 @@ from harness.matrix.axes import PROGRAM, TOOLCHAIN, place_of, rows_of, short_tar
 from harness.matrix.marks import KINDS, Mark, kind_of
 from harness.model.cell import named_toolkit
 from harness.records import again_command, at_stage
-from harness.records.failures import REMARK, Records, failures, places_of, said_of, words_of
+from harness.records.failures import REMARK, Records, failures, grouped_message_of, places_of, words_of
 from harness.records.make import SPILLS
 
 Again = Callable[[Mapping[str, Any]], str]
@@ -119,7 +119,7 @@ def _show(console: Console, group: Records, axis: Sequence[str], again: Again) -
     count = f" {printable('×', 'x', console.encoding)}{len(group)}" if len(group) > 1 else ""
     console.print(Text.assemble(named(console, kind_of(first)), f"{count}: ", _cells(group, axis)), soft_wrap=True)
     console.print(Text(f"    {_against(first)}{words_of(group)}"), soft_wrap=True)
-    if place := said_of(first)[1]:
+    if place := grouped_message_of(first)[1]:
         console.print(Text(f"    at {place}", "dim"), soft_wrap=True)
     if command := again(first):
         console.print(Text(f"    again: {one_line(command, 2000)}", "dim"), soft_wrap=True)

@@ -30,7 +30,7 @@ import orjson
 from harness.diagnostics import hint
 from harness.errors import UsageError
 from harness.model import Outcome, Status
-from harness.process_locks import lock_file, take_alone
+from harness.process_locks import lock_exclusively, lock_file
 from harness.tables import cache_folder
 
 UNREAD = ("plain", "crash")
@@ -458,7 +458,7 @@ def _alone(path: Path) -> Iterator[None]:
     """Keep other processes from creating or replacing the database; no effect without file locks or after a timeout."""
     with contextlib.ExitStack() as stack:
         with contextlib.suppress(OSError):
-            take_alone(stack.enter_context(lock_file(path.with_suffix(".lock"))), _PATIENCE)
+            lock_exclusively(stack.enter_context(lock_file(path.with_suffix(".lock"))), _PATIENCE)
         yield
 
 

@@ -108,7 +108,7 @@ class Places:
 
     def in_command(self, text: str) -> str:
         """Return a command without machine-specific folders."""
-        text = _WORD.sub(lambda found: _from_packages(found[0]), self._apart(text))
+        text = _WORD.sub(lambda found: _from_packages(found[0]), self._without_temporary_folders(text))
         for folder, name in (
             (self.home, self._toolkit), (self._home, self._toolkit), (self.kept, "$CUMATRIX_HOME"),
         ):  # fmt: skip
@@ -116,9 +116,9 @@ class Places:
         return self._relative(text)
 
     def _near(self, text: str) -> str:
-        return self._relative(self._apart(text))
+        return self._relative(self._without_temporary_folders(text))
 
-    def _apart(self, text: str) -> str:
+    def _without_temporary_folders(self, text: str) -> str:
         """Remove temporary folders."""
         text = text.replace(self._scratch, ".").replace(str(self.scratch), ".")
         return re.sub(r"(?:\./|/tmp/)tmp[a-z0-9_]{8}/", "", text)

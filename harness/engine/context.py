@@ -23,7 +23,7 @@ from typing import Any, Self
 from harness.diagnostics import hint
 from harness.engine.cache import ResultCache, ResultStore
 from harness.engine.environment import Environment, look
-from harness.engine.environments import others_of
+from harness.engine.environments import requested_environments
 from harness.engine.file_states import Roots
 from harness.engine.machine import Devices, find_devices, find_sanitizer
 from harness.engine.program_axes import Finder
@@ -51,7 +51,7 @@ class Trace:
         self._began, self._day = time.perf_counter_ns(), time.time()
         self._lock = threading.Lock()
         self._events: list[dict[str, Any]] = []
-        self._lanes: dict[int, int] = {}
+        self._tracks: dict[int, int] = {}
         if path:
             self.write()  # fails early: before anything is compiled
 
@@ -88,19 +88,19 @@ class Trace:
 
     def _add(self, name: str, started: int, ended: int, details: dict[str, str | float]) -> None:
         with self._lock:
-            place = {"pid": os.getpid(), "tid": self._lane()}
+            place = {"pid": os.getpid(), "tid": self._track()}
             times = {"ts": (started - self._began) / 1000, "dur": (ended - started) / 1000}
             self._events.append({"name": name, "ph": "X", **place, **times, "args": details})
 
-    def _lane(self) -> int:
+    def _track(self) -> int:
         thread = threading.current_thread()
         assert thread.ident is not None
-        if thread.ident not in self._lanes:
-            lane = self._lanes[thread.ident] = len(self._lanes)
+        if thread.ident not in self._tracks:
+            lane = self._tracks[thread.ident] = len(self._tracks)
             name = "scheduler" if thread is threading.main_thread() else thread.name
             where = {"pid": os.getpid(), "tid": lane}
             self._events.append({"name": "thread_name", "ph": "M", **where, "args": {"name": name}})
-        return self._lanes[thread.ident]
+        return self._tracks[thread.ident]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -338,7 +338,7 @@ def prepare(request: RunRequest, finder: Finder | None = None) -> RunContext:
         raise PartUnavailable(f"--sanitize needs a CUDA device, and there is none: {devices.problem}")
     return RunContext(
         environment, store, cache, request, devices,
-        others=others_of(
+        others=requested_environments(
             request.libraries, request.toolkits, request.python_versions, offline=request.offline,
             there=environment if request.interpreter else None,
         ) if request.libraries else (),

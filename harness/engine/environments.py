@@ -224,7 +224,7 @@ def default_toolkit(environment: Environment) -> str:
 _DIGITS = 4
 
 
-def others_of(
+def requested_environments(
     wanted: Sequence[str],
     toolkits: str | None,
     python: str | None = None,

@@ -19,7 +19,7 @@ from harness.cases.toml import CaseError, Report
 from harness.diagnostics import hint
 from harness.errors import PartUnavailable, UsageError, did_you_mean
 from harness.model import Case, HeaderLibrary, Headers, HostCompiler, Variant
-from harness.model.cell import HOST_COMPILER, host_named, told_version
+from harness.model.cell import HOST_COMPILER, compiler_version, host_named
 from harness.protocol import process_output
 from harness.toolkits import LIBRARIES
 from harness.toolkits.header_libraries import is_release, known_versions
@@ -352,7 +352,7 @@ def install(names: Sequence[str]) -> str:
 @lru_cache
 def version_of(program: str) -> str:
     """Return a compiler's version and that of its C library: ``gcc 12.2.0, glibc 2.36``; empty unless gcc or clang."""
-    own = told_version(_output_of([program, "--version"]).partition("\n")[0])
+    own = compiler_version(_output_of([program, "--version"]).partition("\n")[0])
     if not own:
         return ""
     macros = _output_of([program, "-E", "-dM", "-x", "c++", "-include", "features.h", "/dev/null"])

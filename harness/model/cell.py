@@ -56,7 +56,7 @@ def _versions(line: str) -> dict[str, str]:
     return {**dict.fromkeys(HOST_VERSIONS, ""), **{name: number for name, _, number in pairs if name in HOST_VERSIONS}}
 
 
-def told_version(line: str) -> str:
+def compiler_version(line: str) -> str:
     """Parse the first line of ``--version``: ``gcc 12.2.0``; empty for any compiler but gcc and clang."""
     clang = re.search(r"clang version (\d+(?:\.\d+)*)", line)
     gcc = re.search(r"(?:g\+\+|gcc|GCC|c\+\+|cc)\S*(?: \(.*\))? (\d+(?:\.\d+)+)", line)
@@ -232,8 +232,8 @@ def spelled_toolkit(toolkit: str) -> str:
 
 
 def named_toolkit(toolkit: str) -> str:
-    """Return a toolkit's name in sentences: ``CUDA 12.9@bundled``, ``ROCm 5.2``."""
-    return f"ROCm {toolkit.removesuffix(ROCM)}" if toolkit.endswith(ROCM) else f"CUDA {toolkit}"
+    """Return a toolkit's name in sentences, or that of a list or range of toolkits: ``CUDA 12.9@bundled``, ``CUDA 12.4 to 13.0``, ``ROCm 5.2``."""
+    return f"ROCm {toolkit.replace(ROCM, '')}" if ROCM in toolkit else f"CUDA {toolkit}"
 
 
 def titled_toolkit(toolkit: str) -> str:

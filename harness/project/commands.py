@@ -260,13 +260,13 @@ def _unit(entry: Any, where: str) -> Unit | None:
         return None
     if not isinstance(argv, list) or not argv or not all(isinstance(word, str) for word in argv):
         raise UsageError(f"{where}: has neither arguments nor a command")
-    if not all(map(_can_be_said, (str(file), *argv))):
+    if not all(map(_is_encodable, (str(file), *argv))):
         raise UsageError(f"{where}: has a NUL or half a character in it, which no command line can have")
     output = entry.get("output")
     return replace(read_command(argv, folder, file), output=output if isinstance(output, str) else "")
 
 
-def _can_be_said(word: str) -> bool:
+def _is_encodable(word: str) -> bool:
     try:
         return b"\0" not in os.fsencode(word)
     except UnicodeEncodeError:

@@ -115,7 +115,7 @@ def _read(call: ast.Call, constants: Mapping[str, ast.expr], folder: Path) -> Ex
             unread.extend(f"{name} in line {given[name].lineno}: {what}" for what in dict.fromkeys(missed))
         return default if isinstance(found, Unknown) else found
 
-    sources = [_seen(folder, text) for text in _texts(value("sources", []))]
+    sources = [_relative_place(folder, text) for text in _texts(value("sources", []))]
     table = given.get("extra_compile_args")
     table = constants.get(table.id, table) if isinstance(table, ast.Name) else table
     if isinstance(table, ast.Dict):
@@ -139,7 +139,7 @@ def _read(call: ast.Call, constants: Mapping[str, ast.expr], folder: Path) -> Ex
         line=call.lineno,
         sources=tuple(text for text in sources if text.endswith(".cu")),
         host=tuple(text for text in sources if not text.endswith(".cu")),
-        include=tuple(_seen(folder, text) for text in _texts(value("include_dirs", []))),
+        include=tuple(_relative_place(folder, text) for text in _texts(value("include_dirs", []))),
         macros=tuple(macros),
         flags=tuple(_without_architectures(_texts(nvcc))),
         unread=tuple(unread),
@@ -159,7 +159,7 @@ def _without_architectures(flags: Sequence[str]) -> Iterator[str]:
             yield word
 
 
-def _seen(folder: Path, text: str) -> str:
+def _relative_place(folder: Path, text: str) -> str:
     """Return a path relative to the folder of ``setup.py``; a path elsewhere is unchanged."""
     place = Path(os.path.normpath(folder / text))
     return place.relative_to(folder).as_posix() if place.is_relative_to(folder) else text

@@ -9,7 +9,7 @@ from harness.records.merge import (
     at_stage,
     failed_at,
     merge,
-    spell_other,
+    spell_other_result,
     weight,
     write_merged,
 )
@@ -39,7 +39,7 @@ __all__ = [
     "read_plans",
     "read_records",
     "repro_command",
-    "spell_other",
+    "spell_other_result",
     "this_commit",
     "this_machine",
     "weight",

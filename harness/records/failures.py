@@ -69,7 +69,7 @@ def main_message_of(record: Mapping[str, Any]) -> str:
     return main_message(record["status"], first, record["reason"] or "")
 
 
-def said_of(record: Mapping[str, Any]) -> tuple[str, str]:
+def grouped_message_of(record: Mapping[str, Any]) -> tuple[str, str]:
     """Return the main message of a record without its architecture, and the message's place in the source.
 
     For a cell without a compiler's answer the message is the reason, else the first diagnostic.
@@ -88,7 +88,7 @@ def said_of(record: Mapping[str, Any]) -> tuple[str, str]:
 
 def words_of(group: Records) -> str:
     """Return the main message of a group. It includes the architecture if the group has one cell."""
-    words, _ = said_of(group[0])
+    words, _ = grouped_message_of(group[0])
     return Target.parse(group[0]["target"]).unmasked(words) if len(group) == 1 else words
 
 
@@ -116,7 +116,7 @@ def _what(record: Mapping[str, Any]) -> tuple[Any, ...]:
 
     It ignores an architecture and numbers in a message, because variants differ in sizes.
     """
-    words, place = said_of(record)
+    words, place = grouped_message_of(record)
     if record["status"] == "unavailable":  # independent of the program and of the expectation
         return ("unavailable", words, place)
     expected = record["expected"]
@@ -327,7 +327,7 @@ def _finding(group: Records, targets: Sequence[str], cases: Sequence[Path]) -> P
     return ProgramFailure(
         file=_place(first, diagnostic.get("file") or "", cases), line=diagnostic.get("line") or 1,
         title=one_line(f"{first['case']}: {failed_at(first).replace('_', ' ')}", 200),
-        message=one_line(words_of(group), 500) or kind_of(first).meaning, always=said_of(first)[0],
+        message=one_line(words_of(group), 500) or kind_of(first).meaning, always=grouped_message_of(first)[0],
         where=one_line("; ".join(places_of(group, targets)), 500), again=again_command(first), kind=kind_of(first),
         cells=tuple(record["cell"] for record in group),
     )  # fmt: skip

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from harness.errors import UsageError
-from harness.process_locks import holder, take_alone
+from harness.process_locks import holder, lock_exclusively
 from harness.protocol.process_output import read_plain
 from harness.records.plan import Inputs, Plan, inputs_path, plan_path, plans_json, read_inputs, read_plans
 from harness.records.record import RecordError
@@ -218,7 +218,7 @@ def left_alone(path: Path) -> Iterator[None]:
         yield  # the writer reports missing files
         return
     try:
-        if not take_alone(file):
+        if not lock_exclusively(file):
             raise busy(path)
         yield
     finally:

@@ -56,7 +56,7 @@ DIGITS = 6
 """Length of the digest of a program's path in names."""
 
 
-def tell_apart(records: Iterable[Record], plans: Iterable[Plan]) -> tuple[list[Record], list[Plan]]:
+def disambiguate(records: Iterable[Record], plans: Iterable[Plan]) -> tuple[list[Record], list[Plan]]:
     """Give unique names to cases of several projects with one name, and to programs of one name in different folders.
 
     The name of such a case includes its project: ``fast/softmax@flash-attn``. Cumatrix's own cases and the cases of a
@@ -184,7 +184,7 @@ def merge(records: Iterable[Record], plans: Iterable[Plan], inputs: Inputs | Non
     answer never replaces one with an answer. Different answers are listed. A run without a plan counts as older than
     all runs with a plan. If two runs started at the same time, the one with the later plan counts.
     """
-    records, planned_runs = tell_apart(records, plans)
+    records, planned_runs = disambiguate(records, plans)
     runs = _one_a_run(planned_runs)
     order = Counter({plan["run"]: place for place, plan in enumerate(runs, 1)})
     by_cell: dict[str, list[Record]] = {}
@@ -201,7 +201,7 @@ def merge(records: Iterable[Record], plans: Iterable[Plan], inputs: Inputs | Non
         others = _others(found, best, order)
         differ = tuple(other for other in others if weight(other) or not weight(best))
         silent = tuple(other for other in others if other not in differ)
-        kept.append(_with_others(best, [other_of(other) for other in others]))
+        kept.append(_with_others(best, [other_result(other) for other in others]))
         if differ:
             conflicts.append(Conflict(cell=cell, kept=kept[-1], dropped=differ))
         if silent:
@@ -240,17 +240,17 @@ def _others(found: Sequence[Record], best: Record, order: Counter[str]) -> list[
             same = (
                 agreement_key(record) == agreement_key(best)
                 if item is record
-                else _agreement_key_of(other_of(item)) == _agreement_key_of(other_of(best))
+                else _agreement_key_of(other_result(item)) == _agreement_key_of(other_result(best))
             )
             # Once there is an answer, an earlier run without one does not matter.
             if not same and (weight(item) or not weight(best) or when > since):
-                others[item["run"], *map(str, _agreement_key_of(other_of(item)))] = (when, item)
+                others[item["run"], *map(str, _agreement_key_of(other_result(item)))] = (when, item)
     return [item for _, item in sorted(others.values(), key=lambda pair: pair[0])]
 
 
-def spell_other(other: AnyRecord) -> str:
+def spell_other_result(other: AnyRecord) -> str:
     """Return another run's result in words: ``rejected at compile in run 36d5c0941a85: incomplete type is not allowed``."""
-    other = other_of(other)
+    other = other_result(other)
     why, device = other["reason"] or other["diagnostic"], other.get("device", "")
     where = " without a device" if device == VIRTUAL else f" on {device}" if device else ""
     return f"{failed_at(other)}{where} in run {other['run']}" + (f": {why}" if why else "")
@@ -260,7 +260,7 @@ def _agreement_key_of(other: Other) -> tuple[Any, ...]:
     return (other["status"], other["stage"], other["diagnostic"])
 
 
-def other_of(item: AnyRecord) -> Other:
+def other_result(item: AnyRecord) -> Other:
     """Return the part of a record that is kept when another record replaces it."""
     if "diagnostics" not in item:
         return item
@@ -411,7 +411,7 @@ def tell_devices(merged: Merged) -> Merged:
     records: list[Record] = []
     for record in merged.records:
         more: list[Other] = [
-            {**other_of(other), "device": str(other["device"].get("name", "")) if _is_real(other) else VIRTUAL}
+            {**other_result(other), "device": str(other["device"].get("name", "")) if _is_real(other) else VIRTUAL}
             for other in places[_place(record)]
             if _facts(other) != _facts(record)
         ]

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from harness.diagnostics import one_line
-from harness.process_locks import stands_at, take_alone
+from harness.process_locks import lock_exclusively, stands_at
 from harness.records.failures import Remarks, amended
 from harness.records.files import Sidecars, busy, named_errors, plain_file
 from harness.records.merge import choose, identity
@@ -234,7 +234,7 @@ class RecordWriter:
             if there and self.inputs:
                 with self._line():
                     self._sidecars.keep_inputs(self._sidecars.inputs() | self.inputs)
-            if there and take_alone(self._file):
+            if there and lock_exclusively(self._file):
                 self._end()
         finally:
             os.close(self._file)
@@ -258,17 +258,17 @@ class RecordWriter:
     def _write(self) -> None:
         lines, self._waiting = b"".join(self._waiting), []
         with self._line(), named_errors(self.path):
-            end = self._mend_end()
+            end = self._repair_end()
             if os.write(self._file, lines) != len(lines):
                 os.ftruncate(self._file, end)
                 raise OSError(f"{self.path}: the disk took only a part of a record, which was removed again")
 
     def _take(self, file: int) -> None:
         """Join the run's other processes, or begin the run if no process is writing."""
-        alone = take_alone(file)
+        alone = lock_exclusively(file)
         if not alone:
             fcntl.flock(file, fcntl.LOCK_SH)
-            alone = not self._is_ours() and take_alone(file)
+            alone = not self._is_ours() and lock_exclusively(file)
         if alone and not self._is_ours() and stands_at(file, self.path):
             self._begin(file)
         fcntl.flock(file, fcntl.LOCK_SH)
@@ -316,7 +316,7 @@ class RecordWriter:
     def _end(self) -> None:
         """Remove superseded records, and plans without remaining cells."""
         if (
-            self._mend_end() == self._size
+            self._repair_end() == self._size
             and self._own is not None
             and not self.remarks
             and len(self._sidecars.plans()) == 1
@@ -355,7 +355,7 @@ class RecordWriter:
         finally:
             fcntl.lockf(self._file, fcntl.LOCK_UN)
 
-    def _mend_end(self) -> int:
+    def _repair_end(self) -> int:
         """Remove the partial line of a killed writer: this process has the lock, so no writer will finish the line."""
         end = os.fstat(self._file).st_size
         if not end or os.pread(self._file, 1, end - 1) == b"\n":

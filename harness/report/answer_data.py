@@ -27,6 +27,7 @@ from harness.answers.question import words_of
 from harness.answers.replies import Replies
 from harness.answers.store import Store, vocabulary_of
 from harness.answers.table import FeatureRow, Field, lines_of
+from harness.answers.vocabulary import IGNORED
 from harness.answers.vocabulary import to_json as intents_json
 from harness.answers.wheels import names_of
 from harness.cases.discovery import case_rank, library_topics
@@ -115,7 +116,11 @@ def answers_data(known: Known, pages: Mapping[str, str], wheels: Sequence[Packag
     store = Store.of(known)
     vocabulary = replace(vocabulary_of(store), packages=names_of(wheels))
     own = {
-        case: list(dict.fromkeys(word for rest in store.variants.get(case, ()) for word in words_of(rest)))
+        case: list(
+            dict.fromkeys(
+                word for rest in store.variants.get(case, ()) for word in words_of(rest) if word not in IGNORED
+            )
+        )
         for case in known.features
     }
     places = {case: case_rank(feature.topic, feature.links) for case, feature in known.features.items()}

@@ -19,7 +19,7 @@ from harness.errors import UsageError, did_you_mean
 from harness.matrix.marks import KINDS, unexpected_among
 from harness.model import Case
 from harness.plugins import Table
-from harness.process_locks import folder_alone
+from harness.process_locks import exclusive_folder
 from harness.records.merge import tell_devices
 from harness.records.parquet import results_parquet
 from harness.records.record_names import choose
@@ -330,7 +330,7 @@ def _replacing(out: Path) -> Iterator[Path]:
     out.parent.mkdir(parents=True, exist_ok=True)
     new = out.with_name(f".{out.name}.new")
     new.mkdir(mode=0o700, exist_ok=True)
-    with folder_alone(
+    with exclusive_folder(
         new,
         lambda who: ReportError(
             f"{out}: another report is written there{who}: wait until that one has ended, or name another folder"

@@ -373,7 +373,7 @@ def newest_first(rows: Sequence[VersionRow]) -> list[VersionRow]:
     return [row for _, run in groupby(rows, lambda row: row.tool) for row in reversed(list(run))]
 
 
-def newest_apart(rows: Sequence[VersionRow]) -> tuple[list[VersionRow], list[VersionRow]]:
+def split_newest(rows: Sequence[VersionRow]) -> tuple[list[VersionRow], list[VersionRow]]:
     """Split the rows of a long table over versions into the newest versions of each tool, and the earlier ones."""
     ordered = newest_first(rows)
     if len(ordered) <= ROWS:

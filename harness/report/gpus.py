@@ -69,12 +69,12 @@ def _lines(package: Package, found: Iterable[Support]) -> list[tuple[str, str]]:
     """Return further facts with their kinds, in a sentence for the GPUs with the same facts."""
     groups: dict[tuple[str, str], list[str]] = {}
     for each in found:
-        if text := _told(package, each):
+        if text := _summary(package, each):
             groups.setdefault((_KINDS[state_of(each)], text), []).append(str(each.gpu))
     return [(kind, f"{', '.join(gpus)}: {text}") for (kind, text), gpus in groups.items()]
 
 
-def _told(package: Package, found: Support) -> str:
+def _summary(package: Package, found: Support) -> str:
     runs, of = found.running, len(found.relations)
     if not found.runs:
         return next(iter(found.lacking)) if len(found.lacking) == 1 and found.way is Way.NONE else ""

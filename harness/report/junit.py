@@ -13,7 +13,7 @@ from harness.matrix.axes import ROWS, TOOLCHAIN, ToolchainColumn, place_key, pla
 from harness.matrix.marks import KINDS, Mark, kind_of
 from harness.model import Status
 from harness.protocol.text import clean, one_line
-from harness.records import Merged, Record, at_stage, spell_other
+from harness.records import Merged, Record, at_stage, spell_other_result
 from harness.records.failures import ProgramFailure, main_message_of
 
 MOST = 50
@@ -191,7 +191,7 @@ def _test(cell: Mapping[str, Any]) -> ET.Element:
     test.set("time", f"{cell['seconds']:.3f}")
     if cell.get("others"):
         other = ET.SubElement(ET.SubElement(test, "properties"), "property", name="other runs")
-        other.set("value", xml_text(one_line("; ".join(map(spell_other, cell["others"])), 2000)))
+        other.set("value", xml_text(one_line("; ".join(map(spell_other_result, cell["others"])), 2000)))
     kind = kind_of(cell)
     if kind.key in ("unsupported", "xfail"):
         why = cell["reason"] if kind.key == "unsupported" else cell["expected"]["reason"] or _first_message(cell)

@@ -13,6 +13,7 @@ import pandas as pd
 
 from harness.matrix.axes import TOOLCHAIN, ToolchainColumn, natural_key, toolchain_key, version_key
 from harness.matrix.marks import GROUPS, KINDS, Mark, counted_group, grouped, surprises_among, unexpected_among
+from harness.model.cell import named_toolkit
 from harness.protocol.text import one_line
 from harness.records import Merged
 from harness.records.plan import started_at
@@ -150,7 +151,7 @@ def unavailable_of(table: pd.DataFrame) -> list[tuple[str, int]]:
     for (backend,), part in parts(table[table["mark"] == "unavailable"], "backend"):
         releases = sorted(part["toolkit"].unique(), key=version_key)
         reason = one_line(str(part["reason"].iloc[0]), 200)
-        found.append((f"{backend} with CUDA {', '.join(releases)}: {reason}", len(part)))
+        found.append((f"{backend} with {named_toolkit(', '.join(releases))}: {reason}", len(part)))
     return found
 
 

@@ -16,10 +16,10 @@ from harness import __version__
 from harness.answers.feature import FeaturePage
 from harness.matrix.axes import cell_link, matrix_link
 from harness.matrix.marks import ANSWER_KINDS, GROUPS, KINDS
-from harness.model.cell import RESULTS
+from harness.model.cell import RESULTS, named_toolkit
 from harness.protocol.text import clean, one_line, safe_link
 from harness.published import ENVIRONMENT
-from harness.records import Merged, spell_other
+from harness.records import Merged, spell_other_result
 from harness.records.merge import virtual_against_real
 from harness.report.api import Embedded
 from harness.report.case import (
@@ -35,12 +35,12 @@ from harness.report.case import (
     anchor_of,
     excerpt,
     helps_of,
-    newest_apart,
     newest_first,
     proof_link,
     remedies,
     short_of,
     snippet_of,
+    split_newest,
     version_columns,
 )
 from harness.report.overview import RUNS, Sum, make_overview, runs_of, spell, totals, unavailable_of
@@ -202,7 +202,7 @@ def matrix_page(
         conflicts_count=len(merged.conflicts),
         unanswered=merged.unanswered[:LISTED],
         unanswered_count=len(merged.unanswered),
-        spell_other=spell_other,
+        spell_other_result=spell_other_result,
         runs=runs_of(merged),
         most_runs=RUNS,
         warnings=list(warnings),
@@ -343,7 +343,8 @@ def _environment() -> jinja2.Environment:
         answer_scripts=ANSWER_SCRIPTS,
         list_scripts=LIST_SCRIPTS,
         excerpt=excerpt,
-        newest_apart=newest_apart,
+        named_toolkit=named_toolkit,
+        split_newest=split_newest,
         newest_first=newest_first,
         short_of=short_of,
         version_columns=version_columns,

@@ -32,6 +32,7 @@ from harness.matrix.axes import (
     version_key,
 )
 from harness.matrix.marks import GROUPS
+from harness.model.cell import named_toolkit
 from harness.model.target import NVIDIA
 from harness.protocol.text import one_line
 from harness.report.junit import xml_text
@@ -274,7 +275,7 @@ def outcomes_by_version(table: pd.DataFrame, axis: str = "library", *, name: str
     # The newest of equal steps counts.
     place = max(range(len(steps)), key=lambda number: (steps[number], number))
     (before, after), (fewer, more) = ([*column[place - 1 : place + 1]] for column in (counts.index, counts["built"]))
-    versions = [f"CUDA {version}" if axis == "toolkit" else version for version in map(str, (after, before))]
+    versions = [named_toolkit(version) if axis == "toolkit" else version for version in map(str, (after, before))]
     title = (
         f"{name}: {more:,} of {counts.iloc[place].sum():,} cells build with {versions[0]}, {fewer:,} with {versions[1]}"
     )

@@ -55,7 +55,7 @@ from harness.published import (
 )
 from harness.records import Conflict, Merged, Record, Results, weight
 from harness.records.files import replace_files
-from harness.records.merge import OTHERS, agreement_key, case_of, is_of, other_of
+from harness.records.merge import OTHERS, agreement_key, case_of, is_of, other_result
 from harness.records.parquet import read_parquet, results_parquet
 from harness.records.plan import Plan
 from harness.report.inputs import read_results
@@ -138,7 +138,7 @@ def side_by_side(own: Merged, published: Merged) -> Merged:
         if other is None or weight(record) >= weight(other):
             records[record["cell"]] = record
         if other is not None and weight(record) == weight(other) == 2 and agreement_key(record) != agreement_key(other):
-            kept: Record = {**record, OTHERS: [*record.get(OTHERS, ()), other_of(other)]}
+            kept: Record = {**record, OTHERS: [*record.get(OTHERS, ()), other_result(other)]}
             records[record["cell"]] = kept
             conflicts.append(Conflict(cell=record["cell"], kept=kept, dropped=(other,)))
     return replace(

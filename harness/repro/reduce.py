@@ -345,14 +345,14 @@ def main() -> int:
     folder, here = Path(sys.argv[1]), Path.cwd()
     goal = json.loads(folder.parent.joinpath("goal.json").read_text("utf-8"))
     record: Record = json.loads(folder.joinpath(RECORD).read_text("utf-8"))
-    link_others(folder, here, list(map(Path, goal["programs"])))
+    link_other_files(folder, here, list(map(Path, goal["programs"])))
     shown = run(here, Path(goal["home"]), goal["seconds"])
     errors, wanted = errors_of(shown.printed, record), goal["errors"]
     same = not difference(record, shown) and errors[:1] == wanted[:1] and set(errors) <= set(wanted)
     return 0 if same else 1
 
 
-def link_others(folder: Path, here: Path, programs: Sequence[Path]) -> None:
+def link_other_files(folder: Path, here: Path, programs: Sequence[Path]) -> None:
     """Link everything in a folder except the program's files into the current folder."""
     own = {place for program in programs for place in (program, *program.parents)}
     for below in own - set(programs):

@@ -199,13 +199,13 @@ def _without_needless(table: Table, steps: list[Step]) -> list[Step]:
 def _without_one(table: Table, steps: list[Step]) -> list[Step]:
     """Drop a rule if the remaining rules, narrowed, replace it at a lower cost."""
     for step in steps:
-        fewer = _mended(table, [each for each in steps if each is not step])
+        fewer = _narrowed(table, [each for each in steps if each is not step])
         if fewer is not None and exact(table, fewer) and cost_of(fewer) < cost_of(steps):
             return fewer
     return steps
 
 
-def _mended(table: Table, steps: list[Step]) -> list[Step] | None:
+def _narrowed(table: Table, steps: list[Step]) -> list[Step] | None:
     """Narrow each rule to the cells whose outcome it gives."""
     made: list[Step] = []
     left = table.everything

@@ -42,10 +42,10 @@ def folder_of(module: str) -> str:
         return ""
     folder: str = os.path.dirname(os.path.abspath(origin))
     # An editable install may be a folder of links to the sources.
-    return str(os.path.dirname(os.path.realpath(origin))) if lies_apart(folder) else folder
+    return str(os.path.dirname(os.path.realpath(origin))) if is_outside(folder) else folder
 
 
-def lies_apart(folder: str) -> bool:
+def is_outside(folder: str) -> bool:
     """Return whether a package is outside of this interpreter's installation folders, with links resolved."""
     places = [sysconfig.get_path("purelib"), sysconfig.get_path("platlib"), *site.getsitepackages()]
     real = os.path.realpath(folder) + os.sep
@@ -107,7 +107,7 @@ def main() -> None:
         needs = [normal(re.split(r"[^\w.-]", text, maxsplit=1)[0]) for text in dist.requires or []]
         found[name] = {"version": dist.version, "requires": needs, "root": name in modules, **direct(dist)}
         if folder := folders.get(modules.get(name, "")):
-            found[name].update(folder=folder, apart=lies_apart(folder))
+            found[name].update(folder=folder, apart=is_outside(folder))
             if found[name]["apart"]:
                 found[name]["version"] = version_in(folder) or dist.version
         waiting.extend(needs)

@@ -537,7 +537,7 @@ def own_folders(setup: Setup, order: Order) -> list[str]:
     return [str(order.scratch), *_measured(), *(_GPU_FOLDERS if setup.device else ())]
 
 
-def kept_from() -> tuple[list[str], list[str]]:
+def sandbox_restrictions() -> tuple[list[str], list[str]]:
     """Return descriptions of the supported and of the unsupported restrictions."""
     found = version()
     words = {

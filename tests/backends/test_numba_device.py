@@ -252,7 +252,7 @@ def test_the_c_driver_links_through_the_device(library: ctypes.CDLL, device: Vir
 
 
 def test_no_real_driver_is_found_by_its_other_name() -> None:
-    with numba_cuda.no_other_driver():
+    with numba_cuda.hide_real_driver():
         with pytest.raises(OSError, match="not looked for"):
             ctypes.CDLL("libcuda.so")
         assert ctypes.CDLL(None) is not None

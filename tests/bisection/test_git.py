@@ -59,7 +59,7 @@ def test_the_first_commit_that_is_other(repository: Repository, tmp_path: Path) 
     commits = repository(*["good"] * 5, *["bad"] * 6)
     checkout = Checkout.at(str(tmp_path / "checkout"))
     with checkout.bisecting():
-        assert checkout.first_other(commits[0], commits[-1], STEP) == [commits[5]]
+        assert checkout.first_different(commits[0], commits[-1], STEP) == [commits[5]]
     assert run("rev-parse", "--abbrev-ref", "HEAD", folder=checkout.path) == "trunk"
     assert run("status", "--porcelain", folder=checkout.path) == ""
 
@@ -68,14 +68,14 @@ def test_what_cannot_be_tested_is_skipped_and_told(repository: Repository, tmp_p
     commits = repository("good", "good", "broken", "broken", "bad", "bad")
     checkout = Checkout.at(str(tmp_path / "checkout"))
     with checkout.bisecting():
-        assert set(checkout.first_other(commits[0], commits[-1], STEP)) == {*commits[2:5]}
+        assert set(checkout.first_different(commits[0], commits[-1], STEP)) == {*commits[2:5]}
 
 
 def test_a_step_that_fails_ends_the_search(repository: Repository, tmp_path: Path) -> None:
     commits = repository("good", "good", "good", "bad")
     checkout = Checkout.at(str(tmp_path / "checkout"))
     with pytest.raises(UsageError, match="came to no end"), checkout.bisecting():
-        checkout.first_other(commits[0], commits[-1], ["sh", "-c", "exit 255"])
+        checkout.first_different(commits[0], commits[-1], ["sh", "-c", "exit 255"])
     assert run("rev-parse", "--abbrev-ref", "HEAD", folder=checkout.path) == "trunk"
 
 

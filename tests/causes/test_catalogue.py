@@ -572,6 +572,50 @@ LOOK_ALIKES = {
         "msvcrt.lib(exe_main.obj) : error LNK2019: unresolved external symbol main",
         "",
     ),
+    "an extension that lacks what PyTorch's own library lacks": (
+        "ImportError: /env/torch_scatter/_C.so: undefined symbol: _ZTIN2at4TypeE",
+        "torch-abi",
+    ),
+    "NCCL's function, which a library of PyTorch's lacks": (
+        "ImportError: /env/torch/lib/libtorch_cuda.so: undefined symbol: ncclCommRegister",
+        "nccl-older",
+    ),
+    "a cuda_runtime.h that a file includes": (
+        "a.cpp:1:10: fatal error: cuda_runtime.h: No such file or directory",
+        "toolkit-header-host",
+    ),
+    "another header on the command line": (
+        "<command-line>:0:0: fatal error: own.h: No such file or directory",
+        "header-not-found",
+    ),
+    "a colon in a program of its own": ("C:\\own\\ptx.cuh(9,2): error C2059: syntax error: ':'", ""),
+    "a member of a class of its own": ('a.cu(1): error: class "own::cub" has no member "FlagHeads"', ""),
+    "an incomplete type of its own": (
+        'torch/a.cu(1): error: incomplete class type "own::Tensor" is not allowed',
+        "",
+    ),
+    "a pointer to an incomplete type": (
+        "torch/a.cu(1): error: expression must be a pointer to a complete object type",
+        "",
+    ),
+    "a function of its own with another noexcept": (
+        "a.cpp:1:2: error: declaration of 'void cospi_table(int)' has a different exception specifier",
+        "",
+    ),
+    "an #error that demands a standard": ("a.h:3:2: error: #error Own requires at least c++14 support.", "cpp-dialect"),
+    "an #error that demands an older standard": (
+        "a.h:3:2: error: #error Own needs C++14 or older",
+        "error-directive",
+    ),
+    "an #error that demands an ABI": (
+        "a.h:3:2: error: #error Own must have the C++11 ABI",
+        "error-directive",
+    ),
+    "a package of its own that is deprecated": ("THIS PROJECT 'own-cu13' IS DEPRECATED", ""),
+    "a variable of the program's own that the linker does not find": (
+        "a.obj : error LNK2001: unresolved external symbol _tls_index_own",
+        "undefined-host-symbol",
+    ),
 }
 
 

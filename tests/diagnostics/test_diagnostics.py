@@ -295,3 +295,9 @@ def test_the_types_beneath_a_message_belong_to_it() -> None:
     assert first.fingerprint == fingerprint(
         "error", 'no instance of overloaded function "atomicAdd" matches the argument list'
     )
+
+
+def test_msbuild_puts_the_column_after_the_line() -> None:
+    (diagnostic,) = parse_log("C:\\CUDA v12.5\\include\\cub\\util_ptx.cuh(90,29): error C2059: syntax error: ':'\n")
+    assert (diagnostic.file, diagnostic.line) == ("C:\\CUDA v12.5\\include\\cub\\util_ptx.cuh", 90)
+    assert diagnostic.message == "syntax error: ':'"

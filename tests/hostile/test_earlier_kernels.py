@@ -16,7 +16,7 @@ from cells import Place
 from harness.protocol.messages import CLAIMED_LANDLOCK
 from harness.toolkits import Installed
 from harness.worker import processes, sandbox
-from harness.worker.sandbox import kept_from
+from harness.worker.sandbox import sandbox_restrictions
 
 from .programs import MEMORY_OF_OTHERS, PROCESSES, SIGNALS
 from .runs import RELEASE, Aftermath, run_programs
@@ -78,7 +78,7 @@ def test_the_claim_is_never_more_than_the_kernel_has(monkeypatch: pytest.MonkeyP
         monkeypatch.setenv(CLAIMED_LANDLOCK, claimed)
         sandbox.version.cache_clear()
         assert sandbox.version() == found
-    assert "inspecting other processes" in kept_from()[1]
+    assert "inspecting other processes" in sandbox_restrictions()[1]
     monkeypatch.undo()
     sandbox.version.cache_clear()
 

@@ -9,12 +9,12 @@ import pytest
 from cells import Place
 
 from harness.toolkits import Installed
-from harness.worker.sandbox import kept_from
+from harness.worker.sandbox import sandbox_restrictions
 
 from .programs import FILES, PROGRAMS
 from .runs import RELEASE, Aftermath, run_programs
 
-OPEN = ", ".join(kept_from()[1])
+OPEN = ", ".join(sandbox_restrictions()[1])
 pytestmark = [
     pytest.mark.compilers,
     # Without isolation, the programs succeed.

@@ -8,7 +8,7 @@ import pytest
 from record_builders import built, record, rejected
 
 from harness.model import Outcome, Stage, Status
-from harness.records import at_stage, failed_at, spell_other
+from harness.records import at_stage, failed_at, spell_other_result
 from harness.records.merge import VIRTUAL
 from harness.records.record import Other
 
@@ -44,4 +44,4 @@ def test_how_far_it_got(outcome: Outcome, whole: str, failed: str) -> None:
 )
 def test_another_runs_outcome(other: dict[str, str], words: str) -> None:
     rest = {"run": "r1", "stage": None, "reason": "", "diagnostic": ""}
-    assert spell_other(cast("Other", {**rest, **other})) == words
+    assert spell_other_result(cast("Other", {**rest, **other})) == words

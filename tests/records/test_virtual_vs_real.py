@@ -10,7 +10,7 @@ from record_builders import built, cell, record, rejected
 from harness.analysis.frame import cells_frame
 from harness.model import Outcome, Stage, Status
 from harness.records import Merged, Record, merge
-from harness.records.merge import spell_other, tell_devices, virtual_against_real
+from harness.records.merge import spell_other_result, tell_devices, virtual_against_real
 
 H200 = {"virtual": False, "name": "NVIDIA H200", "compute_capability": "9.0"}
 
@@ -146,7 +146,8 @@ def test_two_devices_and_another_run_are_told_beside_each_other() -> None:
     earlier: Record = {**virtual(rejected("no")), "run": "run-0"}
     merged = both(earlier, virtual(built("sm_90")), real(built("sm_90", stage=Stage.VERIFY)), other)
     found = {
-        record["device"].get("name", ""): list(map(spell_other, record.get("others", ()))) for record in merged.records
+        record["device"].get("name", ""): list(map(spell_other_result, record.get("others", ())))
+        for record in merged.records
     }
     load = "rejected at load on NVIDIA H100 in run run-1: wrong result"
     assert found == {

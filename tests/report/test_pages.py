@@ -24,7 +24,7 @@ from harness.published import ENVIRONMENT
 from harness.records import Record, merge
 from harness.records.plan import Plan
 from harness.records.record_names import choose
-from harness.report.case import excerpt, newest_apart, newest_first, page_names, short_of, version_columns
+from harness.report.case import excerpt, newest_first, page_names, short_of, split_newest, version_columns
 from harness.report.pages import SHOWN, assets
 from harness.report.site import Site, case_files_of, front_files
 
@@ -392,9 +392,9 @@ def test_a_long_table_begins_with_the_newest_versions_of_each_tool() -> None:
         return VersionRow(tool=tool, versions=versions, cells=tuple(("part" if word else "", word) for word in words))
 
     few = [row("CuPy", "13", "", "all"), row("CuPy", "14", "from sm_80", ""), row("nvcc", "", "none", "from sm_90")]
-    assert newest_apart(few) == ([few[1], few[0], few[2]], [])
+    assert split_newest(few) == ([few[1], few[0], few[2]], [])
     many = [row("CuPy", str(number), "all") for number in range(8)] + few[2:]
-    newest, earlier = newest_apart(many)
+    newest, earlier = split_newest(many)
     assert [item.versions for item in newest] == ["7", ""]
     assert [item.versions for item in earlier] == ["6", "5", "4", "3", "2", "1", "0"]
     assert short_of(few) == "CuPy from sm_80; nvcc from sm_90"

@@ -14,7 +14,7 @@ from command import Command
 from traces import processes
 
 from harness.errors import PartUnavailable
-from harness.process_locks import lock_file, lock_path, sweep_installs, take_alone
+from harness.process_locks import lock_exclusively, lock_file, lock_path, sweep_installs
 from harness.toolkits import Release, ToolkitStore
 from harness.toolkits.store import WheelStore
 
@@ -120,7 +120,7 @@ def test_waiting_has_a_limit(tmp_path: Path, library: str, name: str) -> None:
     told: list[str] = []
     store = WheelStore(tmp_path, library, told.append, wait=0.2)
     with lock_file(lock_path(tmp_path, "1.0")) as lock:
-        assert take_alone(lock)
+        assert lock_exclusively(lock)
         with pytest.raises(PartUnavailable, match=rf"^{name} 1\.0: another process has held "):
             store.put("1.0", lambda found: {}, lambda site, home: ({}, {}), lambda got, asked: True, force=False)
     (sentence,) = told
@@ -131,7 +131,7 @@ def test_what_is_under_way_is_left_alone(tmp_path: Path) -> None:
     for name in (".12.4-abcdefgh", ".12.9-old-abcdefgh", ".13.0-abcdefgh", ".13.0-ab", ".other", "13.1"):
         (tmp_path / name / "home").mkdir(parents=True)
     with lock_file(lock_path(tmp_path, "12.4")) as lock:
-        assert take_alone(lock)
+        assert lock_exclusively(lock)
         sweep_installs(tmp_path)
     assert left(tmp_path) == [".12.4-abcdefgh", ".13.0-ab", ".other", "12.9", "13.1"]  # 12.9 is restored
     sweep_installs(tmp_path)

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from harness.errors import PartUnavailable, UsageError
-from harness.process_locks import lock_file, lock_path, take_alone
+from harness.process_locks import lock_exclusively, lock_file, lock_path
 from harness.toolkits.installed import Installed
 from harness.toolkits.store import WheelStore, lay_out
 
@@ -120,7 +120,7 @@ def test_what_another_process_removes_meanwhile_is_not_removed_again(tmp_path: P
             (tmp_path / "12.4").rmdir()
             other.close()
 
-        assert take_alone(other.enter_context(lock_file(lock_path(tmp_path, "12.4"))))
+        assert lock_exclusively(other.enter_context(lock_file(lock_path(tmp_path, "12.4"))))
         assert WheelStore(tmp_path, tell=end).remove("12.4") is False
 
 

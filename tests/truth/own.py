@@ -11,7 +11,7 @@ from pathlib import Path
 
 import uv
 
-from harness.process_locks import lock_file, take_alone
+from harness.process_locks import lock_exclusively, lock_file
 from harness.toolkits.store import data_folder
 
 _VERSION = "0.15.0"
@@ -63,7 +63,7 @@ def _sdist(folder: Path) -> None:
     kept = data_folder() / "test-envs" / "sdists"
     kept.mkdir(parents=True, exist_ok=True)
     with lock_file(kept / ".lock") as lock:
-        assert take_alone(lock, 1200)
+        assert lock_exclusively(lock, 1200)
         if not any(kept.glob(f"numba_cuda-{_VERSION}.tar.gz")):
             argv = ["--no-deps", "--no-binary", "numba-cuda", "-d", str(kept), f"numba-cuda=={_VERSION}"]
             _uv("tool", "run", "--from", "pip", "pip", "download", *argv)

@@ -37,7 +37,7 @@ from harness.protocol.backend import Ended, Job, Setup, Unavailable, Unsupported
 from harness.protocol.messages import Ready
 
 
-def set_apart(setup: Setup) -> None:
+def isolate_settings(setup: Setup) -> None:
     """Ignore the user's settings, and without a device, keep Numba from looking for a real driver."""
     for name in [name for name in os.environ if name.startswith("NUMBA_")]:
         del os.environ[name]
@@ -178,7 +178,7 @@ class NumbaBackend:
 
     def isolate(self, setup: Setup) -> None:
         """Ignore the user's settings, and without a device, keep the library from looking for a real driver."""
-        set_apart(setup)
+        isolate_settings(setup)
 
     def check_packages(self, setup: Setup) -> None:
         """Raise if the environment is not for this backend."""

@@ -20,7 +20,7 @@ from harness.backends.numba.backend import NumbaBackend, package_version
 from harness.backends.numba.numba_cuda import (
     attach_library,
     check_bindings,
-    no_other_driver,
+    hide_real_driver,
     note_wheels,
     nvjitlink_version,
     pass_over_wheels,
@@ -55,7 +55,7 @@ class MlirBackend(NumbaBackend):
         """Import the modules of a compilation, and load NVVM; a cell queries the device and fills the registries."""
         preload_for_bindings(setup)
         self.driver = virtual_driver(setup)
-        with no_other_driver():
+        with hide_real_driver():
             pass_over_wheels(f"{_VENDORED}.cuda_paths")
             for name in (
                 "cuda",

@@ -43,7 +43,7 @@ class NumbaCudaBackend(NumbaBackend):
         if bindings_only():
             preload_for_bindings(setup)
             self.driver = None if setup.device else virtual_driver(setup)
-        with no_other_driver() if self.driver else nullcontext():
+        with hide_real_driver() if self.driver else nullcontext():
             pass_over_wheels("numba.cuda.cuda_paths")
             super().load(setup)
         check_redirected()
@@ -236,7 +236,7 @@ def preload_for_bindings(setup: Setup) -> None:
 
 
 @contextmanager
-def no_other_driver() -> Iterator[None]:
+def hide_real_driver() -> Iterator[None]:
     """Keep ctypes from finding a real ``libcuda.so``, the name that numba-cuda tries before ``libcuda.so.1``.
 
     A stand-in of that name does not work: nvJitLink 12.4 also looks for it, and fails if it is not the real library.

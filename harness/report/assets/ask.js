@@ -223,7 +223,13 @@ class AnswerPage {
     return best;
   }
 
-  /** @param {Nearest} nearest @param {Chip[]} chips @param {Requested} of @param {string} intent @param {boolean} decides */
+  /**
+   * @param {Nearest} nearest
+   * @param {Chip[]} chips
+   * @param {Requested} of
+   * @param {string} intent
+   * @param {boolean} decides
+   */
   show({ part, target, put }, chips, of, intent, decides) {
     // Of an untried architecture, another one tells nothing.
     const all = answering.find(this.data, part, put).filter(({ line }) => line[0] >= 0 || of.targets.includes(target));

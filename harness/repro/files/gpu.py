@@ -3,8 +3,8 @@
 import ctypes
 
 
-def there_is(capability):
-    """Return whether libcuda's first device has a compute capability, such as ``there_is("8.0")``."""
+def has_device(capability):
+    """Return whether libcuda's first device has a compute capability, such as ``has_device("8.0")``."""
     try:
         driver = ctypes.CDLL("libcuda.so.1")
     except OSError:

@@ -43,9 +43,9 @@ def load(name, capability, release):
     needed, undefined = set(), defaultdict(set)
     cupy = distribution(name)
     for module in [str(cupy.locate_file(file)) for file in cupy.files if str(file).endswith(".so")]:
-        needed |= set(re.findall(r"\(NEEDED\).*\[(lib(?:cu|nccl)[^\]]*)\]", _said("readelf", "-dW", module)))
+        needed |= set(re.findall(r"\(NEEDED\).*\[(lib(?:cu|nccl)[^\]]*)\]", _output_of("readelf", "-dW", module)))
         symbols = re.findall(
-            r"^\s*[Uw] (\w+)(?:@+(\S+))?$", _said("nm", "-D", "--undefined-only", module), re.MULTILINE
+            r"^\s*[Uw] (\w+)(?:@+(\S+))?$", _output_of("nm", "-D", "--undefined-only", module), re.MULTILINE
         )
         for symbol, version in symbols:
             undefined[version].add(symbol)
@@ -72,5 +72,5 @@ def load(name, capability, release):
         ctypes.CDLL(str(folder / soname), ctypes.RTLD_GLOBAL)
 
 
-def _said(*argv):
+def _output_of(*argv):
     return subprocess.run(argv, stdout=subprocess.PIPE, universal_newlines=True, check=True).stdout

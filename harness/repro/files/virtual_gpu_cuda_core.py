@@ -7,7 +7,7 @@ are the real ones. If this machine has a GPU of the compute capability, nothing 
 from importlib.metadata import version
 
 from cuda_home import find, load
-from gpu import there_is
+from gpu import has_device
 from virtual_driver import LINKER, build
 
 
@@ -15,7 +15,7 @@ def use(capability, home, release):
     """Give cuda.core a device and the CUDA in the folder `home`, of a release such as "12.4", before it is imported."""
     # The bindings use libraries that are already loaded.
     load(home, "libnvrtc-builtins", "libnvrtc", *(["libnvJitLink"] if find(home, "libnvJitLink") else []))
-    if there_is(capability):
+    if has_device(capability):
         print(f"on this machine's GPU of compute capability {capability}")
         return
     print(f"with a stand-in for a GPU of compute capability {capability}")

@@ -21,7 +21,7 @@ from types import SimpleNamespace
 
 import link
 from cuda_home import load
-from gpu import there_is
+from gpu import has_device
 
 HERE = Path(__file__).resolve().parent
 images = []
@@ -38,7 +38,7 @@ def use(capability, home, release, ptx=False):
     if HERE.joinpath("nvrtc_log.c").exists():
         _tell_what_nvrtc_says()
     load(home, "libnvrtc-builtins", "libnvrtc")
-    if there_is(capability):
+    if has_device(capability):
         print(f"on this machine's GPU of compute capability {capability}")
         return
     print(f"with a stand-in for a GPU of compute capability {capability}")

@@ -10,7 +10,7 @@ import tempfile
 from importlib.metadata import version
 
 from cuda_home import load
-from gpu import there_is
+from gpu import has_device
 from renamed import renamed
 from virtual_driver import LINKER, build
 
@@ -25,7 +25,7 @@ def use(capability, home, release, target):
     os.environ.update(dict.fromkeys(("NUMBA_CACHE_DIR", "NUMBA_CUDA_MLIR_CACHE_DIR"), tempfile.mkdtemp()))
     load(home, "libnvrtc-builtins", "libnvrtc", "libnvJitLink", "libcudart")  # the bindings use loaded libraries
     ctypes.CDLL(f"{home}/nvvm/lib64/libnvvm.so.4")
-    if there_is(capability):
+    if has_device(capability):
         print(f"on this machine's GPU of compute capability {capability}")
     else:
         print(f"with a stand-in for a GPU of compute capability {capability}")

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import link
 from cuda_home import find, load
-from gpu import there_is
+from gpu import has_device
 from virtual_driver import LINKER, build
 
 KINDS = {0: 1, 1: 2, 2: 4, 3: 5, 4: 6}  # CUjitInputType -> nvJitLinkInputType
@@ -30,7 +30,7 @@ def use(capability, home, release):
     if bindings_only:  # compiled code, which uses libraries that are already loaded
         load(home, "libnvrtc-builtins", "libnvrtc", "libnvJitLink", "libcudart")
         ctypes.CDLL(f"{home}/nvvm/lib64/libnvvm.so.4")
-    if there_is(capability):
+    if has_device(capability):
         print(f"on this machine's GPU of compute capability {capability}")
         return
     print(f"with a stand-in for a GPU of compute capability {capability}")
