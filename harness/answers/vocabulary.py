@@ -296,7 +296,7 @@ _LIMIT_WORDS = _words(
     "max maximum min minimum limit limits most largest biggest large big much many shared memory smem static dynamic per block thread threads "
     "register registers constant parameter parameters argument arguments warp warps size bytes kb kib grid multiprocessor launch optin resident "
     "pass passed "
-    "cluster clusters grid griddim griddim.x griddim.y griddim.z x y z sm resident wavefront wavefronts wave nonportable non-portable dimension dimensions "
+    "number blocks multiprocessors cluster clusters grid griddim griddim.x griddim.y griddim.z x y z sm resident wavefront wavefronts wave nonportable non-portable dimension dimensions "
     "total available amount allowed opt opt-in cudafuncsetattribute in"
 )
 _VERSION_WORDS = _words(
@@ -447,8 +447,8 @@ INTENTS: tuple[Intent, ...] = (
     ),
     Intent(
         name="code",
-        pattern=r"\b(run|runs|running|load|loads|work|works|execute\w*|compatib\w+|forward|jit)\b.*\b(on|with|to)\b|\b(cubins?|sass|ptx|binar\w+)\b.*\bon\b"
-        r"|\b(can|does|will|do)\b.*\b(run|load|execute)s?\b",
+        pattern=r"^(?!.*\b(what|which)\b).*(\b(run|runs|running|load|loads|work|works|execute\w*|compatib\w+|forward|jit)\b.*\b(on|with|to)\b"
+        r"|\b(cubins?|sass|ptx|binar\w+)\b.*\bon\b|\b(can|does|will|do)\b.*\b(run|load|execute)s?\b)",
         needs=("two", "bare"),
         lacks=("toolkit", "release", "library", "tool", "host"),
         words=_words("cubin cubins sass ptx binary binaries code compiled built build jit jitted forward backward backwards run runs load loads execute executes driver gpu"),
@@ -457,7 +457,7 @@ INTENTS: tuple[Intent, ...] = (
     Intent(
         name="limits",
         pattern=r"(\bhow (much|many|large|big)\b|\bmax(imum)?\b|\blimits?\b|\blargest\b|\bbiggest\b|\bmost\b)"
-        r".*(shared|smem|register|thread|constant|parameter|block)|(shared|smem|register|thread|constant|parameter)\w*.*(\blimits?\b|\bmax(imum)?\b|\bper (thread|block|sm|multiprocessor)\b)"
+        r".*(shared|smem|register|thread|constant|parameter|block)|(shared|smem|register|thread|constant|parameter|grid|cluster)\w*.*(\blimits?\b|\bmax(imum)?\b|\bper (thread|block|sm|multiprocessor)\b)"
         r"|\b(max\w*|largest|biggest|limits?|most|how (many|large|big))\b.*\b(clusters?|grids?|griddim\w*)\b|\b(threads?|blocks?|warps?)\b.*\b(sm|multiprocessor)\b"
         r"|\b(warp|wave|wavefront) ?size\b|\bopt(ed)?[ -]?in\b.*(shared|smem)|(shared|smem).*\bopt(ed)?[ -]?in\b",
         needs=("bare",),
