@@ -117,13 +117,13 @@ def limits(name: str, sentence: str) -> Iterator[str]:
         yield "no such product"
         return
     said = re.findall(
-        r"(?:\d+ (blocks) a portable cluster, )?([\d,]+) threads, (\d+) blocks and ([\d,]+) bytes of shared memory a multiprocessor, "
-        r"([\d,]+) bytes of dynamic shared memory a block(?: \(([^)]*)\))?",
+        r"([\d,]+) bytes of dynamic shared memory a block, (?:\d+ (blocks) a portable cluster, )?([\d,]+) threads, (\d+) blocks and "
+        r"([\d,]+) bytes of shared memory a multiprocessor(?: \(([^)]*)\))?",
         sentence,
     )
     if not said:
         yield "no dynamic shared memory"
-    for cluster, threads, blocks, whole, size, targets in said:
+    for size, cluster, threads, blocks, whole, targets in said:
         of = [each for target in re.findall(r"sm_\w+", targets) for each in capabilities(target) or ()] or known
         wrong = [each for each in of if 1024 * table["shared"].get(each, 0) != _number(size)]
         if wrong:

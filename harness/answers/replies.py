@@ -696,8 +696,8 @@ class Replies:
             if limits := limits_of(target):
                 cluster = f"{CLUSTER_BLOCKS} blocks a portable cluster, " if Target.parse(target).cc >= CLUSTERS else ""
                 text = (
-                    f"{cluster}{limits.threads:,} threads, {limits.blocks} blocks and {limits.shared:,} bytes of shared memory a multiprocessor, "
-                    f"{limits.block_shared:,} bytes of dynamic shared memory a block"
+                    f"{limits.block_shared:,} bytes of dynamic shared memory a block, {cluster}{limits.threads:,} threads, {limits.blocks} blocks and "
+                    f"{limits.shared:,} bytes of shared memory a multiprocessor"
                 )
                 by_limit.setdefault(text, []).append(target)
         if not by_limit:
@@ -707,7 +707,7 @@ class Replies:
         )
         limits = limits_of(targets[0]) or limits_of(next(iter(by_limit.values()))[0])
         source = limits.source if limits else _GUIDE
-        return Reply(sentence=f"{_product(name)}: {every}; {dynamic}.", rows=self._shared(targets), sources=(source,))
+        return Reply(sentence=f"{_product(name)}: {dynamic}; {every}.", rows=self._shared(targets), sources=(source,))
 
     @cached_property
     def _shared_memory(self) -> list[Row]:

@@ -148,12 +148,22 @@ def test_products_are_those_of_nvidias_lists(rule: str, name: str, sentence: str
 
 
 @pytest.mark.parametrize(
-    ("number", "wrong"), [("1,024", "512"), ("32 a warp", "64 a warp"), ("101,376", "166,912"), ("12.1", "12.0")]
+    ("number", "wrong"),
+    [
+        ("1,024", "512"),
+        ("32 a warp", "64 a warp"),
+        ("101,376", "166,912"),
+        ("12.1", "12.0"),
+        ("1,536", "2,048"),
+        ("× 65,535 b", "× 1,024 b"),
+    ],
 )
 def test_another_limit_is_false(number: str, wrong: str) -> None:
     sentence = (
-        "RTX 3090: 49,152 bytes of static shared memory, 1,024 threads a block, 32 a warp, 255 registers a thread, 65,536 bytes of constant memory and "
-        "4,096 bytes of kernel parameters (32,764 with CUDA 12.1 or later from compute capability 7.0); 101,376 bytes of dynamic shared memory a block."
+        "RTX 3090: 101,376 bytes of dynamic shared memory a block, 1,536 threads, 16 blocks and 102,400 bytes of shared memory a multiprocessor; "
+        "49,152 bytes of static shared memory, 1,024 threads a block, 32 a warp, 255 registers a thread, 65,536 bytes of constant memory and "
+        "4,096 bytes of kernel parameters (32,764 with CUDA 12.1 or later from compute capability 7.0), "
+        "2,147,483,647 × 65,535 × 65,535 blocks a grid."
     )
     assert list(hardware_rules.limits("rtx 3090", sentence)) == []
     assert len(list(hardware_rules.limits("rtx 3090", sentence.replace(number, wrong)))) == 1
