@@ -386,6 +386,7 @@ def test_outcomes_are_not_kept_where_a_fork_server_changes_what_it_has_read(
     python = tmp_path / "python"
     python.write_text(f'#!/bin/sh\ncat {tmp_path}/read\necho >> {tmp_path}/read\nexec {sys.executable} "$@"\n')
     python.chmod(0o755)
+    os.utime(python, (0, 0))  # a file that was just written cannot be told from one that changes while it is read
     (tmp_path / "read").touch()
     context = RunContext(replace(PLAIN, python=str(python)), store, ResultCache(tmp_path / "cache"))
     with Run(context) as run:
