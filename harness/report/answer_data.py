@@ -150,7 +150,8 @@ def answers_data(known: Known, pages: Mapping[str, str], wheels: Sequence[Packag
                 "title": clean(feature.title or case),
                 "topic": clean(topic_title(feature.topic)),
                 "rank": ranks[places[case]],
-                "page": pages[case],
+                # The script makes the usual name itself.
+                "page": "" if pages[case] == f"{case.replace('/', '-')}.html" else pages[case],
                 # Numbers of the vocabulary's words and of compiler messages: most words occur in several features.
                 "words": [[numbers[word] for word in words] for words in (*known.words_of(case), own[case])],
                 "messages": sorted(numbers[word] for word in known.message_words.get(case, ()) if word in numbers),

@@ -248,7 +248,10 @@ def test_the_first_view_is_small(answers: Path) -> None:
 
 def test_features_of_a_topic_have_those_with_more_upstream_threads_first(answers: Path) -> None:
     _, data = handed_over((answers / "data" / "answers.js").read_text())
-    ranks = {feature["page"]: (feature["rank"], feature["topic"]) for feature in data["features"]}
+    ranks = {
+        feature["page"] or f"{feature['case'].replace('/', '-')}.html": (feature["rank"], feature["topic"])
+        for feature in data["features"]
+    }
     text = (answers / "index.html").read_text()
     shown = [ranks[page] for page in re.findall(r'class="first"><th scope="row"><a href="cases/([^"]+)"', text)]
     assert shown == sorted(shown)

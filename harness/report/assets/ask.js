@@ -5,6 +5,9 @@
 
 const ITSELF = "The architecture itself: whether anything is compiled for it";
 
+/** @param {Feature} feature @returns {string} its page; the data has unusual names only */
+const pageOf = ({ case: name, page }) => page || `${name.replaceAll("/", "-")}.html`;
+
 /** The answer page. */
 class AnswerPage {
   /** @param {AnswersData} data */
@@ -124,7 +127,7 @@ class AnswerPage {
     let before = "";
     const lines = rows.map(([name, kind, text, cells]) => {
       const feature = titles.get(name);
-      const heading = feature && name !== before && h("a", { href: `cases/${feature.page}` }, feature.title);
+      const heading = feature && name !== before && h("a", { href: `cases/${pageOf(feature)}` }, feature.title);
       before = name;
       return h(
         "tr",
@@ -271,7 +274,8 @@ class AnswerPage {
     const features = new Map();
     const rows = shown.flatMap(({ line, fields }) => {
       const [feature, label] = line;
-      const { title, page } = this.data.features[feature] || { title: ITSELF, page: "" };
+      const found = this.data.features[feature];
+      const [title, page] = found ? [found.title, pageOf(found)] : [ITSELF, ""];
       const first = feature !== before;
       const link = page ? h("a", { href: `cases/${page}` }, title) : title;
       const name = first ? link : h("span", { class: "v" }, title);
