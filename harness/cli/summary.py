@@ -97,7 +97,7 @@ def show_failures(
     console : Console
         Output.
     records : iterable of Mapping
-        Records, of which only unexpected ones are printed.
+        Records. Only unexpected ones are printed.
     among : iterable of str
         Targets of all records.
     again : callable

@@ -102,7 +102,7 @@ def test_a_damaged_header_is_read_or_refused(places: list[tuple[int, int]]) -> N
 
 
 def _overlapping(data: bytes, count: int) -> bytes:
-    """Return an ELF file with `count` sections, each of which is all of `data`."""
+    """Return an ELF file with `count` sections, each with all of `data`."""
     section = struct.pack("<IIQQQQIIQQ", 0, 1, 0, 0, 64, len(data), 0, 0, 1, 0)
     header = struct.pack(
         "<16sHHIQQQIHHHHHH", b"\x7fELF\x02\x01\x01", 2, 190, 1, 0, 0, 64 + len(data), 0, 64, 0, 0, 64, count, 0

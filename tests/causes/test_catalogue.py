@@ -556,7 +556,7 @@ LOOK_ALIKES = {
         "std-removed-names",
     ),
     "inline PTX with a mistake": ("ptxas a.ptx, line 3; fatal   : Parsing error near '.': syntax error", "asm-syntax"),
-    "an incomplete type beside CUTLASS": (
+    "an incomplete type next to CUTLASS": (
         "own/a.cu(3): error: incomplete type is not allowed\n  Foo x;\n      ^\ncutlass::arch::Sm80",
         "",
     ),

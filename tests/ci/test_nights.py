@@ -48,7 +48,7 @@ class Nights:
     def play(
         self, environments: Mapping[str, Status | None], *, only: str = "", cells: str = "success"
     ) -> tuple[str, list[list[str]], str]:
-        """Play a night with a tier's environments, each in its own shard; None stands for a shard that sends nothing.
+        """Play a night with a tier's environments, each in its own shard; None is a shard that sends nothing.
 
         Return the state, the calls of gh, and the summary.
         """
@@ -62,7 +62,7 @@ class Nights:
         return self._end(jobs, only, cells)
 
     def share(self, name: str, *parts: Status | None) -> tuple[str, list[list[str]], str]:
-        """Play a night of an environment in several shards; None stands for a shard that sends nothing."""
+        """Play a night of an environment in several shards; None is a shard that sends nothing."""
         self._begin()
         for number, status in enumerate(parts, 1):
             if status is not None:
